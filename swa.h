@@ -1,0 +1,3886 @@
+#ifndef SWA__KERNEL_PASS /* this file includes itself once per instruction set: see [SECTION 12] */
+/* swa.h - sliding-window attention for CPU inference engines. One header, C99 and C++, no dependency.
+
+   DO THIS once, in one source file:            and in every other file only:
+       #define SWA_IMPLEMENTATION                   #include "swa.h"
+       #include "swa.h"
+
+   A decoder's attention, whole: a ring-buffer KV cache that holds W keys per layer, and grouped-query attention
+   over the ring and the new tokens. The same five lines serve decode, chunked prefill and a batch of both:
+
+       swa_window win = swa_window_sliding(4096);            // W keys, the query's own included
+       swa_cache_desc d = {0};
+       d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
+       d.n_layers = 32; d.windows = &win; d.n_windows = 1;   // layer l has windows[l % n_windows]
+       swa_cache kv;
+       void *mem = malloc(swa_cache_bytes(&d));              // memory is yours; the library allocates nothing
+       if (swa_cache_init(&kv, &d, mem, swa_cache_bytes(&d)) != SWA_OK) return 1;
+
+       swa_run run = {0}; swa_step step = {0};               // a run = n consecutive tokens of one sequence
+       run.n = 1; run.pos = pos;                             // pos is absolute, and yours; n = 512 would be a chunk
+       step.runs = &run; step.n_runs = 1;
+       if (swa_step_begin(&kv, &step) != SWA_OK) return 1;   // once per step, before layer 0
+       for (int l = 0; l < 32; l++) {
+           ...                                               // your q, k, v: f32, after RoPE
+           swa_attn a = {0};
+           a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;   // [n][32][128], [n][8][128], [n][8][128], [n][32][128]
+           if (swa_attend(&kv, l, &step, &a) != SWA_OK) return 1;
+           ...
+       }
+
+   Your own thread pool: call swa_attend_part(&kv, l, &step, &a, phase, part, parts) from each worker, for phase 0,
+   join, then for phase 1, join. Your own K/V rows, no ring: swa_attention(). Every struct is zero-initialised and
+   zero means the default; every call that can fail returns a swa_status, 0 = SWA_OK, and has then changed nothing.
+
+   WHAT THE LIBRARY PROMISES
+   * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
+   * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of the ring and any
+     instruction set with FMA (finite inputs; without -ffast-math across instruction sets).
+   * No malloc, no globals, no printf, no stack frame over 8 KiB; cost per token O(W), whatever its position.
+   * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
+   WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
+
+   TABLE OF CONTENTS (search for the tag)
+       [SECTION 1]  PUBLIC API          types, then functions, each with shapes, errors and cost
+       [SECTION 2]  PLATFORM            switches, instruction sets
+       [SECTION 3]  NUMBERS             overflow-checked sizes, f16, bf16
+       [SECTION 4]  WINDOW              who sees whom: the one rule, its inverse
+       [SECTION 5]  MASKS               dense, boolean, block-diagonal, 512x512 compressed
+       [SECTION 6]  RING                where a token lives
+       [SECTION 7]  STEP                which tokens come now
+       [SECTION 8]  KERNEL INSTANCES    one block of vector operations per instruction set
+       [SECTION 9]  ATTENTION           segments, stage, work split, fold
+       [SECTION 10] LATENT              DeepSeek's MLA on the same ring and engine
+       [SECTION 11] HELPERS             RoPE, YaRN, RMSNorm
+       [SECTION 12] KERNEL TEMPLATE     the arithmetic, written once
+       [SECTION 13] LICENSE
+
+   WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64. window - who sees
+   whom. sink - one of the first n_sink positions, pinned; a sink logit is something else (gpt-oss). slot - a place in
+   the ring. run, step - above. segment - consecutive keys that lie in one buffer. block - 256 positions from a
+   multiple of 256 on: the unit of the arithmetic. head group - the query heads that share one KV head.
+
+   THE RING of one sequence and layer, W = 8, capacity 8, after 13 tokens:
+       slot        0  1  2  3  4  5  6  7
+       position    8  9 10 11 12  5  6  7     slot = (position - origin) mod capacity
+                               ^end-1 ^oldest
+
+   EASY TO GET WRONG
+   * n tokens are attended with the ring as it was before them, then stored: chunks longer than W are exact. Storing
+     first (k only, then q only) needs capacity >= W-1+n: swa_required_capacity().
+   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it must be given.
+   * Positions count from the sequence's own start, not from the batch's; pos < end rewinds, on purpose.
+   * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
+   * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the implementation.
+   * C++: write swa_attn a = {}; instead of {0}.
+
+   CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API (dllexport ...),
+   SWA_ASSERT(x), SWA_NO_SIMD, SWA_NO_AVX512, SWA_NO_OPENMP, SWA_HEADER_FILENAME. */
+
+/* ==== [SECTION 1] PUBLIC API ====================================================================================
+   Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
+#ifndef SWA_H_INCLUDED
+#define SWA_H_INCLUDED
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef SWA_API
+#  ifdef SWA_STATIC
+#    if defined(__GNUC__)
+#      define SWA_API static __attribute__((unused))
+#    else
+#      define SWA_API static
+#    endif
+#  else
+#    define SWA_API extern
+#  endif
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SWA_BLOCK  256   /* keys per block, from multiples of 256 on; a constant of the bits promise                 */
+#define SWA_PHASES 2     /* phases of an attention call: 0 attends (reads the ring), 1 folds splits and stores       */
+
+typedef enum {
+    SWA_OK = 0,
+    SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                                       */
+    SWA_ERR_OVERFLOW,    /* a size or position does not fit                                                          */
+    SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
+    SWA_ERR_ORDER,       /* a gap after end(), a step that was not begun, or part, phase or layer out of range       */
+    SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
+    SWA_ERR_CAPACITY,    /* rows were put first, and n > capacity-(W-1): a row still needed was overwritten          */
+    SWA_ERR_FULL,        /* a causal layer is at max_context                                                         */
+    SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
+    SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                                           */
+} swa_status;
+
+/* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head). Caller's own rows:
+   F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in either polarity. F16 is IEEE half in a
+   uint16_t, BF16 the upper half of a float. */
+typedef enum { SWA_F32 = 0, SWA_F16, SWA_BF16, SWA_Q8,
+               SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
+               SWA_BOOL_KEEP      /* 1 = visible (PyTorch SDPA, xformers)  */ } swa_type;
+
+/* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
+enum { SWA_ISA_BEST = 0, SWA_ISA_SCALAR, SWA_ISA_NEON, SWA_ISA_AVX2, SWA_ISA_AVX512 };
+
+/* ---- window: who may see whom ---- */
+
+/* Made by the constructors below; {0} is causal without limit. The number in other people's APIs, and ours:
+     Mistral, HF, llama.cpp n_swa, MLX, vLLM, gpt-oss, gemma, ONNX Runtime >= 1.23: W    swa_window_sliding(W)
+     FlashAttention window_size = (l, r), xformers LocalAttentionFromBottomRight         swa_window_flash(l, r)
+     FlashInfer window_left = l, Ascend pre_tokens = l                                   swa_window_flash(l, 0)
+     ONNX Runtime < 1.23 local_window_size = w (sees w+1 keys)                           swa_window_flash(w, 0)
+     Llama 4 attention_chunk_size, FlashAttention-3 attention_chunk, llama.cpp CHUNKED   swa_window_chunked(c)
+     llama.cpp SYMMETRIC n_swa                                                           swa_window_symmetric(n_swa/2)
+     HF bidirectional sliding window W                                                   swa_window_symmetric(W)
+     "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is invalid on purpose. */
+typedef struct {
+    int     kind;          /* private; set by the constructors                                                       */
+    int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query (StreamingLLM); may be set     */
+    int64_t left, right;   /* keys visible before and after the query, -1 = no limit; chunked: left is the chunk     */
+    int64_t prefix, prefix_first;   /* queries in [prefix_first, prefix) see all keys there (prefix-LM); rings take
+                              this per run instead                                                                   */
+} swa_window;
+
+SWA_API swa_window swa_window_causal(void);                       /* k <= q                                          */
+SWA_API swa_window swa_window_sliding(int64_t W);                 /* 0 <= q-k < W: W keys, the query's own included  */
+SWA_API swa_window swa_window_flash(int64_t left, int64_t right); /* -right <= q-k <= left; -1 = no limit            */
+SWA_API swa_window swa_window_chunked(int64_t chunk);             /* k <= q and k/chunk == q/chunk                   */
+SWA_API swa_window swa_window_symmetric(int64_t reach);           /* |q-k| <= reach                                  */
+SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);   /* sliding(W), and the first n_sink positions      */
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* sliding(W), bidirectional below prefix          */
+/* Nonsense (W <= 0, negative sinks, ...) gives a window that every call refuses with SWA_ERR_ARG. */
+
+/* The rule: 1 if the query at position q sees the key at position k, else 0 (also for an invalid window or q, k < 0).
+   Everything in this library that depends on a window follows from this function. */
+SWA_API int         swa_visible(const swa_window *window, int64_t q, int64_t k);
+/* Its inverse: the visible keys of q are [*lo, *hi), and besides them the sinks [0, min(n_sink, q+1)). */
+SWA_API swa_status  swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi);
+/* One English phrase: visible, or why not. A constant string; for logs and tests. */
+SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k);
+
+/* ---- masks, for other people's kernels (ours reads none) ---- */
+
+/* One rectangle, or the block-diagonal mask of a ragged batch: block b has n_q[b] rows for the queries from position
+   q_pos0[b] on and n_k[b] columns for the keys from k_pos0[b] on; outside its own block everything is hidden.
+   k_padding > 0: block b's columns start at b*k_padding, and there are n_blocks*k_padding of them.
+   xformers names, with nq, nk the block's lengths:
+     BlockDiagonalCausal*                 q_pos0 = 0,     k_pos0 = 0, causal or sliding(W) (.make_local_attention)
+     BlockDiagonal*FromBottomRight*       q_pos0 = nk-nq, k_pos0 = 0, causal or sliding(W)
+     BlockDiagonal*PaddedKeys*            the same with nk = kv_seqlen and k_padding
+     BlockDiagonalMask                    q_pos0 = 0,     k_pos0 = 0, flash(-1, -1)
+   mistral-inference, chunk of n tokens at position p over a ring of W: q_pos0 = p, k_pos0 = p-min(p,W),
+   n_k = min(p,W)+n: columns run sequence by sequence, cache then chunk. */
+typedef struct {
+    swa_window window;
+    const int64_t *q_pos0, *k_pos0;   /* [n_blocks]; NULL = all 0                                                    */
+    const int32_t *n_q, *n_k;         /* [n_blocks]                                                                  */
+    int      n_blocks;                /* 0 = 1                                                                       */
+    int32_t  k_padding;               /* 0 = columns packed                                                          */
+    swa_type type;                    /* F32, F16, BF16, BOOL_MASKED, BOOL_KEEP                                      */
+    float    masked;                  /* value of a hidden entry; 0 = -65536 (F16: -65504, its lowest). Ignored for
+                                         BOOL. A value that the type cannot hold is refused                          */
+} swa_mask_desc;
+SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow                         */
+SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */, size_t bytes);
+
+/* The 512x512 compressed mask of Ascend's ATB [ATB]. The document's two samples are different functions, for two NPU
+   kernels, each wrong in a corner: PY and CPP reproduce them to the byte, 910B and 310P are the right masks for the
+   two kernels. head_dim 1..256. */
+typedef enum { SWA_COMPRESSED_PY, SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, SWA_COMPRESSED_310P } swa_compressed;
+SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);             /* tile size; 0 = invalid    */
+SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);   /* visible keys per row of
+                                                                                           the picture; 0 = invalid  */
+SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
+                                       void *out /* [512][512] */, size_t bytes);
+/* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out is the full mask. */
+SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W, int head_dim,
+                                   int64_t S, float masked, float *out /* [S][S] */, size_t bytes);
+
+/* ---- cache: layers x sequences, one ring each ---- */
+
+/* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is the first v_dim
+   numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank, tail_dim = rope). */
+typedef struct { int n_heads, n_kv_heads, head_dim, v_dim, tail_dim, v_in_k; } swa_shape; /* 0: n_kv_heads = n_heads,
+                                                                           v_dim = head_dim, no tail, V apart        */
+typedef struct {
+    swa_shape shape;              /* the same for all layers; layers that differ live in a second cache              */
+    int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                                    */
+    swa_type  k_type, v_type, tail_type;
+    const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal      */
+    int       n_windows;
+    int64_t   max_context;        /* positions that causal layers hold; required iff there is one. A windowed layer
+                                     never takes more than this either                                               */
+    int64_t   max_rollback;       /* rows that can be taken back at any time; 0 = 1                                  */
+    int64_t   capacity;           /* exact slots of windowed layers; 0 = W-1+max_rollback rounded up to 16. No
+                                     multiple of 16: correct, same bits, slower                                      */
+    int       max_parts;          /* parts that run at once; sizes the scratch; 0 = 1 (with OpenMP: its maximum)     */
+    int       isa;                /* 0 = best                                                                        */
+    int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
+} swa_cache_desc;
+typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
+
+SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);                  /* 0 = invalid or overflow          */
+/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: says why, memory untouched. */
+SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
+/* Empties one sequence; its next run may start anywhere. slot = (position - origin) mod capacity: origin 0 is
+   Mistral's rule, L-n for a first prompt of L > n tokens is the patent's. */
+SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin);
+/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows.
+   end <= start empties. max_rollback rows can always be taken back. */
+SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
+/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. */
+SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
+SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append; -1 = bad
+                                                                                    argument, here and below         */
+SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);  /* oldest resident position, sinks
+                                                                                    apart; end if there is none      */
+SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);           /* smallest end > start that truncate
+                                                                                    accepts; end if none is smaller  */
+/* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus the sum of W-1
+   over the layers, or the start if a layer is causal or tokens are pinned. */
+SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos);
+SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a resident position,
+                                                                                    sinks first; -1 = not resident   */
+/* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v [n][n_kv_heads][v_dim];
+   either may be NULL. */
+SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
+                                  float *k, float *v);
+SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
+SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
+/* A blob of one sequence loads into any sequence of a cache of the same geometry; a blob of all with seq -1. */
+SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
+/* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
+SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
+
+/* ---- step: which tokens come now ---- */
+
+/* n new tokens of one sequence, at positions pos..pos+n-1. pos == end appends; pos < end rewinds (beginning the same
+   position again replaces its rows and forgets what followed); an empty sequence may begin anywhere; pos > end is
+   SWA_ERR_ORDER. n = 0 is allowed and does nothing. */
+typedef struct {
+    int     seq;
+    int32_t n;
+    int64_t pos;
+    int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other (prefix-LM, image spans)
+                           besides what the window shows them; the span must lie within the run; 0 = none            */
+    int32_t row;        /* out: the run's first packed row                                                           */
+} swa_run;
+typedef struct {
+    swa_run *runs;      /* [n_runs], yours; a sequence at most once                                                  */
+    int      n_runs;
+    int32_t  n_tokens;  /* out: sum of n, the packed rows of this step                                               */
+    int      failed;    /* out: index of the run that was refused, else -1                                           */
+} swa_step;
+/* Checks every run against every layer, rewinds where pos < end, sets row and n_tokens. Once per step, from one
+   thread, before layer 0. With reset, truncate, fork and load the only call that changes what a cache contains: a step
+   that died halfway is simply begun again (exact, or SWA_ERR_LOST). One step at a time per cache. */
+SWA_API swa_status swa_step_begin(swa_cache *cache, swa_step *step);
+
+/* Prefill of ragged prompts in chunks:
+       while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
+   A sequence whose prompt is used up drops out. Arrays are yours and must outlive the plan. */
+typedef struct {
+    const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                                       */
+    const int64_t *start;     /* [n_seqs] first position; NULL = 0                                                   */
+    const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                                                  */
+    int            n_seqs;
+    int32_t        chunk, done;
+} swa_plan;
+SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
+                                     int n_seqs, int32_t chunk);
+/* Fills runs [n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
+SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
+
+/* ---- attention ---- */
+
+typedef struct { const float *p; int64_t token, head; } swa_in;   /* strides in floats; 0 = packed                   */
+typedef struct { float *p; int64_t token, head; } swa_out;
+typedef struct {
+    swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]; q.p NULL = store only                       */
+    swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], after RoPE; k.p NULL = rows were put before               */
+    swa_in  q_sink, q_sink_tail; /* q as rotated for pinned sinks that have left the window; NULL = q                */
+    swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same             */
+    float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink logits not in it;
+                               -inf for a row that sees nothing (out is 0 then); NULL = none                         */
+    float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out stays unnormalised,
+                               for swa_merge; NULL = none                                                            */
+    float   scale;          /* 0 = 1/sqrt(head_dim); refused with a tail or v_in_k: then say which                   */
+    float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off                          */
+    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss), unscaled; NULL = none     */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none                                  */
+    const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
+    int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
+                               taken as they are: 0 = the same for all tokens or heads                              */
+    int     no_store;       /* 1: attend to k, v but leave the ring alone (layers that share another's K/V)          */
+    int     compute;        /* SWA_F32 (0); SWA_BF16: products of bf16 pairs, faster, relative error 1e-3;
+                               SWA_Q8: int8 dot products for q.k, needs k_type SWA_Q8 and no tail                    */
+} swa_attn;
+
+/* q and k: attend to ring and new rows, then store. q only: the rows were put (n <= capacity-(W-1), else
+   SWA_ERR_CAPACITY). k only: put. Serial, or OpenMP over max_parts when compiled with it. */
+SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn);
+/* The same for your own threads: every part of phase 0, join, every part of phase 1, join. parts <= max_parts.
+   Outputs of the parts of a phase are disjoint; every part returns the same status. */
+SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
+                                   int phase, int part, int parts);
+
+/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position. A visible position
+   that no segment holds is skipped. swa_cache_spans fills segments that read a ring in place. */
+typedef struct {
+    const void *k, *v, *tail;         /* first row; v ignored when v_in_k                                            */
+    swa_type k_type, v_type, tail_type;
+    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;   /* strides in elements, 0 = packed           */
+    int64_t  pos;                     /* position of the first row                                                   */
+    int32_t  n;                       /* rows                                                                        */
+    int32_t  layout_, slots_;         /* private: 0 = rows                                                           */
+    const float *k_scale_, *v_scale_, *tail_scale_;
+} swa_kv;
+typedef struct {
+    swa_shape  shape;
+    swa_window window;
+    int64_t    pos;                   /* of the first query                                                          */
+    int32_t    n_tokens;              /* queries                                                                     */
+    const swa_kv *kv;                 /* [n_kv]                                                                      */
+    int        n_kv;
+    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment                             */
+    size_t     scratch_bytes;
+    int        isa;                   /* 0 = best                                                                    */
+} swa_rows;
+/* Returns how many segments, sinks first; valid until the next phase 1 or begin. */
+SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
+SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);         /* 0 = invalid or overflow          */
+SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);    /* attn->k, v, tails unused         */
+SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
+/* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
+   SWA_BLOCK each, merged in order of position, give the bits of the unsplit call. out, lse may be NULL. */
+SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
+                             const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
+                             float *out, float *lse);
+
+/* ---- helpers ---- */
+
+typedef enum { SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek */,
+               SWA_ROPE_HALF        /* pairs (i, i+rotary/2): HF, NeoX, Gemma     */ } swa_rope_pairs;
+/* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is at pos[t]. freq
+   [rotary/2] are inverse frequencies; angles are computed in double, so any position is exact. mscale multiplies cos
+   and sin (0 = 1). */
+SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
+                            int rotary, swa_rope_pairs pairs, double mscale);
+typedef struct { double base, scale; int32_t original, truncate; double beta_fast, beta_slow; } swa_yarn_desc;
+/* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original` positions (truncate: ramp
+   ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1 ln(scale)+1, YaRN's factor for cos and sin. */
+SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
+SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
+
+SWA_API const char *swa_status_str(swa_status status);
+SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                                    */
+SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it                                */
+SWA_API const char *swa_isa_name(int isa);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SWA_H_INCLUDED */
+
+/* ==== [SECTION 2] PLATFORM ======================================================================================
+   Every switch is 0 or 1, computed once, so that #if works and -Wundef stays quiet. */
+#if defined(SWA_IMPLEMENTATION) && !defined(SWA__IMPLEMENTED)
+#define SWA__IMPLEMENTED
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#  define SWA__X86 1
+#  include <immintrin.h>
+#else
+#  define SWA__X86 0
+#endif
+#if SWA__X86 && !defined(SWA_NO_AVX512)
+#  define SWA__AVX512 1
+#else
+#  define SWA__AVX512 0
+#endif
+#if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
+#  define SWA__NEON 1
+#  include <arm_neon.h>
+#else
+#  define SWA__NEON 0
+#endif
+#if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
+#  define SWA__OPENMP 1
+#  include <omp.h>
+#else
+#  define SWA__OPENMP 0
+#endif
+#if defined(__GNUC__) || defined(__clang__)
+#  define SWA__TARGET(features) __attribute__((target(features)))
+#  define SWA__INLINE static inline __attribute__((always_inline))
+#  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
+#  ifdef __clang__                       /* without it, accumulators stay in memory; clang must be told "full" */
+#    define SWA__UNROLL _Pragma("clang loop unroll(full)")
+#  else
+#    define SWA__UNROLL _Pragma("GCC unroll 16")
+#  endif
+#  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
+#else
+#  define SWA__TARGET(features)
+#  define SWA__INLINE static
+#  define SWA__NOINLINE static
+#  define SWA__UNROLL
+#  define SWA__PREFETCH(p) ((void)(p))
+#endif
+#ifndef SWA_ASSERT
+#  define SWA_ASSERT(x) ((void)0)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==== [SECTION 3] NUMBERS =======================================================================================
+   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. */
+
+static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
+    if (b != 0 && a > (size_t)-1 / b) return 0;
+    *r = a * b;
+    return 1;
+}
+static int swa__add(size_t a, size_t b, size_t *r) {
+    if (a > (size_t)-1 - b) return 0;
+    *r = a + b;
+    return 1;
+}
+/* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. */
+static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
+    size_t n;
+    if (!swa__mul(a, b, &n) || !swa__mul(n, c, &n) || !swa__add(n, 63, &n)) return 0;
+    return swa__add(*total, n & ~(size_t)63, total);
+}
+static int64_t swa__min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t swa__round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+
+static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
+static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+
+/* Round to nearest even; overflow to infinity, as the F16C instructions do. */
+static uint16_t swa__f16_from_f32(float f) {
+    uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
+    if (a >= 0x47800000u) return (uint16_t)(sign | (a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x3ffu) : 0x7c00u));
+    if (a >= 0x38800000u) { a += 0xc8000fffu + ((a >> 13) & 1); return (uint16_t)(sign | (a >> 13)); }
+    if (a < 0x33000000u) return (uint16_t)sign;
+    shift = 126 - (a >> 23);                            /* a subnormal half: shift the mantissa in, then round */
+    m = (a & 0x7fffffu) | 0x800000u;
+    a = m >> shift;
+    m &= (1u << shift) - 1;
+    a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
+    return (uint16_t)(sign | a);
+}
+static float swa__f32_from_f16(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
+    if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
+    if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
+    if (m == 0) return swa__float_of(sign);
+    for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
+    return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
+}
+static uint16_t swa__bf16_from_f32(float f) {
+    uint32_t u = swa__bits_of(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
+    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
+}
+static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
+
+static size_t swa__type_size(int type) { return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
+static float swa__load1(int type, const void *p, size_t i) {
+    if (type == SWA_F32) return ((const float *)p)[i];
+    if (type == SWA_F16) return swa__f32_from_f16(((const uint16_t *)p)[i]);
+    if (type == SWA_BF16) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
+    return (float)((const int8_t *)p)[i];
+}
+/* x is a value that the type holds exactly (rounded before). */
+static void swa__store1(int type, void *p, size_t i, float x) {
+    if (type == SWA_F32) ((float *)p)[i] = x;
+    else if (type == SWA_F16) ((uint16_t *)p)[i] = swa__f16_from_f32(x);
+    else if (type == SWA_BF16) ((uint16_t *)p)[i] = swa__bf16_from_f32(x);
+    else ((int8_t *)p)[i] = (int8_t)x;
+}
+
+SWA_API const char *swa_status_str(swa_status status) {
+    static const char *const text[] = {
+        "ok", "bad argument", "size or position overflows", "buffer too small", "call out of order",
+        "needs rows that the ring has overwritten", "rows put first exceed capacity-(W-1)", "max_context reached",
+        "not supported with this type, instruction set or window", "blob cut, altered, or of another geometry" };
+    return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
+}
+
+/* ==== [SECTION 4] WINDOW ========================================================================================
+   Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is membership in it, and
+   masks, tile bounds, eviction, capacity and the rollback law are all derived from these two. */
+
+enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
+
+static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
+    swa_window w;
+    w.kind = ok ? kind : -1;
+    w.n_sink = 0;
+    w.left = left;
+    w.right = right;
+    w.prefix = w.prefix_first = 0;
+    return w;
+}
+SWA_API swa_window swa_window_causal(void) { return swa__window(1, SWA__CAUSAL, 0, 0); }
+SWA_API swa_window swa_window_sliding(int64_t W) { return swa__window(W > 0, SWA__BAND, W - (W > 0), 0); }
+SWA_API swa_window swa_window_flash(int64_t left, int64_t right) {
+    return swa__window(left >= -1 && right >= -1, SWA__BAND, left, right);
+}
+SWA_API swa_window swa_window_chunked(int64_t chunk) { return swa__window(chunk > 0, SWA__CHUNKED, chunk, 0); }
+SWA_API swa_window swa_window_symmetric(int64_t reach) { return swa__window(reach >= 0, SWA__BAND, reach, reach); }
+SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink) {
+    swa_window w = swa_window_sliding(W);
+    w.n_sink = n_sink;
+    return w;
+}
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
+    swa_window w = swa_window_sliding(W);
+    w.prefix = prefix;
+    return w;
+}
+static int swa__window_ok(const swa_window *w) {
+    if (w == NULL || w->n_sink < 0 || w->prefix < 0 || w->prefix_first < 0) return 0;
+    if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
+    return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
+}
+/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi). */
+static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi) {
+    int64_t right = w->kind == SWA__BAND ? w->right : 0;
+    *lo = 0;
+    if (w->kind == SWA__BAND && w->left >= 0 && q > w->left) *lo = q - w->left;   /* q-k <= left, left = W-1 */
+    if (w->kind == SWA__CHUNKED) *lo = q - q % w->left;
+    *hi = right < 0 || right > INT64_MAX - 1 - q ? INT64_MAX : q + 1 + right;
+    if (q >= w->prefix_first && q < w->prefix) {
+        *lo = swa__min64(*lo, w->prefix_first);
+        *hi = swa__max64(*hi, w->prefix);
+    }
+}
+static int64_t swa__lowest(const swa_window *w, int64_t q) {
+    int64_t lo, hi;
+    swa__bounds(w, q, &lo, &hi);
+    return lo;
+}
+/* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. */
+static int64_t swa__reach(const swa_window *w) {
+    if (w->kind == SWA__CHUNKED) return w->left;
+    return w->kind == SWA__BAND && w->left >= 0 && w->left < INT64_MAX ? w->left + 1 : INT64_MAX;
+}
+SWA_API int swa_visible(const swa_window *window, int64_t q, int64_t k) {
+    int64_t lo, hi;
+    if (!swa__window_ok(window) || q < 0 || k < 0 || q == INT64_MAX) return 0;
+    swa__bounds(window, q, &lo, &hi);
+    return (k >= lo && k < hi) || (k < window->n_sink && k <= q);
+}
+SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi) {
+    if (!swa__window_ok(window) || lo == NULL || hi == NULL || q < 0) return SWA_ERR_ARG;
+    if (q == INT64_MAX) return SWA_ERR_OVERFLOW;
+    swa__bounds(window, q, lo, hi);
+    return SWA_OK;
+}
+SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
+    int64_t lo, hi;
+    if (!swa__window_ok(window)) return "hidden: the window is invalid";
+    if (q < 0 || k < 0 || q == INT64_MAX) return "hidden: there is no such position";
+    swa__bounds(window, q, &lo, &hi);
+    if (k >= lo && k < hi)
+        return k > q ? "visible: ahead, by the right extent or the prefix" : "visible: in the window";
+    if (k < window->n_sink && k <= q) return "visible: a pinned sink";
+    if (k >= hi) return "hidden: after the query";
+    return window->kind == SWA__CHUNKED ? "hidden: in an earlier chunk" : "hidden: further back than the window";
+}
+
+/* ==== [SECTION 5] MASKS =========================================================================================
+   Dense masks for other people's kernels, written row by row as ranges: the row is filled as hidden, then what
+   swa_visible_range() and n_sink give is opened. Nothing here knows what a window is. Cells are stored by memcpy,
+   so the buffer may have any alignment; values are judged by their bits, so -ffast-math changes nothing. */
+
+typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_cell;
+
+/* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold: NaN, a finite
+   value that rounds to infinity, or one so small that it rounds to 0, which is visible. -inf always fits. */
+static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) {
+    uint32_t magnitude;
+    memset(cell, 0, sizeof *cell);
+    if (type == SWA_BOOL_MASKED || type == SWA_BOOL_KEEP) {
+        cell->size = 1;
+        cell->hidden[0] = type == SWA_BOOL_MASKED;
+        cell->visible[0] = type == SWA_BOOL_KEEP;
+        return 1;
+    }
+    if (type != SWA_F32 && type != SWA_F16 && type != SWA_BF16) return 0;
+    magnitude = swa__bits_of(masked) & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return 0;
+    if (magnitude == 0) masked = type == SWA_F16 ? -65504.0f : -65536.0f;
+    if (type == SWA_F32) {
+        cell->size = 4;
+        memcpy(cell->hidden, &masked, 4);
+    } else {
+        uint16_t half = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
+        unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = half & 0x7fffu;
+        if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
+        cell->size = 2;
+        memcpy(cell->hidden, &half, 2);
+    }
+    return 1;
+}
+
+/* n cells at p become copies of value; each memcpy doubles what is there. */
+static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsigned char *value) {
+    size_t total = n * size, done = size, more;
+    if (n == 0) return;
+    memcpy(p, value, size);
+    for (; done < total; done += more) {
+        more = done < total - done ? done : total - done;
+        memcpy(p + done, p, more);
+    }
+}
+
+/* Checks a desc and measures its mask. What is wrong comes before what is too large. */
+static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *cell, size_t *columns,
+                                    size_t *bytes) {
+    size_t rows = 0, packed = 0;
+    int b, n, fits = 1;
+    if (!desc || !desc->n_q || !desc->n_k || desc->n_blocks < 0 || desc->k_padding < 0) return SWA_ERR_ARG;
+    if (!swa__window_ok(&desc->window) || !swa__mask_cell_of(desc->type, desc->masked, cell)) return SWA_ERR_ARG;
+    n = desc->n_blocks ? desc->n_blocks : 1;
+    for (b = 0; b < n; b++) {
+        int32_t nq = desc->n_q[b], nk = desc->n_k[b];
+        int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
+        if (nq < 0 || nk < 0 || q0 < 0 || k0 < 0 || (desc->k_padding && nk > desc->k_padding)) return SWA_ERR_ARG;
+        fits = fits && q0 <= INT64_MAX - nq && k0 <= INT64_MAX - nk;
+        fits = fits && swa__add(rows, (size_t)nq, &rows) && swa__add(packed, (size_t)nk, &packed);
+    }
+    *columns = packed;
+    if (desc->k_padding) fits = fits && swa__mul((size_t)n, (size_t)desc->k_padding, columns);
+    fits = fits && swa__mul(rows, *columns, bytes) && swa__mul(*bytes, cell->size, bytes);
+    return fits ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+
+/* Opens keys [lo, hi) in a row whose n cells, from p on, stand for the keys from k0 on. */
+static void swa__mask_open(unsigned char *p, int64_t k0, int64_t n, int64_t lo, int64_t hi,
+                           const swa__mask_cell *cell) {
+    if (lo < k0) lo = k0;
+    if (hi > k0 + n) hi = k0 + n;
+    if (lo < hi) swa__mask_fill(p + (size_t)(lo - k0) * cell->size, (size_t)(hi - lo), cell->size, cell->visible);
+}
+
+SWA_API size_t swa_mask_bytes(const swa_mask_desc *desc) {
+    swa__mask_cell cell;
+    size_t columns, bytes;
+    return swa__mask_measure(desc, &cell, &columns, &bytes) == SWA_OK ? bytes : 0;
+}
+
+SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) {
+    swa__mask_cell cell;
+    size_t columns, need, first = 0;                /* first: the block's first column */
+    unsigned char *row = (unsigned char *)out;
+    swa_status status = swa__mask_measure(desc, &cell, &columns, &need);
+    int b, n;
+    if (status != SWA_OK) return status;
+    if (need == 0) return SWA_OK;                   /* no rows or no columns: nothing to write, out may be NULL */
+    if (!out) return SWA_ERR_ARG;
+    if (bytes < need) return SWA_ERR_MEMORY;
+    n = desc->n_blocks ? desc->n_blocks : 1;
+    for (b = 0; b < n; b++) {
+        int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
+        int64_t nk = desc->n_k[b], i;
+        if (desc->k_padding) first = (size_t)b * (size_t)desc->k_padding;
+        for (i = 0; i < desc->n_q[b]; i++) {
+            int64_t q = q0 + i, lo = 0, hi = 0, sinks = desc->window.n_sink;
+            unsigned char *block = row + first * cell.size;
+            swa__mask_fill(row, columns, cell.size, cell.hidden);
+            (void)swa_visible_range(&desc->window, q, &lo, &hi);    /* cannot fail: window and q were checked */
+            swa__mask_open(block, k0, nk, lo, hi, &cell);
+            swa__mask_open(block, k0, nk, 0, sinks < q + 1 ? sinks : q + 1, &cell);
+            row += columns * cell.size;
+        }
+        first += (size_t)nk;
+    }
+    return SWA_OK;
+}
+
+/* The compressed mask [ATB]: one 512x512 picture of a sliding window of T keys that serves any W and S. A kernel
+   works on tiles of BxB scores; the tile `delta` tiles left of the diagonal holds the distances delta*B + r-c, for
+   its row r and column c. Band b of the picture, its rows b*B.. and columns 0..B-1, shows the distances b*B + r-c;
+   there are four. A band shows the window's edge where the tile has it iff T - b*B = W - delta*B.
+
+                        910B, n = ceil(W/B)             310P, f = floor(W/B), at least 2
+       delta 0          band 0                          band 0
+       delta 1          band 1                          band 1, W >= 2B: no mask unless delta == f
+       between          no mask, all visible            no mask, all visible
+       edge             n-1: band 2, n: band 3          f: band 2, f+1: band 3
+                        (n <= 3: delta d has band d)
+       beyond ceil(W/B) the tile is not computed        the tile is not computed
+
+   Hence T = W while band and delta agree, that is while n <= 3 or f <= 2. Beyond, T = W - (n-3)B, in 2B+1..3B, for
+   910B and T = W - (f-2)B, in 2B..3B-1, for 310P. The document's Python sample is 910B's rule but has B = 64 for
+   every head above 128; its C++ sample is 310P's rule but for W = 3B, where it has T = 3B for 2B, and never rounds
+   the head up to a multiple of 16 before it divides. A model of the kernels' public source; no NPU was asked. */
+
+SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
+    if (head_dim < 1 || head_dim > 256) return 0;
+    switch (kind) {
+    case SWA_COMPRESSED_PY:   return head_dim <= 128 ? 128 : 64;
+    case SWA_COMPRESSED_CPP:  return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;
+    case SWA_COMPRESSED_910B:
+    case SWA_COMPRESSED_310P: return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
+    default:                  return 0;
+    }
+}
+
+SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
+    int64_t B = swa_compressed_block(kind, head_dim), rest;
+    if (B == 0 || W <= 0) return 0;
+    if (W < 3 * B || (W == 3 * B && kind != SWA_COMPRESSED_310P)) return W;
+    rest = W % B;
+    if (rest == 0 && (kind == SWA_COMPRESSED_PY || kind == SWA_COMPRESSED_910B)) rest = B;
+    return 2 * B + rest;
+}
+
+SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
+                                       void *out, size_t bytes) {
+    static const int32_t side[1] = { 512 };
+    int64_t band = swa_compressed_band(kind, W, head_dim);
+    swa_mask_desc desc;
+    if (band == 0) return SWA_ERR_ARG;
+    memset(&desc, 0, sizeof desc);
+    desc.window = swa_window_sliding(band);
+    desc.n_q = desc.n_k = side;
+    desc.type = type;
+    desc.masked = masked;
+    return swa_mask(&desc, out, bytes);
+}
+
+enum { SWA__TILE_SKIPPED = -2, SWA__TILE_OPEN = -1 };
+
+/* The band 0..3 that a kernel reads for the tile delta >= 0 tiles left of the diagonal, or SWA__TILE_*. */
+static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64_t delta) {
+    int64_t f = W / B, n = f + (W % B != 0);
+    if (delta > n) return SWA__TILE_SKIPPED;
+    if (delta == 0) return 0;
+    if (kind == SWA_COMPRESSED_910B || kind == SWA_COMPRESSED_PY) {
+        if (n <= 3 || delta == 1) return (int)delta;
+        return delta < n - 1 ? SWA__TILE_OPEN : delta == n ? 3 : 2;
+    }
+    if (f < 2) f = 2;
+    if (delta >= f) return delta == f ? 2 : 3;
+    return W >= 2 * B ? SWA__TILE_OPEN : 1;
+}
+
+SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim, int64_t S,
+                                   float masked, float *out, size_t bytes) {
+    const unsigned char *picture = (const unsigned char *)mask512;
+    unsigned char *row = (unsigned char *)out;
+    size_t side = (size_t)S, need;
+    int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;     /* the kernels' tile, not a sample's */
+    swa__mask_cell cell;
+    if (!mask512 || !out || W <= 0 || S <= 0 || swa_compressed_block(kind, head_dim) == 0) return SWA_ERR_ARG;
+    if (!swa__mask_cell_of(SWA_F32, masked, &cell)) return SWA_ERR_ARG;
+    if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need)) return SWA_ERR_OVERFLOW;
+    if (bytes < need) return SWA_ERR_MEMORY;
+    for (i = 0; i < S; i++, row += side * 4) {
+        int64_t delta;
+        swa__mask_fill(row, side, 4, cell.hidden);
+        for (delta = 0; delta <= i / B; delta++) {
+            int64_t j = (i / B - delta) * B, n = S - j < B ? S - j : B;     /* the tile's columns, cut at S */
+            int band = swa__compressed_tile(kind, W, B, delta);
+            if (band == SWA__TILE_SKIPPED) break;
+            if (band == SWA__TILE_OPEN) swa__mask_open(row, 0, S, j, j + n, &cell);
+            else memcpy(row + (size_t)j * 4, picture + (size_t)(band * B + i % B) * 512 * 4, (size_t)n * 4);
+        }
+    }
+    return SWA_OK;
+}
+
+/* ==== [SECTION 6] RING ==========================================================================================
+   Where a token lives. One cache is layers x sequences regions in the caller's memory. A region holds, head-major (all
+   slots of a KV head lie together: twice the decode speed of slot-major), K in tiles of 16 slots, transposed,
+       k [n_kv_heads][slots/16][head_dim][16]    tail [n_kv_heads][slots/16][tail_dim][16]
+       v [n_kv_heads][slots][v_dim rounded up to 16]       and for q8 a scale per slot: [n_kv_heads][slots]
+   so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring follows. With capacity
+   and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
+   ranges; other capacities are gathered by the stage of [SECTION 9].
+
+   State is per sequence, none per layer: rows [start, end) are logically held; top is the largest end since the
+   sequence was empty, and what lies below top - capacity may be overwritten. A rewind that needed no row (W = 1, the
+   start of a chunk) may go further back: then rows from there (base) on count from a new top, and high keeps the old
+   one for the rows before. */
+
+typedef struct { int64_t start, end, base, top, high, origin; int64_t mark; } swa__seq;
+enum { SWA__SEQ_SAVED = 6 };             /* numbers of it that a blob keeps                                          */
+typedef struct {
+    swa_window window;
+    int64_t cap, slots;                  /* ring slots; all slots, sinks included, in whole tiles                    */
+    int64_t sink_slots;                  /* sinks rounded up to 16: where the ring begins                            */
+    size_t  base, stride;                /* of this layer in its period, of one sequence                             */
+    size_t  tail, v, k_scale, tail_scale, v_scale;   /* offsets in a region; K is at 0                               */
+    int     bounded;                     /* holds max_context positions, and refuses more                            */
+} swa__layer;
+typedef struct {
+    swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
+    size_t seqs, data, period, scratch, part_bytes, split, split_rows, total;   /* offsets from this struct          */
+    int    n_windows, sinks;             /* sinks: some layer pins tokens                                            */
+    swa__layer layer[1];                 /* [n_windows]                                                              */
+} swa__cache;
+
+static unsigned char *swa__align64(const void *p) {
+    return (unsigned char *)((uintptr_t)p + ((0u - (uintptr_t)p) & 63u));
+}
+static swa__cache *swa__get(const swa_cache *c) {
+    return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
+}
+static swa__seq *swa__seq_of(const swa__cache *c, int seq) {
+    return (swa__seq *)(void *)((unsigned char *)(uintptr_t)c + c->seqs) + seq;
+}
+static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer % c->n_windows]; }
+static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    return (unsigned char *)(uintptr_t)c + c->data + (size_t)(layer / c->n_windows) * c->period + l->base
+         + (size_t)seq * l->stride;
+}
+static int swa__v_pad(const swa_shape *s) { return s->v_in_k ? 0 : (s->v_dim + 15) / 16 * 16; }
+
+static int swa__type_ok(swa_type t) { return (int)t >= SWA_F32 && (int)t <= SWA_Q8; }
+
+/* Fills in the defaults; 0 = inconsistent. */
+static int swa__shape_resolve(swa_shape *s) {
+    if (s->n_heads <= 0 || s->n_kv_heads < 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
+    if (s->n_kv_heads == 0) s->n_kv_heads = s->n_heads;
+    if (s->v_dim == 0) s->v_dim = s->head_dim;
+    if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
+    return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
+}
+/* Slots of one layer, and the bytes of its region. */
+static swa_status swa__layer_resolve(swa__layer *l, const swa_cache_desc *d) {
+    int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
+    size_t n = (size_t)d->shape.n_kv_heads, bytes = 0, slots;
+    if (!swa__window_ok(&l->window)) return SWA_ERR_ARG;
+    if (l->window.prefix != 0 || l->window.prefix_first != 0 || (l->window.kind == SWA__BAND && l->window.right != 0))
+        return SWA_ERR_UNSUPPORTED;
+    l->bounded =
+        reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach - 1 >= d->max_context - rollback);
+    if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
+    if (l->bounded) l->cap = d->max_context;
+    else if (d->capacity == 0 && reach > INT64_MAX - rollback - 16) return SWA_ERR_OVERFLOW;
+    else l->cap = d->capacity > 0 ? d->capacity : swa__round16(reach - 1 + rollback);
+    if (l->cap > ((int64_t)1 << 31) - 32) return SWA_ERR_OVERFLOW;
+    if (l->bounded) l->cap = swa__round16(l->cap);
+    else if (l->cap < reach - 1 + d->max_rollback) return SWA_ERR_ARG;
+    l->sink_slots = swa__round16(l->window.n_sink);
+    l->slots = l->sink_slots + swa__round16(l->cap);
+    slots = (size_t)l->slots * n;
+    if (!swa__region(&bytes, slots, (size_t)d->shape.head_dim, swa__type_size((int)d->k_type))) return SWA_ERR_OVERFLOW;
+    l->tail = bytes;
+    if (!swa__region(&bytes, slots, (size_t)d->shape.tail_dim, swa__type_size((int)d->tail_type)))
+        return SWA_ERR_OVERFLOW;
+    l->v = bytes;
+    if (!swa__region(&bytes, slots, (size_t)swa__v_pad(&d->shape), swa__type_size((int)d->v_type)))
+        return SWA_ERR_OVERFLOW;
+    l->k_scale = bytes;
+    if (!swa__region(&bytes, slots, d->k_type == SWA_Q8 ? 4 : 0, 1)) return SWA_ERR_OVERFLOW;
+    l->tail_scale = bytes;
+    if (!swa__region(&bytes, slots, d->tail_type == SWA_Q8 && d->shape.tail_dim > 0 ? 4 : 0, 1))
+        return SWA_ERR_OVERFLOW;
+    l->v_scale = bytes;
+    if (!swa__region(&bytes, slots, d->v_type == SWA_Q8 && !d->shape.v_in_k ? 4 : 0, 1)) return SWA_ERR_OVERFLOW;
+    l->stride = bytes;
+    return SWA_OK;
+}
+static swa__layer swa__layer_make(const swa_cache_desc *d, int i, swa_status *status) {
+    swa__layer l;
+    memset(&l, 0, sizeof l);
+    if (d->n_windows > 0) l.window = d->windows[i];
+    *status = swa__layer_resolve(&l, d);
+    return l;
+}
+static swa_status swa__desc_check(const swa_cache_desc *d) {
+    swa_shape s;
+    if (d == NULL) return SWA_ERR_ARG;
+    s = d->shape;
+    if (!swa__shape_resolve(&s) || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0) return SWA_ERR_ARG;
+    if ((d->n_windows > 0) != (d->windows != NULL) || d->max_context < 0 || d->max_rollback < 0) return SWA_ERR_ARG;
+    if (d->capacity < 0 || d->max_parts < 0 || d->max_parts > 1 << 16 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
+    if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type)) return SWA_ERR_ARG;
+    if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
+    if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
+    return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
+}
+static size_t swa__part_bytes(const swa_shape *s, int sinks);   /* [SECTION 9] */
+static size_t swa__partial_bytes(const swa_shape *s);
+
+/* The whole layout: this struct, sequences, scratch, data. total is what the caller pays, with 63 bytes of slack. */
+static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c) {
+    swa_status status = swa__desc_check(desc);
+    size_t at = 0, period = 0, last = 0, blocks = 0;
+    int i, n;
+    if (status != SWA_OK) return status;
+    memset(c, 0, sizeof *c);
+    c->d = *desc;
+    swa__shape_resolve(&c->d.shape);
+    if (c->d.n_seqs == 0) c->d.n_seqs = 1;
+    if (c->d.isa == 0) c->d.isa = swa_isa_best();
+#if SWA__OPENMP
+    if (c->d.max_parts == 0) c->d.max_parts = omp_get_max_threads();
+#endif
+    if (c->d.max_parts == 0) c->d.max_parts = 1;
+    c->n_windows = n = desc->n_windows > 0 ? desc->n_windows : 1;
+    if (!swa__region(&at, (size_t)n - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
+    c->seqs = at;
+    if (!swa__region(&at, (size_t)c->d.n_seqs, sizeof(swa__seq), 1)) return SWA_ERR_OVERFLOW;
+    for (i = 0; i < n; i++) {
+        swa__layer l = swa__layer_make(&c->d, i, &status);
+        if (status != SWA_OK) return status;
+        if (l.window.n_sink > 0) c->sinks = 1;
+        if (blocks < (size_t)l.slots / SWA_BLOCK + 2) blocks = (size_t)l.slots / SWA_BLOCK + 2;
+        if (i < c->d.n_layers % n && !swa__region(&last, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
+        if (!swa__region(&period, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
+    }
+    c->scratch = at;
+    c->part_bytes = swa__part_bytes(&c->d.shape, c->sinks);
+    if (c->part_bytes == 0 || !swa__region(&at, c->part_bytes, (size_t)c->d.max_parts, 1)) return SWA_ERR_OVERFLOW;
+    c->split = at;                       /* partial results of keys split over parts: one run's rows, all its blocks */
+    if (c->d.max_parts > 1 && !swa__mul((size_t)c->d.shape.n_heads, blocks, &c->split_rows)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, c->split_rows, swa__partial_bytes(&c->d.shape), 1)) return SWA_ERR_OVERFLOW;
+    c->data = at;
+    c->period = period;
+    if (!swa__region(&at, period, (size_t)(c->d.n_layers / n), 1) || !swa__add(at, last, &at)) return SWA_ERR_OVERFLOW;
+    return swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
+    swa__cache c;
+    return swa__layout(desc, &c) == SWA_OK ? c.total : 0;
+}
+SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes) {
+    swa__cache head, *c;
+    swa_status status = swa__layout(desc, &head);
+    size_t base = 0;
+    int i;
+    if (status != SWA_OK) return status;
+    if (cache == NULL || mem == NULL) return SWA_ERR_ARG;
+    if (bytes < head.total) return SWA_ERR_MEMORY;
+    cache->mem_ = mem;
+    cache->bytes_ = bytes;
+    c = swa__get(cache);
+    *c = head;
+    c->d.windows = NULL;                 /* copied below, and not ours to keep */
+    for (i = 0; i < c->n_windows; i++) {
+        c->layer[i] = swa__layer_make(&head.d, i, &status);
+        c->layer[i].base = base;
+        swa__region(&base, c->layer[i].stride, (size_t)c->d.n_seqs, 1);
+    }
+    memset(swa__seq_of(c, 0), 0, (size_t)c->d.n_seqs * sizeof(swa__seq));
+    return SWA_OK;
+}
+
+/* ---- slots ---- */
+
+static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
+/* Slot of a position; sinks have the first ones, the ring begins at a tile. */
+static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
+    return pos < l->window.n_sink ? pos : l->sink_slots + swa__mod(pos - s->origin, l->cap);
+}
+/* Oldest ring position that the query at q needs and the sequence has: rows from here to q-1 must be resident. */
+static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
+    return swa__max64(swa__lowest(&l->window, q), swa__max64(s->start, l->window.n_sink));
+}
+/* Whether the ring rows from position `from` on have not been overwritten. */
+static int swa__resident(const swa__layer *l, const swa__seq *s, int64_t from) {
+    return from >= (from >= s->base ? s->top : swa__max64(s->high, s->top)) - l->cap;
+}
+/* The rollback law: with end = pos everything the query at pos needs must not have been overwritten. */
+static int swa__exact(const swa__layer *l, const swa__seq *s, int64_t pos) {
+    int64_t need = swa__needed(l, s, pos);
+    return need >= pos || swa__resident(l, s, need);
+}
+static int swa__exact_all(const swa__cache *c, const swa__seq *s, int64_t pos) {
+    int i, n = c->n_windows < c->d.n_layers ? c->n_windows : c->d.n_layers;
+    for (i = 0; i < n; i++)
+        if (!swa__exact(&c->layer[i], s, pos)) return 0;
+    return 1;
+}
+static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__get(cache);
+    return c != NULL && seq >= 0 && seq < c->d.n_seqs ? c : NULL;
+}
+static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    return c != NULL && layer >= 0 && layer < c->d.n_layers ? c : NULL;
+}
+static void swa__audit(swa__cache *c, int seq, int64_t keep);
+
+static void swa__empty(swa__seq *s, int64_t start, int64_t origin) {
+    s->start = s->end = s->base = s->top = s->high = start;
+    s->origin = origin;
+}
+SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    if (c == NULL || origin < 0) return SWA_ERR_ARG;
+    swa__empty(swa__seq_of(c, seq), 0, origin);
+    swa__audit(c, seq, INT64_MAX);
+    return SWA_OK;
+}
+/* What begin, truncate and fork share: rows from pos on are forgotten, exactly or not at all. */
+static swa_status swa__rewind_check(const swa__cache *c, const swa__seq *s, int64_t pos) {
+    return pos <= s->start || pos >= s->end || swa__exact_all(c, s, pos) ? SWA_OK : SWA_ERR_LOST;
+}
+static void swa__rewind(const swa__cache *c, swa__seq *s, int64_t pos) {
+    int i, below = pos < s->base;
+    if (pos <= s->start) swa__empty(s, pos, s->origin);
+    if (pos >= s->end) return;
+    for (i = 0; i < c->n_windows && i < c->d.n_layers; i++) below |= pos < s->top - c->layer[i].cap;
+    if (below) {
+        s->high = swa__max64(s->high, s->top);
+        s->base = s->top = pos;
+    }
+    s->end = pos;
+}
+SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    swa__seq *s;
+    swa_status status;
+    if (c == NULL || end < 0) return SWA_ERR_ARG;
+    s = swa__seq_of(c, seq);
+    if (end > s->end) return SWA_ERR_ORDER;
+    status = swa__rewind_check(c, s, end);
+    if (status != SWA_OK) return status;
+    swa__rewind(c, s, end);
+    swa__audit(c, seq, INT64_MAX);
+    return SWA_OK;
+}
+SWA_API int64_t swa_cache_end(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    return c != NULL ? swa__seq_of(c, seq)->end : -1;
+}
+static int64_t swa__first(const swa__layer *l, const swa__seq *s) {
+    int64_t floor = swa__max64(s->start, l->window.n_sink);
+    int64_t first = swa__max64(floor, swa__max64(s->high, s->top) - l->cap);
+    if (first > s->base) first = swa__max64(floor, swa__max64(s->base, s->top - l->cap));
+    return swa__min64(first, s->end);
+}
+SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    return c != NULL ? swa__first(swa__layer_of(c, layer), swa__seq_of(c, seq)) : -1;
+}
+/* The smallest exact position >= pos of one layer: what a query needs begins no later for an earlier query, so bisect;
+   at the start of a chunk (Llama 4) nothing is needed at all. */
+static int64_t swa__next_exact(const swa__layer *l, const swa__seq *s, int64_t pos) {
+    int64_t lo = pos, hi = s->end, chunk = l->window.kind == SWA__CHUNKED ? l->window.left : 0;
+    if (pos >= s->end || swa__exact(l, s, pos)) return swa__min64(pos, s->end);
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (swa__resident(l, s, swa__needed(l, s, mid))) hi = mid;
+        else lo = mid + 1;
+    }
+    return chunk > 0 && hi - pos > chunk - 1 - (pos - 1) % chunk ? pos + chunk - 1 - (pos - 1) % chunk : hi;
+}
+SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    const swa__seq *s;
+    int64_t pos, next;
+    int i;
+    if (c == NULL) return -1;
+    s = swa__seq_of(c, seq);
+    for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
+        for (pos = next, i = 0; i < c->n_windows && i < c->d.n_layers; i++)
+            next = swa__next_exact(&c->layer[i], s, next);
+    return pos;
+}
+SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    const swa__seq *s;
+    int i;
+    if (c == NULL || pos < 0 || pos == INT64_MAX) return -1;
+    s = swa__seq_of(c, seq);
+    for (i = c->d.n_layers - 1; i >= 0 && pos > s->start; i--) {
+        const swa__layer *l = swa__layer_of(c, i);
+        pos = l->window.n_sink > 0 ? s->start : swa__lowest(&l->window, pos);
+    }
+    return swa__max64(pos, s->start);
+}
+SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    const swa__layer *l;
+    const swa__seq *s;
+    if (c == NULL) return -1;
+    l = swa__layer_of(c, layer);
+    s = swa__seq_of(c, seq);
+    if (pos < s->start || pos >= s->end || (pos >= l->window.n_sink && pos < swa__first(l, s))) return -1;
+    return pos < l->window.n_sink ? pos : l->window.n_sink + swa__mod(pos - s->origin, l->cap);
+}
+SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback) {
+    int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
+    if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
+    reach = swa__reach(window);
+    return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
+}
+
+/* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
+
+static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const unsigned char *r = swa__region_of(c, layer, seq);
+    const swa_shape *s = &c->d.shape;
+    swa_kv kv;
+    memset(&kv, 0, sizeof kv);
+    kv.k = r;
+    kv.tail = s->tail_dim > 0 ? r + l->tail : NULL;
+    kv.v = s->v_in_k ? NULL : r + l->v;
+    kv.k_type = c->d.k_type;
+    kv.v_type = c->d.v_type;
+    kv.tail_type = c->d.tail_type;
+    kv.k_head = l->slots * s->head_dim;
+    kv.tail_head = l->slots * s->tail_dim;
+    kv.v_token = swa__v_pad(s);
+    kv.v_head = l->slots * kv.v_token;
+    kv.pos = pos;
+    kv.n = (int32_t)n;
+    kv.slots_ = (int32_t)l->slots;
+    kv.layout_ = 1 + (int32_t)swa__slot(l, swa__seq_of(c, seq), pos);
+    if (c->d.k_type == SWA_Q8) kv.k_scale_ = (const float *)(const void *)(r + l->k_scale);
+    if (c->d.tail_type == SWA_Q8 && s->tail_dim > 0) kv.tail_scale_ = (const float *)(const void *)(r + l->tail_scale);
+    if (c->d.v_type == SWA_Q8 && !s->v_in_k) kv.v_scale_ = (const float *)(const void *)(r + l->v_scale);
+    return kv;
+}
+/* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
+static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to, swa_kv *out) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const swa__seq *s = swa__seq_of(c, seq);
+    int64_t sink_end = swa__min64(l->window.n_sink, to), n;
+    int count = 0;
+    if (s->start < sink_end) out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
+    from = swa__max64(from, swa__max64(s->start, l->window.n_sink));
+    while (from < to) {
+        n = swa__min64(to - from, l->cap - swa__mod(from - s->origin, l->cap));
+        out[count++] = swa__segment(c, layer, seq, from, n);
+        from += n;
+    }
+    return count;
+}
+SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    const swa__seq *s;
+    if (c == NULL || out == NULL) return -1;
+    s = swa__seq_of(c, seq);
+    return swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), s->end, out);
+}
+
+/* ---- one row in, one row out ---- */
+
+/* Element offset of row `slot` of head h in a tiled array with `dim` numbers per slot; element d is 16*d further. */
+static size_t swa__tiled(const swa_kv *kv, int64_t head_stride, int dim, int h, int64_t slot) {
+    (void)kv;
+    return (size_t)h * (size_t)head_stride + (size_t)(slot / 16) * 16 * (size_t)dim + (size_t)(slot % 16);
+}
+/* Row i of a segment, head h, widened: K is [head_dim | tail_dim]. k or v may be NULL. Of the ring's own segments. */
+static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k, float *v) {
+    int64_t slot = kv->layout_ - 1 + i;
+    size_t at = swa__tiled(kv, kv->k_head, s->head_dim, h, slot), lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
+    float scale = kv->k_scale_ != NULL ? kv->k_scale_[lane] : 1.0f;
+    int d;
+    if (k != NULL) {
+        for (d = 0; d < s->head_dim; d++) k[d] = swa__load1((int)kv->k_type, kv->k, at + 16 * (size_t)d) * scale;
+        at = swa__tiled(kv, kv->tail_head, s->tail_dim, h, slot);
+        scale = kv->tail_scale_ != NULL ? kv->tail_scale_[lane] : 1.0f;
+        for (d = 0; d < s->tail_dim; d++)
+            k[s->head_dim + d] = swa__load1((int)kv->tail_type, kv->tail, at + 16 * (size_t)d) * scale;
+    }
+    if (v != NULL && s->v_in_k) {
+        at = swa__tiled(kv, kv->k_head, s->head_dim, h, slot);
+        scale = kv->k_scale_ != NULL ? kv->k_scale_[lane] : 1.0f;
+        for (d = 0; d < s->v_dim; d++) v[d] = swa__load1((int)kv->k_type, kv->k, at + 16 * (size_t)d) * scale;
+    } else if (v != NULL) {
+        at = (size_t)h * (size_t)kv->v_head + (size_t)slot * (size_t)kv->v_token;
+        scale = kv->v_scale_ != NULL ? kv->v_scale_[lane] : 1.0f;
+        for (d = 0; d < s->v_dim; d++) v[d] = swa__load1((int)kv->v_type, kv->v, at + (size_t)d) * scale;
+    }
+}
+SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n, float *k,
+                                  float *v) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    const swa_shape *s;
+    swa_kv seg[3];
+    int i, h, count, dk;
+    int64_t p;
+    if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
+    for (p = pos; p < pos + n; p++)
+        if (swa_cache_slot(cache, seq, layer, p) < 0)
+            return p >= swa_cache_end(cache, seq) ? SWA_ERR_ORDER : SWA_ERR_LOST;
+    s = &c->d.shape;
+    dk = s->head_dim + s->tail_dim;
+    count = swa_cache_spans(cache, seq, layer, seg);
+    for (i = 0; i < count; i++)
+        for (p = swa__max64(pos, seg[i].pos); p < swa__min64(pos + n, seg[i].pos + seg[i].n); p++)
+            for (h = 0; h < s->n_kv_heads; h++) {
+                size_t row = (size_t)(p - pos) * (size_t)s->n_kv_heads + (size_t)h;
+                swa__row_read(s, &seg[i], h, p - seg[i].pos, k != NULL ? k + row * (size_t)dk : NULL,
+                              v != NULL ? v + row * (size_t)s->v_dim : NULL);
+            }
+    return SWA_OK;
+}
+
+/* ---- copies of a sequence: fork, save, load ---- */
+
+/* Slots [a, b) of one layer, all heads, from sequence src to dst, in whole tiles. */
+static void swa__copy_slots(swa__cache *c, int layer, int dst, int src, size_t a, size_t b) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const swa_shape *s = &c->d.shape;
+    unsigned char *to = swa__region_of(c, layer, dst), *from = swa__region_of(c, layer, src);
+    size_t h, i, row[6], at[6];
+    row[0] = (size_t)s->head_dim * swa__type_size((int)c->d.k_type);
+    row[1] = (size_t)s->tail_dim * swa__type_size((int)c->d.tail_type);
+    row[2] = (size_t)swa__v_pad(s) * swa__type_size((int)c->d.v_type);
+    row[3] = c->d.k_type == SWA_Q8 ? 4 : 0;
+    row[4] = c->d.tail_type == SWA_Q8 && s->tail_dim > 0 ? 4 : 0;
+    row[5] = c->d.v_type == SWA_Q8 && !s->v_in_k ? 4 : 0;
+    at[0] = 0; at[1] = l->tail; at[2] = l->v; at[3] = l->k_scale; at[4] = l->tail_scale; at[5] = l->v_scale;
+    a = a / 16 * 16;
+    b = (b + 15) / 16 * 16;
+    for (h = 0; h < (size_t)s->n_kv_heads; h++)
+        for (i = 0; i < 6; i++) {
+            size_t off = at[i] + (h * (size_t)l->slots + a) * row[i];
+            memcpy(to + off, from + off, (b - a) * row[i]);
+        }
+}
+SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
+    swa__cache *c = swa__check_seq(cache, src);
+    swa__seq *s, *t;
+    swa_status status;
+    swa_kv seg[3];
+    int layer, i, count;
+    if (c == NULL || swa__check_seq(cache, dst) == NULL || end < -1) return SWA_ERR_ARG;
+    s = swa__seq_of(c, src);
+    t = swa__seq_of(c, dst);
+    if (end == -1) end = s->end;
+    if (dst == src) return swa_cache_truncate(cache, src, end);
+    if (end > s->end) return SWA_ERR_ORDER;
+    status = swa__rewind_check(c, s, end);
+    if (status != SWA_OK) return status;
+    *t = *s;
+    swa__rewind(c, t, end);
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        count = swa__segments(c, layer, dst, swa__first(swa__layer_of(c, layer), t), t->end, seg);
+        for (i = 0; i < count; i++)
+            swa__copy_slots(c, layer, dst, src, (size_t)seg[i].layout_ - 1,
+                            (size_t)seg[i].layout_ - 1 + (size_t)seg[i].n);
+    }
+    swa__audit(c, dst, INT64_MAX);
+    return SWA_OK;
+}
+
+/* A blob: this head, then a record per sequence (state, then per layer the live rows, oldest first, sinks before
+   them: K, tail, V and scales of all heads), then the checksum. Written in the machine's own byte order. */
+typedef struct {
+    char     magic[4];
+    uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order                        */
+    uint32_t n_seqs;                     /* records that follow                                                      */
+    uint64_t bytes, geometry;            /* of the whole blob; checksum of shape, types, layers, windows, capacities */
+} swa__blob;
+enum { SWA__BLOB_VERSION = 1 };
+
+static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
+    const unsigned char *b = (const unsigned char *)p;
+    uint64_t word;
+    for (; n >= 8; n -= 8, b += 8) {
+        memcpy(&word, b, 8);
+        h = (h ^ word) * 0x100000001b3u;
+        h ^= h >> 29;
+    }
+    for (; n > 0; n--) h = (h ^ *b++) * 0x100000001b3u;
+    return h;
+}
+static uint64_t swa__geometry(const swa__cache *c) {
+    const swa_shape *s = &c->d.shape;
+    int64_t v[16], w[5];
+    uint64_t h = 0xcbf29ce484222325u;
+    int i, n = c->n_windows;
+    memset(v, 0, sizeof v);
+    v[0] = s->n_kv_heads; v[1] = s->head_dim; v[2] = s->v_dim; v[3] = s->tail_dim; v[4] = s->v_in_k != 0;
+    v[5] = c->d.n_layers; v[6] = (int64_t)c->d.k_type; v[7] = (int64_t)c->d.v_type; v[8] = (int64_t)c->d.tail_type;
+    v[9] = n; v[10] = c->d.max_context;
+    h = swa__hash(h, v, sizeof v);
+    for (i = 0; i < n; i++) {
+        const swa__layer *l = &c->layer[i];
+        w[0] = l->window.kind; w[1] = l->window.n_sink; w[2] = l->window.left; w[3] = l->window.right; w[4] = l->cap;
+        h = swa__hash(h, w, sizeof w);
+    }
+    return h;
+}
+/* Bytes of one row, all heads, as a blob holds it. */
+static size_t swa__row_bytes(const swa__cache *c) {
+    const swa_shape *s = &c->d.shape;
+    size_t n = (size_t)s->head_dim * swa__type_size((int)c->d.k_type) + (c->d.k_type == SWA_Q8 ? 4 : 0);
+    n += (size_t)s->tail_dim * swa__type_size((int)c->d.tail_type)
+         + (c->d.tail_type == SWA_Q8 && s->tail_dim > 0 ? 4 : 0);
+    if (!s->v_in_k) n += (size_t)s->v_dim * swa__type_size((int)c->d.v_type) + (c->d.v_type == SWA_Q8 ? 4 : 0);
+    return n * (size_t)s->n_kv_heads;
+}
+static size_t swa__live_rows(const swa__cache *c, const swa__seq *s) {
+    size_t n = 0;
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        int64_t sink_end = swa__min64(l->window.n_sink, s->end);
+        n += (size_t)(s->end - swa__first(l, s)) + (size_t)(sink_end > s->start ? sink_end - s->start : 0);
+    }
+    return n;
+}
+static size_t swa__record_bytes(const swa__cache *c, const swa__seq *s) {
+    return SWA__SEQ_SAVED * sizeof(int64_t) + swa__live_rows(c, s) * swa__row_bytes(c);
+}
+SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    size_t n = sizeof(swa__blob) + 8;
+    int i;
+    if (c == NULL) return 0;
+    for (i = 0; i < c->d.n_seqs; i++)
+        if (seq == -1 || seq == i) n += swa__record_bytes(c, swa__seq_of(c, i));
+    return n;
+}
+/* Copies one strided array element by element between a slot and a blob; returns the blob's next byte. */
+static unsigned char *swa__move(unsigned char *blob, void *slot, size_t step, size_t size, int dim, int save) {
+    unsigned char *at = (unsigned char *)slot;
+    int d;
+    for (d = 0; d < dim; d++, at += step, blob += size)
+        if (save) memcpy(blob, at, size);
+        else memcpy(at, blob, size);
+    return blob;
+}
+static unsigned char *swa__move_row(const swa__cache *c, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
+    const swa_shape *s = &c->d.shape;
+    size_t ks = swa__type_size((int)kv->k_type), ts = swa__type_size((int)kv->tail_type),
+           vs = swa__type_size((int)kv->v_type);
+    int64_t slot = kv->layout_ - 1 + i;
+    int h;
+    for (h = 0; h < s->n_kv_heads; h++) {
+        size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
+        unsigned char *k = (unsigned char *)(uintptr_t)kv->k + swa__tiled(kv, kv->k_head, s->head_dim, h, slot) * ks;
+        b = swa__move(b, k, 16 * ks, ks, s->head_dim, save);
+        if (kv->k_scale_ != NULL) b = swa__move(b, (void *)(uintptr_t)(kv->k_scale_ + lane), 4, 4, 1, save);
+        if (s->tail_dim > 0) {
+            k = (unsigned char *)(uintptr_t)kv->tail + swa__tiled(kv, kv->tail_head, s->tail_dim, h, slot) * ts;
+            b = swa__move(b, k, 16 * ts, ts, s->tail_dim, save);
+            if (kv->tail_scale_ != NULL) b = swa__move(b, (void *)(uintptr_t)(kv->tail_scale_ + lane), 4, 4, 1, save);
+        }
+        if (s->v_in_k) continue;
+        k = (unsigned char *)(uintptr_t)kv->v + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * vs;
+        b = swa__move(b, k, vs, vs, s->v_dim, save);
+        if (kv->v_scale_ != NULL) b = swa__move(b, (void *)(uintptr_t)(kv->v_scale_ + lane), 4, 4, 1, save);
+    }
+    return b;
+}
+static unsigned char *swa__move_rows(const swa__cache *c, int seq, unsigned char *b, int save) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    swa_kv seg[3];
+    int layer, i, count;
+    int64_t r;
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        count = swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), s->end, seg);
+        for (i = 0; i < count; i++)
+            for (r = 0; r < seg[i].n; r++) b = swa__move_row(c, &seg[i], r, b, save);
+    }
+    return b;
+}
+SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
+    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    size_t need = swa_cache_save_bytes(cache, seq);
+    unsigned char *b = (unsigned char *)blob;
+    swa__blob head;
+    uint64_t sum;
+    int i;
+    if (c == NULL || blob == NULL) return SWA_ERR_ARG;
+    if (bytes < need) return SWA_ERR_MEMORY;
+    memcpy(head.magic, "swaR", 4);
+    head.version = SWA__BLOB_VERSION;
+    head.order = 0x01020304u;
+    head.n_seqs = seq == -1 ? (uint32_t)c->d.n_seqs : 1;
+    head.bytes = need;
+    head.geometry = swa__geometry(c);
+    memcpy(b, &head, sizeof head);
+    b += sizeof head;
+    for (i = 0; i < c->d.n_seqs; i++) {
+        const swa__seq *s = swa__seq_of(c, i);
+        if (seq != -1 && seq != i) continue;
+        memcpy(b, s, SWA__SEQ_SAVED * sizeof(int64_t));
+        b = swa__move_rows(c, i, b + SWA__SEQ_SAVED * sizeof(int64_t), 1);
+    }
+    sum = swa__hash(0, blob, need - 8);
+    memcpy(b, &sum, 8);
+    return SWA_OK;
+}
+/* A state that some history of calls could have produced. */
+static int swa__state_ok(const swa__cache *c, const swa__seq *s) {
+    int i, n = c->n_windows < c->d.n_layers ? c->n_windows : c->d.n_layers;
+    if (s->start < 0 || s->base < s->start || s->end < s->base || s->top < s->end || s->high < s->start) return 0;
+    if (s->top == INT64_MAX || s->high == INT64_MAX || s->origin < 0) return 0;
+    if (s->start == s->end) return s->top == s->end && s->high == s->end;
+    for (i = 0; i < n; i++)
+        if (c->layer[i].bounded && swa__max64(s->high, s->top) - s->start > c->d.max_context) return 0;
+    return swa__exact_all(c, s, s->end);
+}
+SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes) {
+    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    unsigned char *b = (unsigned char *)(uintptr_t)blob;
+    swa__blob head;
+    swa__seq s;
+    uint64_t sum;
+    size_t at = sizeof head;
+    uint32_t i, n;
+    if (c == NULL || blob == NULL) return SWA_ERR_ARG;
+    n = seq == -1 ? (uint32_t)c->d.n_seqs : 1;
+    if (bytes < sizeof head + 8) return SWA_ERR_BLOB;
+    memcpy(&head, b, sizeof head);
+    memcpy(&sum, b + bytes - 8, 8);
+    if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION || head.order != 0x01020304u
+        || head.n_seqs != n || head.bytes != bytes || head.geometry != swa__geometry(c)
+        || sum != swa__hash(0, blob, bytes - 8)) return SWA_ERR_BLOB;
+    memset(&s, 0, sizeof s);
+    for (i = 0; i < n; i++) {            /* every record is checked before the first is taken */
+        if (bytes - 8 - at < SWA__SEQ_SAVED * sizeof(int64_t)) return SWA_ERR_BLOB;
+        memcpy(&s, b + at, SWA__SEQ_SAVED * sizeof(int64_t));
+        if (!swa__state_ok(c, &s) || bytes - 8 - at < swa__record_bytes(c, &s)) return SWA_ERR_BLOB;
+        at += swa__record_bytes(c, &s);
+    }
+    if (at != bytes - 8) return SWA_ERR_BLOB;
+    b += sizeof head;
+    for (i = 0; i < n; i++) {
+        int to = seq == -1 ? (int)i : seq;
+        memcpy(swa__seq_of(c, to), b, SWA__SEQ_SAVED * sizeof(int64_t));
+        b = swa__move_rows(c, to, b + SWA__SEQ_SAVED * sizeof(int64_t), 0);
+        swa__audit(c, to, INT64_MAX);
+    }
+    return SWA_OK;
+}
+
+/* ---- audit ---- */
+
+static void swa__poison_slot(const swa__cache *c, const swa_kv *kv, int64_t i) {
+    const swa_shape *s = &c->d.shape;
+    unsigned char ff[8];
+    int64_t slot = kv->layout_ - 1 + i;
+    size_t k, size[3];
+    int h, d;
+    memset(ff, 0xff, sizeof ff);         /* a NaN in every float type; for q8 the scale carries it */
+    size[0] = swa__type_size((int)kv->k_type);
+    size[1] = swa__type_size((int)kv->tail_type);
+    size[2] = swa__type_size((int)kv->v_type);
+    for (h = 0; h < s->n_kv_heads; h++) {
+        size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
+        k = swa__tiled(kv, kv->k_head, s->head_dim, h, slot);
+        for (d = 0; d < s->head_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)kv->k + (k + 16 * (size_t)d) * size[0], ff, size[0]);
+        k = swa__tiled(kv, kv->tail_head, s->tail_dim, h, slot);
+        for (d = 0; d < s->tail_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)kv->tail + (k + 16 * (size_t)d) * size[1], ff, size[1]);
+        k = (size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token);
+        for (d = 0; !s->v_in_k && d < s->v_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)kv->v + (k + (size_t)d) * size[2], ff, size[2]);
+        if (kv->k_scale_ != NULL) memcpy((float *)(uintptr_t)kv->k_scale_ + lane, ff, 4);
+        if (kv->tail_scale_ != NULL) memcpy((float *)(uintptr_t)kv->tail_scale_ + lane, ff, 4);
+        if (kv->v_scale_ != NULL) memcpy((float *)(uintptr_t)kv->v_scale_ + lane, ff, 4);
+    }
+}
+/* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows at once. Rows from
+   position `keep` on are still needed by the step that has just begun. */
+static void swa__audit(swa__cache *c, int seq, int64_t keep) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    int layer;
+    int64_t i;
+    SWA_ASSERT(s->start >= 0 && s->start <= s->base && s->base <= s->end && s->end <= s->top);
+    if (!c->d.audit) return;
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        const swa__layer *l = swa__layer_of(c, layer);
+        int64_t to = swa__min64(s->end, keep), need = swa__needed(l, s, to);
+        int64_t from = swa__min64(swa__first(l, s), keep == INT64_MAX ? INT64_MAX : need);
+        swa_kv all = swa__segment(c, layer, seq, 0, l->slots);
+        all.layout_ = 1;
+        for (i = 0; i < l->slots; i++) {
+            int live = i < l->sink_slots ? i < l->window.n_sink && i >= s->start && i < to
+                                         : swa__mod(i - l->sink_slots - (from - s->origin), l->cap) < to - from;
+            if (!live && (i < l->sink_slots || i - l->sink_slots < l->cap)) swa__poison_slot(c, &all, i);
+        }
+    }
+}
+
+/* ==== [SECTION 7] STEP ==========================================================================================
+   Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
+
+static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
+    const swa__seq *s;
+    int64_t start;
+    int i;
+    if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n < 0 || r->pos < 0) return SWA_ERR_ARG;
+    if (swa__seq_of(c, r->seq)->mark != 0) return SWA_ERR_ARG;       /* twice in one step */
+    if (r->n == 0) return SWA_OK;
+    if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
+    if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
+    s = swa__seq_of(c, r->seq);
+    if (s->start != s->end && r->pos > s->end) return SWA_ERR_ORDER;
+    start = s->start == s->end || r->pos < s->start ? r->pos : s->start;
+    for (i = 0; i < c->n_windows && i < c->d.n_layers; i++)
+        if (c->layer[i].bounded && r->pos + r->n - start > c->d.max_context) return SWA_ERR_FULL;
+    return s->start == s->end ? SWA_OK : swa__rewind_check(c, s, r->pos);
+}
+static void swa__run_commit(swa__cache *c, const swa_run *r) {
+    swa__seq *s = swa__seq_of(c, r->seq);
+    if (s->start == s->end) swa__empty(s, r->pos, s->origin);
+    swa__rewind(c, s, r->pos);
+    s->end = r->pos + r->n;
+    s->top = swa__max64(s->top, s->end);
+    swa__audit(c, r->seq, r->pos);
+}
+SWA_API swa_status swa_step_begin(swa_cache *cache, swa_step *step) {
+    swa__cache *c = swa__get(cache);
+    swa_status status = SWA_OK;
+    int64_t rows = 0;
+    int i, done;
+    if (c == NULL || step == NULL || step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL)) return SWA_ERR_ARG;
+    step->failed = -1;
+    for (i = 0; i < step->n_runs && status == SWA_OK; i++) {
+        status = swa__run_check(c, &step->runs[i]);
+        if (status == SWA_OK && (rows += step->runs[i].n) > INT32_MAX) status = SWA_ERR_OVERFLOW;
+        if (status != SWA_OK) step->failed = i;
+        else swa__seq_of(c, step->runs[i].seq)->mark = 1;
+    }
+    done = status == SWA_OK ? step->n_runs : step->failed;
+    for (i = 0; i < done; i++) swa__seq_of(c, step->runs[i].seq)->mark = 0;
+    if (status != SWA_OK) return status;
+    for (i = 0, rows = 0; i < step->n_runs; rows += step->runs[i++].n) {
+        step->runs[i].row = (int32_t)rows;
+        if (step->runs[i].n > 0) swa__run_commit(c, &step->runs[i]);
+    }
+    step->n_tokens = (int32_t)rows;
+    return SWA_OK;
+}
+
+SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
+                                     int n_seqs, int32_t chunk) {
+    int i;
+    if (plan == NULL || lens == NULL || n_seqs <= 0 || chunk <= 0) return SWA_ERR_ARG;
+    for (i = 0; i < n_seqs; i++) {
+        if (lens[i] < 0 || (seqs != NULL && seqs[i] < 0) || (start != NULL && start[i] < 0)) return SWA_ERR_ARG;
+        if (start != NULL && start[i] > INT64_MAX - 1 - lens[i]) return SWA_ERR_OVERFLOW;
+    }
+    plan->seqs = seqs;
+    plan->start = start;
+    plan->lens = lens;
+    plan->n_seqs = n_seqs;
+    plan->chunk = chunk;
+    plan->done = 0;
+    return SWA_OK;
+}
+SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
+    int i, n = 0;
+    if (n_runs != NULL) *n_runs = 0;
+    if (plan == NULL || runs == NULL || n_runs == NULL || plan->lens == NULL || plan->chunk <= 0) return 0;
+    for (i = 0; i < plan->n_seqs; i++) {
+        int32_t left = plan->lens[i] - plan->done;
+        if (left <= 0) continue;
+        memset(&runs[n], 0, sizeof runs[n]);
+        runs[n].seq = plan->seqs != NULL ? plan->seqs[i] : i;
+        runs[n].n = left < plan->chunk ? left : plan->chunk;
+        runs[n].pos = (plan->start != NULL ? plan->start[i] : 0) + plan->done;
+        n++;
+    }
+    plan->done = plan->done > INT32_MAX - plan->chunk ? INT32_MAX : plan->done + plan->chunk;
+    *n_runs = n;
+    return n > 0;
+}
+
+/* ==== [SECTION 8] KERNEL INSTANCES ==============================================================================
+   The kernels of [SECTION 12] are written once in the operations below and included once per instruction set. To add
+   one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
+   SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
+   block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
+
+enum { SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
+       SWA__LANES = 32 };                /* rows of the widest panel                                                 */
+#define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
+#define SWA__LOG2E  1.44269504088896341
+#define SWA__LN2    0.69314718055994531
+
+typedef struct {                         /* 16 keys, positions 16i..16i+15, in canonical form                        */
+    const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                                   */
+    const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                                   */
+    const char  *next;                   /* K of the tile that will be read a block later, for prefetch, or NULL     */
+    int k_type, tail_type, v_type;
+} swa__tile;
+typedef struct {
+    int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
+    const float *present;                /* [256] 1 or 0: keys that exist, or NULL = all of the interval             */
+    swa__tile    tile[SWA_BLOCK / 16];
+} swa__block;
+typedef struct {                         /* what all rows of a call share                                            */
+    int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride                               */
+    int   mods;                          /* any of the following                                                     */
+    float cap2;                          /* softcap * log2 e, 0 = off                                                */
+    int   alibi, bias;
+    int64_t bias_first, bias_n;
+} swa__geo;
+typedef struct {                         /* what a row may see of a block, keys counted from the block's start       */
+    int   lo[2], hi[2];                  /* keys that any row sees: [0] as sinks, [1] through the window             */
+    int   full_lo, full_hi;              /* keys that every row sees through the window                              */
+    int   first_block;                   /* of this panel: nothing to fold into yet                                  */
+    float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];   /* window [first, last), sinks [0, sink)          */
+    float q[SWA__LANES], slope[SWA__LANES];                        /* ALiBi: position, -slope * log2 e               */
+    const float *bias[SWA__LANES];
+} swa__lanes;
+
+typedef struct {
+    const char *name;
+    int nr;                              /* rows of a panel                                                          */
+    /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R = swa__few_step(rows
+       left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
+    void (*few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows, const float *q,
+                const float *q_sink, float *s, float *o, float *m, float *l);
+    /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr]. s: [256][nr]. */
+    void (*many)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q, const float *q_sink,
+                 float *s, float *o, float *m, float *l);
+    void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb, const float *lb);
+    void (*fold_panel)(int dv, float *o, float *m, float *l, const float *mb, const float *lb);
+    /* o [rows][dvp] -> out[i][dv] = o/l; inverse of l is left in inv (rows rounded up to 16). */
+    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv, float *tmp,
+                   float *const *out);
+    /* The same from a panel: o [dvp][nr]. */
+    void (*unpack)(int rows, int dv, const float *o, const float *l, float *inv, float *const *out);
+    /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most SWA__LANES. */
+    void (*pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst);
+    void (*widen)(int type, const void *src, float *dst, size_t n);     /* n a multiple of 16                        */
+    void (*narrow)(int type, const float *src, void *dst, size_t n);    /* exact values; n a multiple of 16          */
+    /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a multiple of 16. */
+    void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
+} swa__kernels;
+
+/* The few-rows shape takes 8, 4, 2 or 1 rows at once. */
+static int swa__few_step(int rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+
+static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+
+#ifdef __FAST_MATH__                     /* the compiler must not reassociate across this value                      */
+#  define SWA__EXACT(x) __asm__("" : SWV_CONSTRAINT(x))
+#else
+#  define SWA__EXACT(x) ((void)0)
+#endif
+#ifndef SWA_HEADER_FILENAME
+#  define SWA_HEADER_FILENAME "swa.h"    /* not __FILE__: that fails when built from another folder                  */
+#endif
+#define SWA__CAT2(a, b) a##_##b
+#define SWA__CAT(a, b)  SWA__CAT2(a, b)
+#define SWA__FN(name)   SWA__CAT(swa__##name, SWV_ISA)
+#define SWA__KERNEL_PASS
+
+/* Scalar: the definition of the arithmetic, on any C99 compiler. */
+static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so that no flag folds it  */
+    int32_t i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
+    return (float)i;
+}
+static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23)); }
+#define SWV_ISA                 scalar
+#define SWV_TARGET
+#define SWV                     float
+#define SWV_N                   1
+#define SWV_KEYS                4
+#define SWV_LANES               4
+#define SWV_FEW(r)              4
+#define SWV_CONSTRAINT(x)       "+m"(x)
+#define SWV_SET1(x)             (x)
+#define SWV_LOAD(p)             (*(p))
+#define SWV_STORE(p, v)         (*(p) = (v))
+#define SWV_FMA(a, b, c)        fmaf((a), (b), (c))
+#define SWV_ADD(a, b)           ((a) + (b))
+#define SWV_SUB(a, b)           ((a) - (b))
+#define SWV_MUL(a, b)           ((a) * (b))
+#define SWV_DIV(a, b)           ((a) / (b))
+#define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
+#define SWV_RINT(x)             swa__rint(x)
+#define SWV_SCALE(p, n)         swa__scale((p), (n))
+#define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
+#define SWV_TRANSPOSE(r)        ((void)(r))
+#define SWV_LOAD_F16(p)         swa__f32_from_f16(*(p))
+#define SWV_LOAD_BF16(p)        swa__f32_from_bf16(*(p))
+#define SWV_LOAD_Q8(p)          ((float)*(p))
+#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
+#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
+#define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
+#include SWA_HEADER_FILENAME
+
+#if SWA__NEON
+SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
+    float32x4x2_t a = vtrnq_f32(r[0], r[1]), b = vtrnq_f32(r[2], r[3]);
+    r[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+    r[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+    r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+    r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
+    int32_t w;
+    memcpy(&w, p, 4);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8((uint64_t)(uint32_t)w)))));
+}
+SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
+    int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
+    int8x8_t b = vmovn_s16(vcombine_s16(h, h));
+    int32_t w = vget_lane_s32(vreinterpret_s32_s8(b), 0);
+    memcpy(p, &w, 4);
+}
+SWA__INLINE void swa__store_bf16_neon(uint16_t *p, float32x4_t v) {
+    uint32x4_t u = vreinterpretq_u32_f32(v);
+    u = vaddq_u32(u, vaddq_u32(vdupq_n_u32(0x7fff), vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1))));
+    vst1_u16(p, vshrn_n_u32(u, 16));
+}
+#define SWV_ISA                 neon
+#define SWV_TARGET
+#define SWV                     float32x4_t
+#define SWV_N                   4
+#define SWV_KEYS                8
+#define SWV_LANES               2
+#define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 8 ? 2 : 4)
+#define SWV_CONSTRAINT(x)       "+w"(x)
+#define SWV_SET1(x)             vdupq_n_f32(x)
+#define SWV_LOAD(p)             vld1q_f32(p)
+#define SWV_STORE(p, v)         vst1q_f32((p), (v))
+#define SWV_FMA(a, b, c)        vfmaq_f32((c), (a), (b))
+#define SWV_ADD(a, b)           vaddq_f32((a), (b))
+#define SWV_SUB(a, b)           vsubq_f32((a), (b))
+#define SWV_MUL(a, b)           vmulq_f32((a), (b))
+#define SWV_DIV(a, b)           vdivq_f32((a), (b))
+#define SWV_MAX(a, b)           vmaxq_f32((a), (b))
+#define SWV_RINT(x)             vrndnq_f32(x)
+#define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
+                                    vshlq_n_s32(vcvtq_s32_f32(n), 23)))
+#define SWV_PICK(x, lo, hi, a, b) vbslq_f32(vandq_u32(vcgeq_f32((x), (lo)), vcltq_f32((x), (hi))), (a), (b))
+#define SWV_TRANSPOSE(r)        swa__transpose_neon(r)
+#define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
+#define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
+#define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
+#define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
+#define SWV_STORE_BF16(p, v)    swa__store_bf16_neon((p), (v))
+#define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
+#include SWA_HEADER_FILENAME
+#endif
+
+#if SWA__X86
+#define SWA__AVX2_TARGET SWA__TARGET("avx2,fma,f16c")
+SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
+    __m256 t[8], u[8];
+    int i;
+    SWA__UNROLL for (i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    SWA__UNROLL for (i = 0; i < 8; i += 4) {
+        u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+    }
+}
+SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
+    __m256i u = _mm256_castps_si256(v), one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    u = _mm256_srli_epi32(_mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff))), 16);
+    u = _mm256_permute4x64_epi64(_mm256_packus_epi32(u, u), 0x08);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(u));
+}
+SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
+    __m256i u = _mm256_cvtps_epi32(v);
+    __m128i h = _mm_packs_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(h, h));
+}
+#define SWV_ISA                 avx2
+#define SWV_TARGET              SWA__AVX2_TARGET
+#define SWV                     __m256
+#define SWV_N                   8
+#define SWV_KEYS                4
+#define SWV_LANES               3
+#define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : (r) == 4 ? 2 : 1)
+#define SWV_CONSTRAINT(x)       "+x"(x)
+#define SWV_SET1(x)             _mm256_set1_ps(x)
+#define SWV_LOAD(p)             _mm256_loadu_ps(p)
+#define SWV_STORE(p, v)         _mm256_storeu_ps((p), (v))
+#define SWV_FMA(a, b, c)        _mm256_fmadd_ps((a), (b), (c))
+#define SWV_ADD(a, b)           _mm256_add_ps((a), (b))
+#define SWV_SUB(a, b)           _mm256_sub_ps((a), (b))
+#define SWV_MUL(a, b)           _mm256_mul_ps((a), (b))
+#define SWV_DIV(a, b)           _mm256_div_ps((a), (b))
+#define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
+#define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define SWV_SCALE(p, n)         _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), \
+                                    _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)))
+#define SWV_PICK(x, lo, hi, a, b) _mm256_blendv_ps((b), (a), _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), \
+                                    _mm256_cmp_ps((x), (hi), _CMP_LT_OQ)))
+#define SWV_TRANSPOSE(r)        swa__transpose_avx2(r)
+#define SWV_LOAD_F16(p)         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define SWV_LOAD_BF16(p)        _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32( \
+                                    _mm_loadu_si128((const __m128i *)(const void *)(p))), 16))
+#define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
+                                    _mm_loadl_epi64((const __m128i *)(const void *)(p))))
+#define SWV_STORE_F16(p, v)     _mm_storeu_si128((__m128i *)(void *)(p), \
+                                    _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
+#define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
+#define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
+#include SWA_HEADER_FILENAME
+#endif
+
+#if SWA__AVX512
+#if defined(__GNUC__) && !defined(__clang__)   /* gcc 12 warns inside its own intrinsics (its bug 105593) */
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wuninitialized"
+#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
+#endif
+#define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
+    __m512 t[16];
+    int i;
+    SWA__UNROLL for (i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    SWA__UNROLL for (i = 0; i < 16; i += 4) {
+        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[4 + i], 0x88);
+        t[4 + i] = _mm512_shuffle_f32x4(r[i], r[4 + i], 0xdd);
+        t[8 + i] = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0x88);
+        t[12 + i] = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0xdd);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0x88);
+        r[8 + i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0xdd);
+        r[4 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0x88);
+        r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
+    }
+}
+SWA__INLINE SWA__AVX512_TARGET void swa__store_bf16_avx512(uint16_t *p, __m512 v) {
+    __m512i u = _mm512_castps_si512(v), one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    u = _mm512_srli_epi32(_mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff))), 16);
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(u));
+}
+#define SWV_ISA                 avx512
+#define SWV_TARGET              SWA__AVX512_TARGET
+#define SWV                     __m512
+#define SWV_N                   16
+#define SWV_KEYS                8
+#define SWV_LANES               2
+#define SWV_FEW(r)              ((r) <= 2 ? 8 : (r) == 4 ? 4 : 2)
+#define SWV_CONSTRAINT(x)       "+v"(x)
+#define SWV_SET1(x)             _mm512_set1_ps(x)
+#define SWV_LOAD(p)             _mm512_loadu_ps(p)
+#define SWV_STORE(p, v)         _mm512_storeu_ps((p), (v))
+#define SWV_FMA(a, b, c)        _mm512_fmadd_ps((a), (b), (c))
+#define SWV_ADD(a, b)           _mm512_add_ps((a), (b))
+#define SWV_SUB(a, b)           _mm512_sub_ps((a), (b))
+#define SWV_MUL(a, b)           _mm512_mul_ps((a), (b))
+#define SWV_DIV(a, b)           _mm512_div_ps((a), (b))
+#define SWV_MAX(a, b)           _mm512_max_ps((a), (b))
+#define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define SWV_SCALE(p, n)         _mm512_scalef_ps((p), (n))
+#define SWV_PICK(x, lo, hi, a, b) _mm512_mask_blend_ps((__mmask16)(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ) & \
+                                    _mm512_cmp_ps_mask((x), (hi), _CMP_LT_OQ)), (b), (a))
+#define SWV_TRANSPOSE(r)        swa__transpose_avx512(r)
+#define SWV_LOAD_F16(p)         _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
+#define SWV_LOAD_BF16(p)        _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32( \
+                                    _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
+#define SWV_LOAD_Q8(p)          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32( \
+                                    _mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
+                                    _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
+#define SWV_STORE_BF16(p, v)    swa__store_bf16_avx512((p), (v))
+#define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
+                                    _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
+#include SWA_HEADER_FILENAME
+#if defined(__GNUC__) && !defined(__clang__)
+#  pragma GCC diagnostic pop
+#endif
+#endif
+#undef SWA__KERNEL_PASS
+
+/* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
+#define SWA__KERNELS(isa, lanes) { #isa, lanes, swa__few_##isa, swa__many_##isa, swa__fold_##isa, \
+    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
+    swa__narrow_##isa, swa__round_##isa }
+#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+static const swa__kernels *swa__kernels_of(int isa) {
+    static const swa__kernels table[] = {
+        SWA__NO_KERNELS(best),
+        SWA__KERNELS(scalar, 4),
+#if SWA__NEON
+        SWA__KERNELS(neon, 8),
+#else
+        SWA__NO_KERNELS(neon),
+#endif
+#if SWA__X86
+        SWA__KERNELS(avx2, 24),
+#else
+        SWA__NO_KERNELS(avx2),
+#endif
+#if SWA__AVX512
+        SWA__KERNELS(avx512, 32)
+#else
+        SWA__NO_KERNELS(avx512)
+#endif
+    };
+    return &table[isa];
+}
+SWA_API int swa_isa_usable(int isa) {
+    if (isa < SWA_ISA_SCALAR || isa > SWA_ISA_AVX512 || swa__kernels_of(isa)->few == NULL) return 0;
+#if SWA__X86
+    if (isa == SWA_ISA_AVX2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");   /* every such CPU has F16C */
+    if (isa == SWA_ISA_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+               && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+               && __builtin_cpu_supports("fma");
+#endif
+    return 1;
+}
+SWA_API int swa_isa_best(void) {
+    int isa = SWA_ISA_AVX512;
+    while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
+    return isa;
+}
+SWA_API const char *swa_isa_name(int isa) {
+    return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? swa__kernels_of(isa)->name : "unknown";
+}
+
+/* ==== [SECTION 9] ATTENTION =====================================================================================
+   Keys are a list of segments (ring spans, sinks, the new rows, the caller's own rows). The stage brings one block of
+   them into canonical tiles; a kernel consumes it. Work is a list of units: a KV head of a run, some of its rows, and
+   all its blocks or, when there are fewer units than threads, one block (a split). Which units exist depends on the
+   number of parts; what a row's arithmetic is does not. */
+
+typedef struct {                         /* one run of queries and the keys it may see                               */
+    const swa__kernels *kr;
+    swa_shape shape;
+    swa_window window;                   /* with the run's prefix                                                    */
+    swa_attn a;                          /* strides resolved                                                         */
+    swa__geo geo;
+    float qscale;                        /* folded into q: scale * log2 e, or scale / softcap                        */
+    int64_t pos, row;                    /* first query's position and packed row                                    */
+    int n, group;                        /* queries; query heads per KV head                                         */
+    const swa_kv *kv;                    /* [n_kv] ascending                                                         */
+    int n_kv;
+    int few;                             /* few rows: which shape runs                                               */
+    int round_k, round_v, round_tail;    /* rows are rounded to these types first: what the ring will hold           */
+} swa__job;
+
+/* One part's scratch, carved from one piece of memory; also how its size is computed. */
+typedef struct {
+    float *q, *q_sink, *o, *ob, *m, *l, *mb, *lb, *s, *k, *v, *scale, *row, *inv, *present;
+    int64_t *lo, *hi, *sink;             /* per token of a unit                                                      */
+    size_t bytes;
+} swa__scratch;
+
+static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
+    *p = base != NULL ? (float *)(void *)(base + w->bytes) : NULL;
+    w->bytes += (floats * sizeof(float) + 63) & ~(size_t)63;
+}
+static void swa__take64(swa__scratch *w, unsigned char *base, int64_t **p, size_t n) {
+    *p = base != NULL ? (int64_t *)(void *)(base + w->bytes) : NULL;
+    w->bytes += (n * sizeof(int64_t) + 63) & ~(size_t)63;
+}
+/* Rows that share one staged block: the more, the less staging; their q and o should be about 1 MiB. */
+static int swa__tile_rows(const swa_shape *s) {
+    int rows = 1 << 18, dims = s->head_dim + s->tail_dim + s->v_dim;
+    return rows / dims >= 1024 ? 1024 : rows / dims <= 256 ? 256 : rows / dims / 32 * 32;
+}
+static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *base) {
+    swa__scratch w;
+    const size_t rows = (size_t)swa__tile_rows(s) + SWA__LANES, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
+    const size_t dvp = ((size_t)s->v_dim + 15) / 16 * 16, dim = dkt > dvp ? dkt : dvp;
+    memset(&w, 0, sizeof w);
+    swa__take(&w, base, &w.q, rows * dkt);
+    swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
+    swa__take(&w, base, &w.o, rows * dvp);
+    swa__take(&w, base, &w.ob, SWA__FEW * dvp);
+    swa__take(&w, base, &w.m, rows);
+    swa__take(&w, base, &w.l, rows);
+    swa__take(&w, base, &w.mb, SWA__LANES);
+    swa__take(&w, base, &w.lb, SWA__LANES);
+    swa__take(&w, base, &w.s, (size_t)SWA_BLOCK * SWA__LANES);
+    swa__take(&w, base, &w.k, SWA_BLOCK * dkt);
+    swa__take(&w, base, &w.v, s->v_in_k ? 0 : SWA_BLOCK * dvp);
+    swa__take(&w, base, &w.scale, 3 * SWA_BLOCK);
+    swa__take(&w, base, &w.row, 16 * (dim + 16));
+    swa__take(&w, base, &w.inv, SWA__LANES);
+    swa__take(&w, base, &w.present, SWA_BLOCK);
+    swa__take64(&w, base, &w.lo, rows);
+    swa__take64(&w, base, &w.hi, rows);
+    swa__take64(&w, base, &w.sink, rows);
+    return w;
+}
+static size_t swa__part_bytes(const swa_shape *s, int sinks) {
+    return swa__carve(s, sinks, NULL).bytes;
+}
+static size_t swa__partial_bytes(const swa_shape *s) {   /* o, m, l of one row and block */
+    return (((size_t)s->v_dim + 15) / 16 * 16 + 16) * sizeof(float);
+}
+
+/* ---- the stage: one block of keys in canonical form ---- */
+
+/* Lanes [a, b) of a tile from row i of a segment on. Keys come transposed into k, values as rows into v. */
+typedef struct { float *k, *tail, *v, *k_scale, *tail_scale, *v_scale; int dvp; } swa__dst;
+
+/* K or tail of a ring segment: the whole tile at once where lanes match, else lane by lane. */
+static void swa__stage_ring(const swa__kernels *kr, int type, const unsigned char *base, size_t slot, int dim, int a,
+                            int b, int whole, float *dst) {
+    const size_t es = swa__type_size(type);
+    int d, i;
+    if (whole) {
+        kr->widen(type, base + (slot - (size_t)a) * (size_t)dim * es, dst, (size_t)dim * 16);
+        return;
+    }
+    for (i = a; i < b; i++, slot++) {
+        const unsigned char *p = base + (slot / 16 * 16 * (size_t)dim + slot % 16) * es;
+        for (d = 0; d < dim; d++) dst[d * 16 + i] = swa__load1(type, p, (size_t)d * 16);
+    }
+}
+static void swa__scales(float *dst, const float *src, int a, int b) {
+    int i;
+    for (i = a; i < b; i++) dst[i] = src != NULL ? src[i - a] : 1.0f;
+}
+static void swa__stage_slots(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b, int first,
+                             const swa__dst *to) {
+    const swa_shape *s = &j->shape;
+    const size_t slot = (size_t)(kv->layout_ - 1 + (from - kv->pos)), lane = (size_t)h * (size_t)kv->slots_ + slot;
+    const int whole = first && (slot & 15) == (size_t)a;
+    const unsigned char *k =
+        (const unsigned char *)kv->k + (size_t)h * (size_t)kv->k_head * swa__type_size((int)kv->k_type);
+    int i;
+    swa__stage_ring(j->kr, (int)kv->k_type, k, slot, s->head_dim, a, b, whole, to->k);
+    swa__scales(to->k_scale, kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL, a, b);
+    if (s->tail_dim > 0) {
+        k = (const unsigned char *)kv->tail + (size_t)h * (size_t)kv->tail_head * swa__type_size((int)kv->tail_type);
+        swa__stage_ring(j->kr, (int)kv->tail_type, k, slot, s->tail_dim, a, b, whole, to->tail);
+        swa__scales(to->tail_scale, kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL, a, b);
+    }
+    if (s->v_in_k) return;
+    for (i = a; i < b; i++) {
+        size_t at = (size_t)h * (size_t)kv->v_head + (slot + (size_t)(i - a)) * (size_t)kv->v_token;
+        j->kr->widen((int)kv->v_type, (const unsigned char *)kv->v + at * swa__type_size((int)kv->v_type),
+                     to->v + i * to->dvp, (size_t)to->dvp);
+    }
+    swa__scales(to->v_scale, kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL, a, b);
+}
+/* Lanes [a, b) of K or tail from caller's rows: rounded to the ring's type if need be, then transposed. */
+static void swa__stage_keys(const swa__job *j, const void *p, int type, int round, int64_t token, int dim, int a, int b,
+                            float *row, float *dst, float *scale) {
+    const void *src[16];
+    const size_t es = swa__type_size(type), ld = ((size_t)dim + 15) / 16 * 16;
+    int i, d;
+    for (i = a; i < b; i++) {
+        src[i] = (const unsigned char *)p + (int64_t)(i - a) * token * (int64_t)es;
+        scale[i] = 1.0f;
+        if (round == SWA_F32) continue;
+        j->kr->round(round, src[i], type, dim, row + (size_t)i * ld, &scale[i]);
+        src[i] = row + (size_t)i * ld;
+    }
+    if (round != SWA_F32) type = SWA_F32;
+    if (a == 0 && b == 16) {
+        j->kr->pack(src, type, 16, dim, 1.0f, dst);
+        return;
+    }
+    for (i = a; i < b; i++)
+        for (d = 0; d < dim; d++) dst[d * 16 + i] = swa__load1(type, src[i], (size_t)d);
+}
+static int64_t swa__stride(int64_t stride, int64_t packed) { return stride != 0 ? stride : packed; }
+static void swa__stage_rows(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b, float *row,
+                            const swa__dst *to) {
+    const swa_shape *s = &j->shape;
+    const int64_t r = from - kv->pos;
+    const int64_t kt = swa__stride(kv->k_token, s->n_kv_heads * s->head_dim), kh = swa__stride(kv->k_head, s->head_dim);
+    const int64_t tt = swa__stride(kv->tail_token, s->n_kv_heads * s->tail_dim),
+                  th = swa__stride(kv->tail_head, s->tail_dim);
+    const int64_t vt = swa__stride(kv->v_token, s->n_kv_heads * s->v_dim), vh = swa__stride(kv->v_head, s->v_dim);
+    const unsigned char *p = (const unsigned char *)kv->k;
+    int i;
+    p += (r * kt + h * kh) * (int64_t)swa__type_size((int)kv->k_type);
+    swa__stage_keys(j, p, (int)kv->k_type, j->round_k, kt, s->head_dim, a, b, row, to->k, to->k_scale);
+    if (s->tail_dim > 0) {
+        p = (const unsigned char *)kv->tail;
+        p += (r * tt + h * th) * (int64_t)swa__type_size((int)kv->tail_type);
+        swa__stage_keys(j, p, (int)kv->tail_type, j->round_tail, tt, s->tail_dim, a, b, row, to->tail, to->tail_scale);
+    }
+    if (s->v_in_k) return;
+    for (i = a; i < b; i++) {
+        p = (const unsigned char *)kv->v;
+        p += ((r + i - a) * vt + h * vh) * (int64_t)swa__type_size((int)kv->v_type);
+        to->v_scale[i] = 1.0f;
+        j->kr->round(j->round_v, p, (int)kv->v_type, s->v_dim, to->v + i * to->dvp, &to->v_scale[i]);
+    }
+}
+/* The first segment that ends after position p. */
+static int swa__find(const swa__job *j, int64_t p) {
+    int lo = 0, hi = j->n_kv;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (j->kv[mid].pos + j->kv[mid].n > p) hi = mid;
+        else lo = mid + 1;
+    }
+    return lo;
+}
+/* A tile that lies in one ring segment, lanes in step with positions, is read where it is, in the ring's type. */
+static int swa__tile_direct(const swa__job *j, const swa_kv *kv, int h, int64_t pos, swa__tile *t) {
+    const swa_shape *s = &j->shape;
+    int64_t slot = kv->layout_ - 1 + (pos - kv->pos);
+    size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
+    if (kv->layout_ == 0 || (slot & 15) != 0) return 0;
+    t->k = (const unsigned char *)kv->k
+           + ((size_t)h * (size_t)kv->k_head + (size_t)(slot * s->head_dim)) * swa__type_size((int)kv->k_type);
+    t->k_type = (int)kv->k_type;
+    t->k_scale = kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL;
+    t->tail = NULL;
+    t->tail_scale = NULL;
+    if (s->tail_dim > 0) {
+        t->tail =
+            (const unsigned char *)kv->tail
+            + ((size_t)h * (size_t)kv->tail_head + (size_t)(slot * s->tail_dim)) * swa__type_size((int)kv->tail_type);
+        t->tail_scale = kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL;
+    }
+    t->tail_type = (int)kv->tail_type;
+    t->v = NULL;
+    t->v_scale = NULL;
+    t->v_type = (int)kv->v_type;
+    if (s->v_in_k) return 1;
+    t->v = (const unsigned char *)kv->v
+           + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * swa__type_size((int)kv->v_type);
+    t->v_scale = kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL;
+    return 1;
+}
+/* Typed arrays of a direct tile into f32, for the many-rows shape. */
+static void swa__tile_widen(const swa__job *j, swa__tile *t, const swa__dst *to) {
+    if (t->k_type != SWA_F32) {
+        j->kr->widen(t->k_type, t->k, to->k, (size_t)j->shape.head_dim * 16);
+        t->k = to->k;
+    }
+    if (t->tail != NULL && t->tail_type != SWA_F32) {
+        j->kr->widen(t->tail_type, t->tail, to->tail, (size_t)j->shape.tail_dim * 16);
+        t->tail = to->tail;
+    }
+    if (t->v != NULL && t->v_type != SWA_F32) {
+        j->kr->widen(t->v_type, t->v, to->v, (size_t)to->dvp * 16);
+        t->v = to->v;
+    }
+    t->k_type = t->tail_type = t->v_type = SWA_F32;
+}
+static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b, float *row, float *present,
+                             int *holes, const swa__dst *to, swa__tile *t) {
+    int i, at = a, first = 1;
+    for (i = swa__find(j, pos + a); i < j->n_kv && j->kv[i].pos < pos + b; i++) {
+        const swa_kv *kv = &j->kv[i];
+        int c = kv->pos > pos + a ? (int)(kv->pos - pos) : a,
+            e = kv->pos + kv->n < pos + b ? (int)(kv->pos + kv->n - pos) : b;
+        for (; at < c; at++) present[at] = 0.0f;
+        for (; at < e; at++) present[at] = 1.0f;
+        if (kv->layout_ != 0) swa__stage_slots(j, kv, h, pos + c, c, e, first, to);
+        else swa__stage_rows(j, kv, h, pos + c, c, e, row, to);
+        first = 0;
+    }
+    for (; at < b; at++) present[at] = 0.0f;
+    for (i = a; i < b; i++) {
+        if (present[i] > 0.5f) continue;
+        *holes = 1;                      /* a key that does not exist: its score is hidden, its V must be finite */
+        to->k_scale[i] = to->v_scale[i] = 1.0f;
+        if (!j->shape.v_in_k) memset(to->v + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
+        else for (at = 0; at < j->shape.head_dim; at++) to->k[at * 16 + i] = 0.0f;
+    }
+    t->k = to->k;
+    t->tail = to->tail;
+    t->v = j->shape.v_in_k ? NULL : to->v;
+    t->k_type = t->tail_type = t->v_type = SWA_F32;
+    t->k_scale = to->k_scale;
+    t->tail_scale = j->shape.tail_dim > 0 ? to->tail_scale : NULL;
+    t->v_scale = to->v_scale;
+}
+/* Scales are applied where the storage type has them, and nowhere else: a multiplication by 1 more would be no other
+   bit, but a chain interrupted for it would. */
+static int swa__scaled(const swa__job *j, int which) {
+    int i, round = which == 0 ? j->round_k : which == 1 ? j->round_tail : j->round_v;
+    for (i = 0; i < j->n_kv && round != SWA_Q8; i++) {
+        const swa_kv *kv = &j->kv[i];
+        if ((which == 0 ? kv->k_scale_ : which == 1 ? kv->tail_scale_ : kv->v_scale_) != NULL) return 1;
+    }
+    return round == SWA_Q8;
+}
+/* The keys [lo, hi) of the block, of head h; tiles are left undefined outside. */
+static void swa__stage(const swa__job *j, int h, const int range[4], int f32, const swa__scratch *w, swa__block *b) {
+    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, dvp = j->geo.dvp;
+    int i, r, t, a, e, done = -1, holes = 0;
+    b->present = NULL;
+    for (r = 0; r < 4; r += 2)
+        for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
+            const int64_t pos = b->pos + t * 16;
+            swa__tile *tile = &b->tile[t];
+            swa__dst to;
+            if (t <= done) continue;     /* both intervals touch this tile */
+            done = t;
+            to.k = w->k + (size_t)t * 16 * (size_t)(dk + dt);
+            to.tail = to.k + 16 * dk;
+            to.v = j->shape.v_in_k ? NULL : w->v + (size_t)t * 16 * (size_t)dvp;
+            to.k_scale = w->scale + t * 16;
+            to.tail_scale = to.k_scale + SWA_BLOCK;
+            to.v_scale = to.tail_scale + SWA_BLOCK;
+            to.dvp = dvp;
+            a = range[r] > t * 16 ? range[r] - t * 16 : 0;
+            e = range[r + 1] < t * 16 + 16 ? range[r + 1] - t * 16 : 16;
+            if (r == 0 && range[2] < t * 16 + 16 && range[3] > t * 16)
+                e = range[3] < t * 16 + 16 ? range[3] - t * 16 : 16;
+            tile->next = NULL;
+            i = swa__find(j, pos + a);
+            if (i < j->n_kv && j->kv[i].pos <= pos + a && j->kv[i].pos + j->kv[i].n >= pos + e
+                && swa__tile_direct(j, &j->kv[i], h, pos, tile)) {
+                if (f32) swa__tile_widen(j, tile, &to);
+                for (i = a; i < e; i++) w->present[t * 16 + i] = 1.0f;
+            } else {
+                swa__tile_gather(j, h, pos, a, e, w->row, w->present + t * 16, &holes, &to, tile);
+                if (!swa__scaled(j, 0)) tile->k_scale = NULL;
+                if (!swa__scaled(j, 1)) tile->tail_scale = NULL;
+                if (!swa__scaled(j, 2)) tile->v_scale = NULL;
+            }
+            if (j->shape.v_in_k) tile->v_scale = tile->k_scale;
+        }
+    if (holes) b->present = w->present;
+}
+
+/* ---- rows ---- */
+
+/* Rows r0..r0+n-1 of a KV head: row r is token r / group, head h*group + r % group. */
+typedef struct {
+    int h, r0, n;                        /* KV head; rows                                                            */
+    int b0, b1, list;                    /* blocks, of how many in the list                                          */
+    size_t partial;                      /* first partial result of this unit's job and head, in rows*blocks         */
+} swa__unit;
+
+static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
+    int64_t token = j->row + r / j->group, head = (int64_t)h * j->group + r % j->group;
+    return in->p + token * in->token + head * in->head;
+}
+static float *swa__out_row(const swa__job *j, int h, int r) {
+    int64_t token = j->row + r / j->group, head = (int64_t)h * j->group + r % j->group;
+    return j->a.out.p + token * j->a.out.token + head * j->a.out.head;
+}
+/* q of a unit, scaled and transposed: few rows in their groups, many as panels of lanes, where lanes past the end
+   repeat the last row. */
+static void swa__pack_q(const swa__job *j, const swa__unit *u, int few, const swa_in *head, const swa_in *tail,
+                        float *q) {
+    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, nr = j->kr->nr;
+    const void *src[SWA__LANES];
+    int i, r, d;
+    for (r = 0; few && r < u->n; r += i, q += (dk + dt) * i) {
+        int step = swa__few_step(u->n - r);
+        for (i = 0; i < step; i++) {
+            const float *x = swa__q_row(j, head, u->h, u->r0 + r + i),
+                        *y = dt > 0 ? swa__q_row(j, tail, u->h, u->r0 + r + i) : NULL;
+            for (d = 0; d < dk; d++) q[d * step + i] = x[d] * j->qscale;
+            for (d = 0; d < dt; d++) q[(dk + d) * step + i] = y[d] * j->qscale;
+        }
+    }
+    for (r = 0; !few && r < u->n; r += nr, q += (dk + dt) * nr) {
+        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, head, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        j->kr->pack(src, SWA_F32, nr, dk, j->qscale, q);
+        if (dt == 0) continue;
+        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, tail, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        j->kr->pack(src, SWA_F32, nr, dt, j->qscale, q + dk * nr);
+    }
+}
+static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
+
+/* What rows [r, r+n) of the unit see of the block at pos. Bounds rise with the token, so the ends of the range tell. */
+static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
+                            swa__lanes *l) {
+    const int t0 = u->r0 / j->group, first = (u->r0 + r) / j->group - t0, last = (u->r0 + r + n - 1) / j->group - t0;
+    int i, t, full;
+    l->lo[1] = swa__clip(w->lo[first] - pos);
+    l->hi[1] = swa__clip(w->hi[last] - pos);
+    l->lo[0] = 0;
+    l->hi[0] = swa__clip(w->sink[last] - pos);
+    if (l->hi[0] > 0) l->lo[0] = swa__clip(swa__max64(j->kv[0].pos - pos, 0));
+    l->full_lo = swa__clip(w->lo[last] - pos);
+    l->full_hi = swa__clip(w->hi[first] - pos);
+    full = l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0;
+    if (full && !j->few && !j->geo.mods) return;   /* the whole block is visible to all: no row is looked at */
+    for (i = 0; i < n; i++) {
+        int head = u->h * j->group + (u->r0 + r + i) % j->group;
+        t = (u->r0 + r + i) / j->group - t0;
+        l->first[i] = (float)swa__clip(w->lo[t] - pos);
+        l->last[i] = (float)swa__clip(w->hi[t] - pos);
+        l->sink[i] = (float)swa__clip(swa__min64(w->sink[t], w->lo[t]) - pos);
+        if (!j->geo.mods) continue;
+        l->q[i] = (float)(j->pos + t0 + t - pos);
+        l->slope[i] = j->geo.alibi ? (float)(-(double)j->a.alibi[head] * SWA__LOG2E) : 0.0f;
+        l->bias[i] = j->geo.bias ? j->a.bias + (j->row + t0 + t) * j->a.bias_token + head * j->a.bias_head : NULL;
+    }
+    for (; i < j->kr->nr; i++) {         /* idle lanes do as the last row does */
+        l->first[i] = l->first[n - 1];
+        l->last[i] = l->last[n - 1];
+        l->sink[i] = l->sink[n - 1];
+        l->q[i] = l->q[n - 1];
+        l->slope[i] = l->slope[n - 1];
+        l->bias[i] = l->bias[n - 1];
+    }
+}
+/* What token t of a job sees through the window, cut to the keys that are there. */
+static int64_t swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
+    int64_t from = j->n_kv > 0 ? j->kv[0].pos : 0, to = j->n_kv > 0 ? j->kv[j->n_kv - 1].pos + j->kv[j->n_kv - 1].n : 0;
+    swa__bounds(&j->window, j->pos + t, lo, hi);
+    *lo = swa__min64(swa__max64(*lo, from), to);
+    *hi = swa__max64(*lo, swa__min64(*hi, to));
+    return to;
+}
+static int64_t swa__seen(const swa__job *j, int t) {
+    int64_t lo, hi;
+    swa__window_of(j, t, &lo, &hi);
+    return hi - lo;
+}
+static void swa__tokens(const swa__job *j, int first, int last, const swa__scratch *w) {
+    int t;
+    for (t = first; t <= last; t++) {
+        int64_t to = swa__window_of(j, t, &w->lo[t - first], &w->hi[t - first]);
+        int64_t sink = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), to);
+        w->sink[t - first] = sink > (j->n_kv > 0 ? j->kv[0].pos : 0) ? sink : 0;
+    }
+}
+/* The blocks that tokens [first, last] of a job touch, as a list: sinks' blocks, then the window's. */
+typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* blocks [0, sinks) and [lo, hi) */
+static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
+    swa__blocks b;
+    int64_t lo, hi, none, to = swa__window_of(j, last, &none, &hi);
+    swa__window_of(j, first, &lo, &none);
+    b.sinks = swa__block_end(swa__min64(swa__min64(j->window.n_sink, j->pos + last + 1), to));
+    b.lo = lo / SWA_BLOCK;
+    b.hi = hi > lo ? swa__block_end(hi) : b.lo;
+    if (b.lo < b.sinks) b.lo = b.sinks < b.hi ? b.sinks : b.hi;
+    b.n = (int)(b.sinks + b.hi - b.lo);
+    return b;
+}
+static int64_t swa__block_at(const swa__blocks *b, int i) { return i < b->sinks ? i : b->lo + (i - b->sinks); }
+
+/* ---- one unit ---- */
+
+static float *swa__partial(const swa__job *j, unsigned char *split, size_t index) {
+    return (float *)(void *)(split + index * swa__partial_bytes(&j->shape));
+}
+static void swa__rows_clear(const swa__job *j, int rows, float *o, float *m, float *l) {
+    int i;
+    if (o != NULL) memset(o, 0, (size_t)rows * (size_t)j->geo.dvp * sizeof(float));
+    for (i = 0; i < rows; i++) {
+        m[i] = SWA__NONE;
+        l[i] = 0.0f;
+    }
+}
+/* The learned logit is one more block without values: maximum the logit, sum 1; none (sum 0) if it is -inf. */
+static float swa__sink_logit(float logit, float *m) {
+    *m = SWA__NONE;
+    if ((swa__bits_of(logit) & 0xff800000u) == 0xff800000u) return 0.0f;
+    *m = (float)((double)logit * SWA__LOG2E);
+    return 1.0f;
+}
+static float swa__lse(float m, float l) {
+    return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
+}
+static void swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
+    int64_t at = (j->row + r / j->group) * j->shape.n_heads + (int64_t)h * j->group + r % j->group;
+    if (j->a.lse != NULL) j->a.lse[at] = swa__lse(m, l);
+    if (j->a.stat != NULL) {
+        j->a.stat[2 * at] = m;
+        j->a.stat[2 * at + 1] = l;
+    }
+}
+/* Finished rows [rows][dvp], m, l (all in scratch) of KV head h from row r0 on go out. */
+static void swa__rows_out(const swa__job *j, int h, int r0, int rows, float *o, float *m, float *l,
+                          const swa__scratch *w) {
+    float *out[SWA__FEW];
+    int i;
+    memset(w->row, 0, (size_t)j->geo.dvp * sizeof(float));
+    for (i = 0; i < rows; i++) {
+        out[i] = swa__out_row(j, h, r0 + i);
+        swa__row_stats(j, h, r0 + i, m[i], l[i]);
+        if (j->a.stat != NULL) l[i] = 1.0f;
+        else if (j->a.sink_logits != NULL) {
+            *w->lb = swa__sink_logit(j->a.sink_logits[h * j->group + (r0 + i) % j->group], w->mb);
+            j->kr->fold(1, j->geo.dvp, o + (size_t)i * (size_t)j->geo.dvp, m + i, l + i, w->row, w->mb, w->lb);
+        }
+    }
+    for (; i < SWA__FEW; i++) l[i] = 1.0f;
+    j->kr->finish(rows, j->geo.dvp, j->shape.v_dim, o, l, w->inv, w->row, out);
+}
+/* A panel o [dvp][nr] as rows: unnormalised into `to`, which the row forms above finish. */
+static void swa__panel_rows(const swa__job *j, int rows, const float *o, const swa__scratch *w, float *to,
+                            size_t stride) {
+    float *out[SWA__LANES];
+    int i;
+    for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
+    for (i = 0; i < rows; i++) out[i] = to + (size_t)i * stride;
+    j->kr->unpack(rows, j->shape.v_dim, o, w->lb, w->inv, out);
+}
+/* No block has reached a panel yet, so its o is undefined. */
+static int swa__panel_empty(int rows, const float *m) {
+    while (rows > 0 && m[rows - 1] <= SWA__NONE) rows--;
+    return rows == 0;
+}
+static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int rows, float *o, float *m, float *l,
+                           const swa__scratch *w) {
+    float *out[SWA__LANES];
+    int i;
+    if (swa__panel_empty(rows, m)) swa__rows_clear(j, j->kr->nr, o, m, l);
+    for (i = 0; i < j->kr->nr; i++) {
+        int head = u->h * j->group + (u->r0 + r + i) % j->group;
+        w->mb[i] = SWA__NONE;
+        w->lb[i] = 0.0f;
+        if (i >= rows) { l[i] = 1.0f; continue; }
+        out[i] = swa__out_row(j, u->h, u->r0 + r + i);
+        swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
+        if (j->a.stat != NULL) l[i] = 1.0f;
+        else if (j->a.sink_logits != NULL) w->lb[i] = swa__sink_logit(j->a.sink_logits[head], &w->mb[i]);
+    }
+    if (j->a.sink_logits != NULL && j->a.stat == NULL) j->kr->fold_panel(j->shape.v_dim, o, m, l, w->mb, w->lb);
+    j->kr->unpack(rows, j->shape.v_dim, o, l, w->inv, out);
+}
+/* K of the tile at pos, for prefetch; NULL if it is not read in place. */
+static const char *swa__next_tile(const swa__job *j, int h, int64_t pos) {
+    int i = swa__find(j, pos);
+    swa__tile t;
+    return i < j->n_kv && j->kv[i].pos <= pos && swa__tile_direct(j, &j->kv[i], h, pos, &t) ? (const char *)t.k : NULL;
+}
+static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b,
+                           const swa__lanes *l, int64_t ahead, int ahead_h, float *part) {
+    const float *qs = j->a.q_sink.p != NULL && j->window.n_sink > 0 ? w->q_sink : w->q;
+    const size_t dvp = (size_t)j->geo.dvp, stride = swa__partial_bytes(&j->shape) / sizeof(float);
+    int i, t;
+    for (t = l->lo[1] / 16; ahead >= 0 && t * 16 < l->hi[1]; t++)
+        b->tile[t].next = swa__next_tile(j, ahead_h, ahead + t * 16);
+    j->kr->few(&j->geo, b, l, u->n, w->q, qs, w->s, w->ob, w->mb, w->lb);
+    if (part == NULL) {
+        j->kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
+        return;
+    }
+    for (i = 0; i < u->n; i++, part += stride * (size_t)u->list) {
+        memcpy(part, w->ob + (size_t)i * dvp, dvp * sizeof(float));
+        part[dvp] = w->mb[i];
+        part[dvp + 1] = w->lb[i];
+    }
+}
+static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
+                            swa__lanes *l, float *part) {
+    const int nr = j->kr->nr, dkt = j->shape.head_dim + j->shape.tail_dim;
+    const size_t dvp = (size_t)j->geo.dvp, stride = swa__partial_bytes(&j->shape) / sizeof(float) * (size_t)u->list;
+    int r, i;
+    for (r = 0; r < u->n; r += nr) {
+        int n = u->n - r < nr ? u->n - r : nr;
+        const float *q = w->q + (size_t)r * (size_t)dkt;
+        const float *qs = j->a.q_sink.p != NULL && j->window.n_sink > 0 ? w->q_sink + (size_t)r * (size_t)dkt : q;
+        float *o = w->o + (size_t)r * dvp;
+        swa__lanes_make(j, u, w, r, n, b->pos, l);
+        if (part != NULL) swa__rows_clear(j, nr, NULL, w->m + r, w->l + r);
+        l->first_block = swa__panel_empty(n, w->m + r);
+        if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
+            j->kr->many(&j->geo, b, l, q, qs, w->s, o, w->m + r, w->l + r);
+        if (part == NULL) continue;
+        if (swa__panel_empty(n, w->m + r)) swa__rows_clear(j, nr, o, w->m + r, w->l + r);
+        swa__panel_rows(j, n, o, w, part + (size_t)r * stride, stride);
+        for (i = 0; i < n; i++) {
+            part[(size_t)(r + i) * stride + dvp] = w->m[r + i];
+            part[(size_t)(r + i) * stride + dvp + 1] = w->l[r + i];
+        }
+    }
+}
+/* All blocks of a unit; folded here, or (split) stored one by one for phase 1. next: the unit after this one. */
+static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit *next, const swa__blocks *list,
+                          const swa__scratch *w, unsigned char *split) {
+    const int few = j->few, nr = few ? SWA__FEW : j->kr->nr, rows = (u->n + nr - 1) / nr * nr;
+    const int t0 = u->r0 / j->group, t1 = (u->r0 + u->n - 1) / j->group;
+    swa__block b;
+    swa__lanes l;
+    int i, r, range[4];
+    swa__tokens(j, t0, t1, w);
+    swa__pack_q(j, u, few, &j->a.q, &j->a.q_tail, w->q);
+    if (j->a.q_sink.p != NULL && j->window.n_sink > 0)
+        swa__pack_q(j, u, few, &j->a.q_sink, &j->a.q_sink_tail, w->q_sink);
+    swa__rows_clear(j, rows, few ? w->o : NULL, w->m, w->l);
+    for (i = u->b0; i < u->b1; i++) {
+        float *part =
+            split != NULL ? swa__partial(j, split, u->partial + (size_t)u->r0 * (size_t)u->list + (size_t)i) : NULL;
+        int64_t ahead = -1;
+        b.pos = swa__block_at(list, i) * SWA_BLOCK;
+        swa__lanes_make(j, u, w, 0, few ? u->n : 1, b.pos, &l);
+        l.hi[1] = swa__clip(w->hi[t1 - t0] - b.pos);
+        l.hi[0] = swa__clip(w->sink[t1 - t0] - b.pos);
+        range[0] = l.lo[0];
+        range[1] = l.hi[0];
+        range[2] = l.lo[1] > l.hi[0] ? l.lo[1] : l.hi[0];
+        range[3] = l.hi[1];
+        swa__stage(j, u->h, range, !few, w, &b);
+        if (i + 1 < u->b1) ahead = swa__block_at(list, i + 1) * SWA_BLOCK;
+        else if (next != NULL) ahead = swa__block_at(list, next->b0) * SWA_BLOCK;
+        if (few) swa__block_few(j, u, w, &b, &l, ahead, i + 1 < u->b1 || next == NULL ? u->h : next->h, part);
+        else swa__block_many(j, u, w, &b, &l, part);
+    }
+    if (split != NULL) return;
+    if (few) swa__rows_out(j, u->h, u->r0, u->n, w->o, w->m, w->l, w);
+    for (r = 0; !few && r < u->n; r += nr)
+        swa__panel_out(j, u, r, u->n - r < nr ? u->n - r : nr, w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r,
+                       w->l + r, w);
+}
+
+/* ---- a call: its jobs, its units, its parts ---- */
+
+typedef struct {
+    swa__job base;                       /* what all jobs share                                                      */
+    const swa__cache *c;                 /* ring call, or ...                                                        */
+    int layer;
+    const swa_step *step;
+    const swa_rows *rows;                /* ... stateless call                                                       */
+    int n_jobs, sinks;
+    unsigned char *scratch, *split;
+    size_t part_bytes, split_rows;
+    swa_kv kv[5];                        /* of the job last made                                                     */
+} swa__call;
+
+/* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
+typedef struct { int few, many, split; double cost; } swa__cut;
+
+static swa_in swa__in(swa_in in, int heads, int dim) {
+    if (in.head == 0) in.head = dim;
+    if (in.token == 0) in.token = (int64_t)heads * dim;
+    return in;
+}
+static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
+
+static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
+    if (a->q.p == NULL && a->k.p == NULL) return SWA_ERR_ARG;
+    if (a->q.p != NULL) {
+        if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
+        if (a->q_sink.p != NULL && s->tail_dim > 0 && a->q_sink_tail.p == NULL) return SWA_ERR_ARG;
+        if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
+        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f) return SWA_ERR_ARG;
+        if (a->bias != NULL && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
+            return SWA_ERR_ARG;
+    }
+    if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
+        return SWA_ERR_ARG;
+    (void)stored_type;
+    if (a->compute != 0) return a->compute == SWA_BF16 || a->compute == SWA_Q8 ? SWA_ERR_UNSUPPORTED : SWA_ERR_ARG;
+    return SWA_OK;
+}
+static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *attn, int isa) {
+    swa__job *j = &call->base;
+    swa_attn *a = &j->a;
+    double scale = attn->scale != 0.0f ? (double)attn->scale : 1.0 / sqrt((double)s->head_dim);
+    memset(call, 0, sizeof *call);
+    j->kr = swa__kernels_of(isa);
+    j->shape = *s;
+    j->group = s->n_heads / s->n_kv_heads;
+    *a = *attn;
+    a->q = swa__in(a->q, s->n_heads, s->head_dim);
+    a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
+    a->q_sink = swa__in(a->q_sink, s->n_heads, s->head_dim);
+    a->q_sink_tail = swa__in(a->q_sink_tail, s->n_heads, s->tail_dim);
+    a->k = swa__in(a->k, s->n_kv_heads, s->head_dim);
+    a->k_tail = swa__in(a->k_tail, s->n_kv_heads, s->tail_dim);
+    a->v = swa__in(a->v, s->n_kv_heads, s->v_dim);
+    if (a->out.head == 0) a->out.head = s->v_dim;
+    if (a->out.token == 0) a->out.token = (int64_t)s->n_heads * s->v_dim;
+    j->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
+    j->geo.dk = s->head_dim;
+    j->geo.dt = s->tail_dim;
+    j->geo.dv = s->v_dim;
+    j->geo.dvp = (s->v_dim + 15) / 16 * 16;
+    j->geo.v_in_k = s->v_in_k != 0;
+    j->geo.cap2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
+    j->geo.alibi = a->alibi != NULL;
+    j->geo.bias = a->bias != NULL;
+    j->geo.bias_first = a->bias_first;
+    j->geo.bias_n = a->bias_n;
+    j->geo.mods = a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL;
+}
+/* This step's rows of one run as a segment. */
+static swa_kv swa__new_rows(const swa__job *j, int64_t row, int64_t pos, int n) {
+    swa_kv kv;
+    memset(&kv, 0, sizeof kv);
+    kv.k = j->a.k.p + row * j->a.k.token;
+    kv.k_token = j->a.k.token;
+    kv.k_head = j->a.k.head;
+    if (j->shape.tail_dim > 0) {
+        kv.tail = j->a.k_tail.p + row * j->a.k_tail.token;
+        kv.tail_token = j->a.k_tail.token;
+        kv.tail_head = j->a.k_tail.head;
+    }
+    if (!j->shape.v_in_k) {
+        kv.v = j->a.v.p + row * j->a.v.token;
+        kv.v_token = j->a.v.token;
+        kv.v_head = j->a.v.head;
+    }
+    kv.pos = pos;
+    kv.n = n;
+    return kv;
+}
+/* Job i of a call; its segments lie in the call. */
+static void swa__job_of(swa__call *call, int i, swa__job *j) {
+    *j = call->base;
+    if (call->rows != NULL) {
+        j->pos = call->rows->pos;
+        j->n = call->rows->n_tokens;
+        j->window = call->rows->window;
+        j->kv = call->rows->kv;
+        j->n_kv = call->rows->n_kv;
+    } else {
+        const swa_run *run = &call->step->runs[i];
+        int64_t to = j->a.k.p != NULL ? run->pos : run->pos + run->n;
+        j->pos = run->pos;
+        j->n = run->n;
+        j->row = run->row;
+        j->window = swa__layer_of(call->c, call->layer)->window;
+        j->window.prefix = run->prefix;
+        j->window.prefix_first = run->pos;
+        j->kv = call->kv;
+        if (run->n > 0)
+            j->n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos), to, call->kv);
+        if (run->n > 0 && j->a.k.p != NULL) call->kv[j->n_kv++] = swa__new_rows(j, run->row, run->pos, run->n);
+    }
+    j->few = j->n * j->group < SWA__FEW && !j->geo.v_in_k;
+}
+/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
+static void swa__count(swa__call *call, const swa__cut *cut, double *units, double *partials) {
+    swa__job j;
+    int i;
+    *units = *partials = 0;
+    for (i = 0; i < call->n_jobs; i++) {
+        double tiles, nb;
+        int64_t rows;
+        swa__job_of(call, i, &j);
+        rows = (int64_t)j.n * j.group;
+        if (rows == 0) continue;
+        tiles = (double)((rows + (j.few ? cut->few : cut->many) - 1) / (j.few ? cut->few : cut->many));
+        nb = swa__blocks_of(&j, 0, j.n - 1).n;
+        *units += tiles * j.shape.n_kv_heads * (cut->split ? nb : 1);
+        *partials += (double)rows * j.shape.n_kv_heads * nb;
+    }
+}
+static swa__cut swa__cut_make(swa__call *call, int parts) {
+    swa__cut cut;
+    double units, partials;
+    const int nr = call->base.kr->nr;
+    cut.few = SWA__FEW;
+    cut.many = swa__tile_rows(&call->base.shape) / nr * nr;
+    cut.split = 0;
+    cut.cost = 0;
+    if (parts == 1) return cut;
+    for (swa__count(call, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
+         swa__count(call, &cut, &units, &partials))
+        cut.many = (cut.many / nr + 1) / 2 * nr;
+    cut.split = units < 4.0 * parts && partials <= (double)call->split_rows;
+    for (swa__count(call, &cut, &units, &partials); units < parts && cut.few > 1;
+         swa__count(call, &cut, &units, &partials))
+        cut.few /= 2;
+    return cut;
+}
+/* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
+static double swa__cost(const swa__job *j, const swa__unit *u) {
+    const int first = u->r0 / j->group, last = (u->r0 + u->n - 1) / j->group;
+    double keys = (double)(swa__seen(j, first) + swa__seen(j, last)) / 2 + 64.0;
+    return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * (u->b1 - u->b0) / (u->list > 0 ? u->list : 1);
+}
+/* Walks the units of a cut in a fixed order. Fills in *u and the blocks' list; 0 at the end. */
+typedef struct { int i, h, r0, block, open; size_t partial; swa__job j; swa__blocks all; } swa__walk;
+static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, swa__unit *u, swa__blocks *list) {
+    for (;;) {
+        int rows, tile;
+        if (!x->open) {
+            if (x->i >= call->n_jobs) return 0;
+            swa__job_of(call, x->i, &x->j);
+            x->h = x->r0 = x->block = 0;
+            x->open = 1;
+            if (x->j.n > 0) x->all = swa__blocks_of(&x->j, 0, x->j.n - 1);
+        }
+        rows = x->j.n * x->j.group;
+        tile = x->j.few ? cut->few : cut->many;
+        if (rows == 0 || x->h == x->j.shape.n_kv_heads) {
+            x->partial += rows > 0 ? (size_t)rows * (size_t)x->j.shape.n_kv_heads * (size_t)x->all.n : 0;
+            x->open = 0;
+            x->i++;
+            continue;
+        }
+        u->h = x->h;
+        u->r0 = x->r0;
+        u->n = rows - x->r0 < tile ? rows - x->r0 : tile;
+        *list = x->all;
+        if (!cut->split) *list = swa__blocks_of(&x->j, u->r0 / x->j.group, (u->r0 + u->n - 1) / x->j.group);
+        u->list = list->n;
+        u->b0 = cut->split ? x->block : 0;
+        u->b1 = cut->split ? x->block + 1 : list->n;
+        u->partial = x->partial + (size_t)x->h * (size_t)rows * (size_t)x->all.n;
+        if (cut->split && ++x->block < x->all.n) return 1;
+        x->block = 0;
+        x->r0 += u->n;
+        if (x->r0 == rows) {
+            x->r0 = 0;
+            x->h++;
+        }
+        if (!cut->split || x->all.n > 0) return 1;
+    }
+}
+/* Units whose middle lies in this part's share of the total cost: each belongs to exactly one part. */
+static void swa__attend_units(swa__call *call, const swa__cut *cut, int part, int parts) {
+    const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    swa__walk x;
+    swa__unit u, next;
+    swa__blocks list;
+    swa__job j;
+    double total = 0, at = 0, cost;
+    memset(&x, 0, sizeof x);
+    if (parts > 1)
+        while (swa__walk_next(call, cut, &x, &u, &list)) total += swa__cost(&x.j, &u);
+    memset(&x, 0, sizeof x);
+    while (swa__walk_next(call, cut, &x, &u, &list)) {
+        cost = parts > 1 ? swa__cost(&x.j, &u) : 0;
+        if (parts == 1 || ((at + cost / 2) * parts >= total * part && (at + cost / 2) * parts < total * (part + 1))) {
+            j = x.j;
+            next = u;                    /* a guess for prefetch: the same rows of the next head, or the next block */
+            if (cut->split && u.b1 < u.list) { next.b0++; next.b1++; }
+            else { next.h++; next.b0 = 0; }
+            swa__unit_run(&j, &u, next.h < j.shape.n_kv_heads ? &next : NULL, &list, &w,
+                          cut->split ? call->split : NULL);
+        }
+        at += cost;
+    }
+}
+/* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
+static void swa__fold_rows(swa__call *call, int part, int parts) {
+    const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    const size_t dvp = (size_t)call->base.geo.dvp;
+    size_t base = 0;
+    int i, h, r, b;
+    for (i = 0; i < call->n_jobs; i++) {
+        swa__job j;
+        swa__blocks all;
+        int rows;
+        swa__job_of(call, i, &j);
+        rows = j.n * j.group;
+        if (rows == 0) continue;
+        all = swa__blocks_of(&j, 0, j.n - 1);
+        for (h = 0; h < j.shape.n_kv_heads; h++)
+            for (r = 0; r < rows; r++) {
+                if ((h * (int64_t)rows + r) % parts != part) continue;
+                swa__rows_clear(&j, 1, w.o, w.m, w.l);
+                for (b = 0; b < all.n; b++) {
+                    float *p = swa__partial(&j, call->split,
+                                            base + ((size_t)h * (size_t)rows + (size_t)r) * (size_t)all.n + (size_t)b);
+                    j.kr->fold(1, j.geo.dvp, w.o, w.m, w.l, p, p + dvp, p + dvp + 1);
+                }
+                swa__rows_out(&j, h, r, 1, w.o, w.m, w.l, &w);
+            }
+        base += (size_t)rows * (size_t)j.shape.n_kv_heads * (size_t)all.n;
+    }
+}
+
+/* ---- store: the new rows go into the ring ---- */
+
+/* Positions p..p+n-1, which lie in one tile from slot on, of KV head h. */
+static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv *ring, int h, int64_t p, int64_t slot,
+                            int n, const swa__scratch *w) {
+    const swa_shape *s = &j->shape;
+    const int a = (int)(slot & 15), dim[2] = { s->head_dim, s->tail_dim };
+    const size_t lane = (size_t)h * (size_t)ring->slots_ + (size_t)(slot - a);
+    swa__dst to;
+    int i, d, x;
+    to.k = w->k;
+    to.tail = w->k + 16 * s->head_dim;
+    to.v = w->v;
+    to.k_scale = w->scale;
+    to.tail_scale = w->scale + SWA_BLOCK;
+    to.v_scale = w->scale + 2 * SWA_BLOCK;
+    to.dvp = j->geo.dvp;
+    swa__stage_rows(j, rows, h, p, a, a + n, w->row, &to);
+    for (x = 0; x < 2; x++) {
+        const int type = (int)(x == 0 ? ring->k_type : ring->tail_type);
+        unsigned char *dst = (unsigned char *)(uintptr_t)(x == 0 ? ring->k : ring->tail);
+        const float *src = x == 0 ? to.k : to.tail;
+        if (dim[x] == 0) continue;
+        dst += ((size_t)h * (size_t)(x == 0 ? ring->k_head : ring->tail_head) + (size_t)(slot - a) * (size_t)dim[x])
+               * swa__type_size(type);
+        if (n == 16) j->kr->narrow(type, src, dst, (size_t)dim[x] * 16);
+        else
+            for (d = 0; d < dim[x]; d++)
+                for (i = a; i < a + n; i++) swa__store1(type, dst, (size_t)(d * 16 + i), src[d * 16 + i]);
+    }
+    for (i = a; i < a + n; i++) {
+        unsigned char *dst = (unsigned char *)(uintptr_t)ring->v;
+        if (ring->k_scale_ != NULL) ((float *)(uintptr_t)ring->k_scale_)[lane + (size_t)i] = to.k_scale[i];
+        if (ring->tail_scale_ != NULL) ((float *)(uintptr_t)ring->tail_scale_)[lane + (size_t)i] = to.tail_scale[i];
+        if (s->v_in_k) continue;
+        dst += ((size_t)h * (size_t)ring->v_head + (size_t)(slot - a + i) * (size_t)ring->v_token)
+               * swa__type_size((int)ring->v_type);
+        j->kr->narrow((int)ring->v_type, to.v + i * to.dvp, dst, (size_t)to.dvp);
+        if (ring->v_scale_ != NULL) ((float *)(uintptr_t)ring->v_scale_)[lane + (size_t)i] = to.v_scale[i];
+    }
+}
+static void swa__store_head(const swa__call *call, const swa__job *j, int seq, int h, const swa__scratch *w) {
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
+    const swa__seq *s = swa__seq_of(call->c, seq);
+    const swa_kv rows = swa__new_rows(j, j->row, j->pos, j->n);
+    swa_kv ring = swa__segment(call->c, call->layer, seq, 0, 0);
+    const int64_t end = j->pos + j->n;
+    int64_t p = j->pos, n, slot;
+    for (; p < end; p += n) {
+        if (p >= l->window.n_sink && p < end - l->cap) p = end - l->cap;    /* older rows would not survive */
+        slot = swa__slot(l, s, p);
+        n = swa__min64(16 - (slot & 15), end - p);
+        n = swa__min64(n, p < l->window.n_sink ? l->window.n_sink - p : l->cap - (slot - l->sink_slots));
+        swa__store_tile(j, &rows, &ring, h, p, slot, (int)n, w);
+    }
+}
+static void swa__store_rows(swa__call *call, int part, int parts) {
+    const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    int64_t unit = 0;
+    int i, h;
+    for (i = 0; i < call->n_jobs; i++) {
+        swa__job j;
+        if (call->step->runs[i].n == 0) continue;
+        swa__job_of(call, i, &j);
+        for (h = 0; h < j.shape.n_kv_heads; h++, unit++)
+            if (unit % parts == part) swa__store_head(call, &j, call->step->runs[i].seq, h, &w);
+    }
+}
+
+/* ---- the public calls ---- */
+
+static void swa__phase(swa__call *call, int phase, int part, int parts) {
+    swa__cut cut;
+    const int attends = call->base.a.q.p != NULL;
+    if (phase == 0 && attends) {
+        cut = swa__cut_make(call, parts);
+        swa__attend_units(call, &cut, part, parts);
+    }
+    if (phase == 1 && attends && parts > 1) {
+        cut = swa__cut_make(call, parts);
+        if (cut.split) swa__fold_rows(call, part, parts);
+    }
+    if (phase == 1 && call->c != NULL && call->base.a.k.p != NULL && !call->base.a.no_store)
+        swa__store_rows(call, part, parts);
+}
+static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
+                                 swa__call *call) {
+    swa__cache *c = swa__get(cache);
+    swa_status status;
+    const swa__layer *l;
+    int64_t rows = 0;
+    int i;
+    if (c == NULL || step == NULL || attn == NULL || step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL))
+        return SWA_ERR_ARG;
+    if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+    status = swa__attn_check(&c->d.shape, attn, (int)c->d.k_type);
+    if (status != SWA_OK) return status;
+    l = swa__layer_of(c, layer);
+    for (i = 0; i < step->n_runs; i++) {
+        const swa_run *r = &step->runs[i];
+        if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n < 0 || r->row != rows) return SWA_ERR_ORDER;
+        rows += r->n;
+        if (r->n == 0) continue;
+        if (swa__seq_of(c, r->seq)->end != r->pos + r->n || r->pos < swa__seq_of(c, r->seq)->start)
+            return SWA_ERR_ORDER;
+        if (attn->k.p == NULL && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
+    }
+    swa__call_base(call, &c->d.shape, attn, c->d.isa);
+    call->c = c;
+    call->layer = layer;
+    call->step = step;
+    call->n_jobs = step->n_runs;
+    call->sinks = c->sinks;
+    call->base.round_k = (int)c->d.k_type;
+    call->base.round_v = (int)c->d.v_type;
+    call->base.round_tail = (int)c->d.tail_type;
+    call->scratch = (unsigned char *)c + c->scratch;
+    call->split = (unsigned char *)c + c->split;
+    call->part_bytes = c->part_bytes;
+    call->split_rows = c->split_rows;
+    return SWA_OK;
+}
+SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
+                                   int phase, int part, int parts) {
+    swa__call call;
+    swa_status status = swa__ring_call(cache, layer, step, attn, &call);
+    if (status != SWA_OK) return status;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || parts < 1 || part >= parts || parts > call.c->d.max_parts)
+        return SWA_ERR_ORDER;
+    swa__phase(&call, phase, part, parts);
+    return SWA_OK;
+}
+/* Every part of every phase, on the threads of OpenMP or on this one. */
+static void swa__phases(const swa__call *call, int parts) {
+    int phase, part;
+    for (phase = 0; phase < SWA_PHASES; phase++) {
+#if SWA__OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
+#endif
+        for (part = 0; part < parts; part++) {
+            swa__call mine = *call;
+            swa__phase(&mine, phase, part, parts);
+        }
+    }
+}
+SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn) {
+    swa__call call;
+    swa_status status = swa__ring_call(cache, layer, step, attn, &call);
+    if (status != SWA_OK) return status;
+#if SWA__OPENMP
+    swa__phases(&call, call.c->d.max_parts);
+#else
+    swa__phases(&call, 1);
+#endif
+    return SWA_OK;
+}
+
+/* Rows of a stateless call that may be split over keys; large ones have units enough. */
+static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
+    swa__job j;
+    double rows;
+    memset(&j, 0, sizeof j);
+    j.window = r->window;
+    j.pos = r->pos;
+    j.kv = r->kv;
+    j.n_kv = r->n_kv;
+    if (r->n_tokens == 0) return 0;
+    rows = (double)r->n_tokens * s->n_heads * swa__blocks_of(&j, 0, r->n_tokens - 1).n;
+    return rows * (double)swa__partial_bytes(s) <= 67108864.0 ? (size_t)rows : 0;
+}
+static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
+    int64_t end = 0;
+    int i;
+    if (r == NULL) return SWA_ERR_ARG;
+    *s = r->shape;
+    if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0 || r->n_kv < 0)
+        return SWA_ERR_ARG;
+    if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
+    if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
+    if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
+    for (i = 0; i < r->n_kv; i++) {
+        const swa_kv *kv = &r->kv[i];
+        if (kv->n < 0 || kv->pos < end || kv->layout_ < 0) return SWA_ERR_ARG;
+        if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
+        end = kv->pos + kv->n;
+        if (kv->n == 0) continue;
+        if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL)) return SWA_ERR_ARG;
+        if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type)) return SWA_ERR_ARG;
+        if (kv->layout_ == 0 && (kv->k_type == SWA_Q8 || kv->v_type == SWA_Q8 || kv->tail_type == SWA_Q8))
+            return SWA_ERR_UNSUPPORTED;
+    }
+    return SWA_OK;
+}
+SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
+    swa_shape s;
+    size_t n = 0;
+    if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
+    if (!swa__region(&n, swa__part_bytes(&s, rows->window.n_sink > 0), (size_t)parts, 1)) return 0;
+    if (parts > 1 && !swa__region(&n, swa__rows_split(rows, &s), swa__partial_bytes(&s), 1)) return 0;
+    return swa__add(n, 63, &n) ? n : 0;
+}
+static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
+    swa_shape s;
+    swa_status status = swa__rows_check(rows, &s);
+    if (status != SWA_OK) return status;
+    if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
+    status = swa__attn_check(&s, attn, SWA_F32);
+    if (status != SWA_OK) return status;
+    if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (rows->scratch_bytes < swa_attention_bytes(rows, parts)) return SWA_ERR_MEMORY;
+    swa__call_base(call, &s, attn, rows->isa != 0 ? rows->isa : swa_isa_best());
+    call->rows = rows;
+    call->n_jobs = 1;
+    call->sinks = rows->window.n_sink > 0;
+    call->scratch = swa__align64(rows->scratch);
+    call->part_bytes = swa__part_bytes(&s, call->sinks);
+    call->split = call->scratch + call->part_bytes * (size_t)parts;
+    call->split_rows = swa__rows_split(rows, &s);
+    return SWA_OK;
+}
+SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts) {
+    swa__call call;
+    swa_status status = swa__rows_call(rows, attn, parts, &call);
+    if (status != SWA_OK) return status;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    swa__phase(&call, phase, part, parts);
+    return SWA_OK;
+}
+SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
+    swa__call call;
+    swa_status status;
+    int parts = 1;
+#if SWA__OPENMP
+    for (parts = omp_get_max_threads();
+         rows != NULL && parts > 1 && rows->scratch_bytes < swa_attention_bytes(rows, parts);)
+        parts--;
+#endif
+    status = swa__rows_call(rows, attn, parts, &call);
+    if (status == SWA_OK) swa__phases(&call, parts);
+    return status;
+}
+
+/* Row by row, 64 numbers at a time; the scalar instance, whose bits are everyone's. */
+SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
+                             const float *sink_logits, int n_heads, float *out, float *lse) {
+    float o[64], zeros[64], m, l, mb, lb, inv;
+    int32_t r;
+    int i, d, w, x;
+    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || (n > 0 && (outs == NULL || stats == NULL)))
+        return SWA_ERR_ARG;
+    for (i = 0; i < n; i++)
+        if (outs[i] == NULL || stats[i] == NULL) return SWA_ERR_ARG;
+    memset(zeros, 0, sizeof zeros);
+    for (r = 0; r < rows; r++)
+        for (d = 0; d < v_dim; d += w) {
+            w = v_dim - d < 64 ? v_dim - d : 64;
+            memset(o, 0, sizeof o);
+            m = SWA__NONE;
+            l = 0.0f;
+            for (i = 0; i < n; i++) {
+                const float *stat = stats[i] + 2 * (size_t)r;
+                if (stat[1] > 0.0f)      /* an empty part is the identity */
+                    swa__fold_scalar(1, w, o, &m, &l, outs[i] + (size_t)r * (size_t)v_dim + d, stat, stat + 1);
+            }
+            if (lse != NULL) lse[r] = swa__lse(m, l);
+            if (sink_logits != NULL) {
+                lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
+                swa__fold_scalar(1, w, o, &m, &l, zeros, &mb, &lb);
+            }
+            swa__inverse_scalar(1, &l, &inv);
+            for (x = 0; out != NULL && x < w; x++) out[(size_t)r * (size_t)v_dim + (size_t)(d + x)] = o[x] * inv + 0.0f;
+        }
+    return SWA_OK;
+}
+
+/* ==== [SECTION 10] LATENT =======================================================================================
+   DeepSeek's MLA. */
+
+/* ==== [SECTION 11] HELPERS ======================================================================================
+   Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
+   double and results are rounded to float once, so compiler flags and libm versions rarely reach the last bit. */
+
+static uint64_t swa__double_bits(double d) {
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    return bits;
+}
+
+/* 0 < d < inf, judged by the bits: a comparison lets NaN through under -ffast-math. */
+static int swa__positive(double d) {
+    uint64_t bits = swa__double_bits(d);
+    return bits != 0 && bits < (uint64_t)0x7ff00000u << 32;
+}
+
+/* cos and sin of pos*freq. Below 2^24 the rounded product is good to 1e-9 (freq <= 1). Beyond, the angle is cut
+   into products that are exact in a double (pos in digits of 26 bits; freq in its upper 26 bits and the rest), each
+   goes through libm, which reduces any argument, and the rotations are multiplied: 1e-15 at any position. */
+static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
+    uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
+    if (rest < (uint64_t)1 << 24) {
+        *c = cos((double)rest * freq);
+        *s = sin((double)rest * freq);
+    } else {
+        double part[2], digit_value = 1.0;
+        int i;
+        bits = bits >> 27 << 27;
+        memcpy(&part[0], &bits, sizeof bits);
+        part[1] = freq - part[0];
+        *c = 1.0;
+        *s = 0.0;
+        for (; rest; rest >>= 26, digit_value *= 67108864.0) {
+            double digit = (double)(rest & 0x3ffffffu) * digit_value;
+            for (i = 0; i < 2; i++) {
+                double pc = cos(digit * part[i]), ps = sin(digit * part[i]), old = *c;
+                *c = old * pc - *s * ps;
+                *s = old * ps + *s * pc;
+            }
+        }
+    }
+    if (pos < 0) *s = -*s;
+}
+
+/* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
+static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s) {
+    int i;
+    for (i = 0; i < n; i++, x += step) {
+        double a = (double)x[0], b = (double)x[apart];
+        x[0] = (float)(a * c[i] - b * s[i]);
+        x[apart] = (float)(a * s[i] + b * c[i]);
+    }
+}
+
+SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
+                            int rotary, swa_rope_pairs pairs, double mscale) {
+    enum { CHUNK = 64 };                            /* pairs whose cos and sin are at hand for all heads */
+    double c[CHUNK], s[CHUNK];
+    size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
+    int32_t t;
+    int from, count, i, h;
+    if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0 || rotary > head_dim ||
+        (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x || !pos || !freq) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
+        !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
+    apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
+    if (swa__double_bits(mscale) << 1 == 0) mscale = 1.0;
+    for (t = 0; t < n; t++, x += row) {
+        for (from = 0; from < rotary / 2; from += count) {
+            count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
+            for (i = 0; i < count; i++) {
+                swa__rope_angle(pos[t], freq[from + i], &c[i], &s[i]);
+                c[i] *= mscale;
+                s[i] *= mscale;
+            }
+            for (h = 0; h < n_heads; h++)
+                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step, apart, c, s);
+        }
+    }
+    return SWA_OK;
+}
+
+/* The pair, as a real number, whose wave turns `turns` times within the original context: Peng et al. 2023, 3.2. */
+static double swa__yarn_pair(const swa_yarn_desc *desc, int rotary, double turns) {
+    return (double)rotary * log((double)desc->original / (turns * 6.283185307179586)) / (2.0 * log(desc->base));
+}
+
+SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
+    double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
+    int i, stretch;
+    if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base)) return SWA_ERR_ARG;
+    if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
+    stretch = desc->scale > 1.0;
+    if (stretch) {
+        if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
+        if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
+        if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
+        if (desc->original <= 0 || desc->base <= 1.0) return SWA_ERR_ARG;
+        low = swa__yarn_pair(desc, rotary, fast);
+        high = swa__yarn_pair(desc, rotary, slow);
+        if (desc->truncate) { low = floor(low); high = ceil(high); }
+        if (low < 0.0) low = 0.0;
+        if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
+        if (high <= low) high = low + 0.001;        /* a step where the published codes divide by 0 or less */
+    }
+    for (i = 0; i < rotary / 2; i++) {
+        double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
+        if (stretch) {
+            ramp = ((double)i - low) / (high - low);
+            ramp = ramp < 0.0 ? 0.0 : ramp > 1.0 ? 1.0 : ramp;
+            f = f * (1.0 - ramp) + f / desc->scale * ramp;      /* fast pairs stay, slow pairs are stretched */
+        }
+        freq[i] = f;
+    }
+    if (mscale) *mscale = stretch ? 0.1 * log(desc->scale) + 1.0 : 1.0;
+    return SWA_OK;
+}
+
+/* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones. The squares are
+   exact in double and eight sums run in a fixed order: contraction cannot change a bit, and the loop vectorises
+   without -ffast-math. A row of zeros gives zeros with eps 0 too. */
+SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
+    size_t total;
+    int32_t r;
+    int i, j;
+    double e = (double)eps;
+    if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
+    if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
+        return SWA_ERR_OVERFLOW;
+    for (r = 0; r < rows; r++, x += dim, out += dim) {
+        double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
+        for (i = 0; i + 8 <= dim; i += 8)
+            for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        for (j = 4; j; j /= 2)
+            for (i = 0; i < j; i++) sum[i] += sum[i + j];
+        mean = sum[0] / (double)dim + e;
+        scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
+        for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
+    }
+    return SWA_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SWA_IMPLEMENTATION */
+
+#else /* SWA__KERNEL_PASS */
+/* ==== [SECTION 12] KERNEL TEMPLATE ==============================================================================
+   Included once per instruction set by [SECTION 8], which lists the operations. Reads as plain C; SWV is a vector.
+
+   The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
+     score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the tail), then softcap,
+             ALiBi, bias; hidden keys become SWA__NONE
+     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then one tree; p times V's
+             q8 scale; o = one FMA chain over the keys from zero
+     fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M), l = fma(li, c, l*a),
+             o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is the identity
+     finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
+
+#define MR SWV_KEYS
+#define NV SWV_LANES
+#define NR (SWV_LANES * SWV_N)
+
+SWA__INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
+    if (type == SWA_F32) return SWV_LOAD((const float *)p);
+    if (type == SWA_F16) return SWV_LOAD_F16((const uint16_t *)p);
+    if (type == SWA_BF16) return SWV_LOAD_BF16((const uint16_t *)p);
+    return SWV_LOAD_Q8((const int8_t *)p);
+}
+SWA__INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
+    if (type == SWA_F32) SWV_STORE((float *)p, v);
+    else if (type == SWA_F16) SWV_STORE_F16((uint16_t *)p, v);
+    else if (type == SWA_BF16) SWV_STORE_BF16((uint16_t *)p, v);
+    else SWV_STORE_Q8((int8_t *)p, v);
+}
+/* body once per element type, so that the type is a constant inside */
+#define SWV_BY_TYPE(type, body) do { \
+    if ((type) == SWA_F32) { enum { T = SWA_F32 }; body } \
+    else if ((type) == SWA_F16) { enum { T = SWA_F16 }; body } \
+    else if ((type) == SWA_BF16) { enum { T = SWA_BF16 }; body } \
+    else { enum { T = SWA_Q8 }; body } } while (0)
+/* 2^x for x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]; below -126 it stays 2^-126. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
+    SWV n, p;
+    SWA__EXACT(x);
+    x = SWV_MAX(x, SWV_SET1(-126.0f));
+    n = SWV_RINT(x);
+    x = SWV_SUB(x, n);
+    p = SWV_FMA(SWV_SET1(1.534581217e-4f), x, SWV_SET1(1.339993121e-3f));
+    p = SWV_FMA(p, x, SWV_SET1(9.618488956e-3f));
+    p = SWV_FMA(p, x, SWV_SET1(5.550328777e-2f));
+    p = SWV_FMA(p, x, SWV_SET1(2.402264689e-1f));
+    p = SWV_FMA(p, x, SWV_SET1(6.931472057e-1f));
+    p = SWV_FMA(p, x, SWV_SET1(1.0f));
+    return SWV_SCALE(p, n);
+}
+/* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|) above. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
+    SWV z = SWV_MUL(x, x), ax = SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), one = SWV_SET1(1.0f), p, t;
+    p = SWV_FMA(SWV_SET1(0.0022695015650242567f), z, SWV_SET1(-0.0083231870085001f));
+    p = SWV_FMA(p, z, SWV_SET1(0.021762503311038017f));
+    p = SWV_FMA(p, z, SWV_SET1(-0.053958460688591f));
+    p = SWV_FMA(p, z, SWV_SET1(0.1333329975605011f));
+    p = SWV_FMA(p, z, SWV_SET1(-0.3333333432674408f));
+    p = SWV_FMA(SWV_MUL(p, z), x, x);
+    t = SWA__FN(exp2)(SWV_MUL(ax, SWV_SET1((float)(-2 * SWA__LOG2E))));
+    t = SWV_DIV(SWV_SUB(one, t), SWV_ADD(one, t));
+    t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
+    return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
+}
+/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
+    if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
+    if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
+    if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
+    return s;
+}
+SWA__INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos) {
+    return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? row[pos - g->bias_first] : 0.0f;
+}
+
+/* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
+
+/* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
+   Meanwhile V of the same tiles is fetched into L2. */
+SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *q, float *s, int v) {
+    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, end = (size_t)g->dk * 16 * es;
+    const swa__tile *t[8];
+    const char *k[8], *pf = (const char *)b->tile[v * SWV_N / 16].v;   /* in the ring, V of the next tiles follows */
+    SWV acc[8][8], x;
+    size_t at;
+    int i, j, u;
+    SWA__UNROLL for (j = 0; j < NW; j++) {
+        t[j] = &b->tile[(v + j) * SWV_N / 16];
+        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
+        SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
+    }
+    for (at = 0; at + 64 * es <= end; at += 64 * es) {
+        SWA__UNROLL for (j = 0; j < (NW * SWV_N + 15) / 16 * (int)es; j++, pf += 64) SWA__PREFETCH(pf);
+        SWA__UNROLL for (u = 0; u < 4; u++, q += R)
+            SWA__UNROLL for (j = 0; j < NW; j++) {
+                x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
+                SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+            }
+    }
+    for (; at < end; at += 16 * es, q += R)
+        SWA__UNROLL for (j = 0; j < NW; j++) {
+            x = SWA__FN(load)(type, k[j] + at);
+            SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+        }
+    SWA__UNROLL for (j = 0; j < NW; j++) {
+        if (type == SWA_Q8 || t[j]->k_scale != NULL) {
+            x = t[j]->k_scale != NULL ? SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16) : SWV_SET1(1.0f);
+            SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
+        }
+        SWA__UNROLL for (i = 0; i < R; i++) SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+    }
+}
+/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
+static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows, const float *q, float *s,
+                                         int v) {
+    const swa__tile *t = &b->tile[v * SWV_N / 16];
+    const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
+    size_t step = 16 * swa__type_size(t->tail_type);
+    int i, d;
+    for (i = 0; i < rows; i++) {
+        const float *qi = q + g->dk * rows + i;
+        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), acc = t->tail_scale != NULL ? SWV_SET1(0.0f) : old;
+        for (d = 0; d < g->dt; d++)
+            acc = SWV_FMA(SWV_SET1(qi[d * rows]), SWA__FN(load)(t->tail_type, k + (size_t)d * step), acc);
+        if (t->tail_scale != NULL) acc = SWV_FMA(acc, SWV_LOAD(t->tail_scale + v * SWV_N % 16), old);
+        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc);
+    }
+}
+/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next K. */
+SWA__INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
+    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, line = (size_t)NW * SWV_N * es;
+    SWV x[8];
+    int i, j, k;
+    while (k0 < k1) {
+        const swa__tile *t = &b->tile[k0 / 16];
+        const char *v = (const char *)t->v + ((size_t)(k0 % 16) * (size_t)g->dvp + (size_t)d0) * es;
+        const char *pf = t->next != NULL ? t->next + (size_t)d0 / (size_t)(NW * SWV_N) * 16 * line : NULL;
+        int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1;
+        for (k = k0; k < end; k++, v += (size_t)g->dvp * es) {
+            if (pf != NULL)
+                SWA__UNROLL for (j = 0; j < (int)((line + 63) / 64); j++)
+                    SWA__PREFETCH(pf + (size_t)(k % 16) * line + (size_t)j * 64);
+            SWA__UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
+            SWA__UNROLL for (i = 0; i < R; i++) SWA__UNROLL for (j = 0; j < NW; j++) acc[i][j] =
+                SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
+        }
+        k0 = end;
+    }
+}
+/* All dims, tile runs of one type after another (a staged tile is f32 whatever the ring's type). */
+SWA__INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b, const int range[4],
+                                              const float *p, float *o, int d0) {
+    SWV acc[8][8];
+    int i, j, r, k, end;
+    SWA__UNROLL for (i = 0; i < R; i++)
+        SWA__UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_SET1(0.0f);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            int type = b->tile[k / 16].v_type;
+            for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
+            if (end > range[r + 1]) end = range[r + 1];
+            if (type == SWA_F32) SWA__FN(few_pv)(R, NW, SWA_F32, g, b, p, k, end, d0, acc);
+            else if (type == SWA_F16) SWA__FN(few_pv)(R, NW, SWA_F16, g, b, p, k, end, d0, acc);
+            else if (type == SWA_BF16) SWA__FN(few_pv)(R, NW, SWA_BF16, g, b, p, k, end, d0, acc);
+            else SWA__FN(few_pv)(R, NW, SWA_Q8, g, b, p, k, end, d0, acc);
+        }
+    SWA__UNROLL for (i = 0; i < R; i++)
+        SWA__UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
+}
+/* q.k over the vectors [v0, v1) for R rows. */
+SWA__INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b, const float *q, float *s,
+                                              int v0, int v1) {
+    enum { PER = 16 / SWV_N };
+    int v, end;
+    for (v = v0; v < v1; v = end) {
+        int type = b->tile[v / PER].k_type;
+        for (end = v + 1; end < v1 && b->tile[end / PER].k_type == type;) end++;
+#define SWV_RUN(T) do { \
+            for (; v + SWV_FEW(R) <= end; v += SWV_FEW(R)) SWA__FN(few_qk)(R, SWV_FEW(R), T, g, b, q, s, v); \
+            for (; v < end; v++) SWA__FN(few_qk)(R, 1, T, g, b, q, s, v); } while (0)
+        if (type == SWA_F32) SWV_RUN(SWA_F32);
+        else if (type == SWA_F16) SWV_RUN(SWA_F16);
+        else if (type == SWA_BF16) SWV_RUN(SWA_BF16);
+        else SWV_RUN(SWA_Q8);
+#undef SWV_RUN
+    }
+}
+#define SWV_ROWS(R) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__geo *g, const swa__block *b, const float *q, float *s, \
+                                                   int v0, int v1) { \
+    SWA__FN(few_keys)(R, g, b, q, s, v0, v1); \
+} \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const swa__block *b, const int range[4], \
+                                                     const float *p, float *o) { \
+    int d = 0; \
+    for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
+        SWA__FN(few_dims)(R, SWV_FEW(R), g, b, range, p, o, d); \
+    for (; d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d); \
+}
+SWV_ROWS(1)
+SWV_ROWS(2)
+SWV_ROWS(4)
+SWV_ROWS(8)
+#undef SWV_ROWS
+
+/* Row i's scores after modification and mask, written back; returns their maximum per lane. s2 holds the scores with
+   the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2], v[3]). */
+static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int i, float *s,
+                                        const float *s2, const int v[4]) {
+    SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
+        zero = SWV_SET1(0.0f);
+    float bias[16];
+    int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    for (x = from; x < to; x++) {
+        int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
+        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
+        SWV distance = zero, slope = zero, extra = zero;
+        if (!in_sinks && !in_window) continue;
+        if (g->mods) {
+            distance = SWV_SUB(SWV_SET1(n->q[i]), key);
+            slope = SWV_SET1(n->slope[i]);
+            for (y = 0; g->bias && y < SWV_N; y++) bias[y] = SWA__FN(bias)(g, n->bias[i], b->pos + k + y);
+            if (g->bias) extra = SWV_LOAD(bias);
+        }
+        if (in_sinks) {
+            e = SWV_LOAD(s2 + k);
+            if (g->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
+            e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
+        }
+        if (in_window) {
+            a = SWV_LOAD(s + k);
+            if (g->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
+        }
+        if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
+        if (b->present != NULL) a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
+        SWV_STORE(s + k, a);
+        top = SWV_MAX(top, a);
+    }
+    return top;
+}
+/* p = exp2(s - m) in place over the vectors of both intervals; sum by key mod 16; then times V's scale. */
+static SWV_TARGET float SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4]) {
+    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none = SWV_SET1(-3.4e38f), big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f);
+    float part[16];
+    int x, i, w;
+    for (i = 0; i < 16 / SWV_N; i++) sum[i] = zero;
+    for (x = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2]; x < (v[1] > v[3] ? v[1] : v[3]); x++) {
+        const swa__tile *t = &b->tile[x * SWV_N / 16];
+        SWV y, p;
+        if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
+        y = SWV_LOAD(s + x * SWV_N);
+        p = SWV_PICK(y, none, big, SWA__FN(exp2)(SWV_SUB(y, vm)), zero);
+        sum[x * SWV_N % 16 / SWV_N] = SWV_ADD(sum[x * SWV_N % 16 / SWV_N], p);
+        if (t->v_scale != NULL) p = SWV_MUL(p, SWV_LOAD(t->v_scale + x * SWV_N % 16));
+        SWV_STORE(s + x * SWV_N, p);
+    }
+    for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
+    for (w = 8; w > 0; w /= 2)
+        for (i = 0; i < w; i++) part[i] = part[i] + part[i + w];
+    return part[0];
+}
+static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
+                                    const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
+    float *s2 = s + SWA__FEW * SWA_BLOCK, top[SWV_N];
+    int v[4], range[4], i, j, r, x, step;
+    for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
+        v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
+        v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
+    }
+    range[0] = n->lo[0];                 /* p.v walks the same keys exactly, and none twice */
+    range[1] = n->hi[0];
+    range[2] = n->lo[1] > n->hi[0] ? n->lo[1] : n->hi[0];
+    range[3] = n->hi[1];
+    for (r = 0; r < rows; r += step) {
+        const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt), *qs = q_sink + (size_t)r * (size_t)(g->dk + g->dt);
+        float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
+        step = swa__few_step(rows - r);
+        for (i = 0; i < 2; i++) {
+            float *to = i == 0 ? s2r : sr;
+            const float *from = i == 0 ? qs : qr;
+            if (step == 8) SWA__FN(few_keys8)(g, b, from, to, v[2 * i], v[2 * i + 1]);
+            else if (step == 4) SWA__FN(few_keys4)(g, b, from, to, v[2 * i], v[2 * i + 1]);
+            else if (step == 2) SWA__FN(few_keys2)(g, b, from, to, v[2 * i], v[2 * i + 1]);
+            else SWA__FN(few_keys1)(g, b, from, to, v[2 * i], v[2 * i + 1]);
+            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from, to, x);
+        }
+        for (i = r; i < r + step; i++) {
+            SWV_STORE(top, SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
+            m[i] = top[0];
+            for (j = 1; j < SWV_N; j++)
+                if (top[j] > m[i]) m[i] = top[j];
+            l[i] = SWA__FN(few_exp)(b, s + i * SWA_BLOCK, m[i], v);
+        }
+        if (step == 8) SWA__FN(few_values8)(g, b, range, sr, o + r * g->dvp);
+        else if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
+        else if (step == 2) SWA__FN(few_values2)(g, b, range, sr, o + r * g->dvp);
+        else SWA__FN(few_values1)(g, b, range, sr, o + r * g->dvp);
+    }
+}
+
+/* ---- many rows: lanes are (token, head) rows ---- */
+
+/* acc[i][j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the K
+   tile itself (rs 16, cs 1), and the projections of MLA. */
+SWA__INLINE SWV_TARGET void SWA__FN(mk)(int rows, size_t n, const float *a, size_t rs, size_t cs, const float *b,
+                                        SWV (*acc)[NV]) {
+    SWV x[NV], y;
+    size_t p;
+    int i, j;
+    for (p = 0; p < n; p++, a += cs, b += NR) {
+        SWA__UNROLL for (j = 0; j < NV; j++) x[j] = SWV_LOAD(b + j * SWV_N);
+        SWA__UNROLL for (i = 0; i < rows; i++) {
+            y = SWV_SET1(a[(size_t)i * rs]);
+            SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_FMA(y, x[j], acc[i][j]);
+        }
+    }
+}
+/* Modification and mask of MR keys from k on; only blocks with an edge or a modification come here. */
+static SWV_TARGET void SWA__FN(many_rare)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, int sinks,
+                                          int old, const float *s, SWV (*acc)[NV]) {
+    SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
+    float bias[NR];
+    int i, j, x;
+    for (i = 0; i < MR; i++)
+        for (j = 0; j < NV; j++) {
+            SWV key = SWV_SET1((float)(k + i)), a = acc[i][j];
+            if (g->mods) {
+                distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
+                for (x = 0; g->bias && x < SWV_N; x++)
+                    bias[j * SWV_N + x] = SWA__FN(bias)(g, n->bias[j * SWV_N + x], b->pos + k + i);
+                if (g->bias) extra = SWV_LOAD(bias + j * SWV_N);
+                a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
+            }
+            if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
+            else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
+                              k < old ? SWV_LOAD(s + (k + i) * NR + j * SWV_N) : none);
+            if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
+            acc[i][j] = a;
+        }
+}
+/* Scores of the keys [lo, hi), in groups of MR, into s; top is raised. old: keys below it hold sinks' scores. */
+static SWV_TARGET void SWA__FN(many_qk)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
+                                        int which, int old, float *s, SWV *top) {
+    SWV acc[MR][NV], max[NV];
+    int k, i, j, lo = n->lo[which] / MR * MR;
+    SWA__UNROLL for (j = 0; j < NV; j++) max[j] = top[j];
+    for (k = lo; k < n->hi[which]; k += MR) {
+        const swa__tile *t = &b->tile[k / 16];
+        SWA__UNROLL for (i = 0; i < MR; i++)
+            SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_SET1(0.0f);
+        SWA__FN(mk)(MR, (size_t)g->dk, (const float *)t->k + k % 16, 1, 16, q, acc);
+        if (t->k_scale != NULL)
+            SWA__UNROLL for (i = 0; i < MR; i++)
+                SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_MUL(acc[i][j], SWV_SET1(t->k_scale[k % 16 + i]));
+        if (g->dt > 0 && t->tail_scale == NULL)
+            SWA__FN(mk)(MR, (size_t)g->dt, (const float *)t->tail + k % 16, 1, 16, q + g->dk * NR, acc);
+        if (g->dt > 0 && t->tail_scale != NULL) {
+            SWV tail[MR][NV];
+            SWA__UNROLL for (i = 0; i < MR; i++)
+                SWA__UNROLL for (j = 0; j < NV; j++) tail[i][j] = SWV_SET1(0.0f);
+            SWA__FN(mk)(MR, (size_t)g->dt, (const float *)t->tail + k % 16, 1, 16, q + g->dk * NR, tail);
+            SWA__UNROLL for (i = 0; i < MR; i++) SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] =
+                SWV_FMA(tail[i][j], SWV_SET1(t->tail_scale[k % 16 + i]), acc[i][j]);
+        }
+        if (which == 0 || k < old || g->mods || b->present != NULL) {
+            SWV rare[MR][NV];            /* a copy: acc must not have an address, or it leaves the registers */
+            SWA__UNROLL for (i = 0; i < MR; i++)
+                SWA__UNROLL for (j = 0; j < NV; j++) rare[i][j] = acc[i][j];
+            SWA__FN(many_rare)(g, b, n, k, which == 0, old, s, rare);
+            SWA__UNROLL for (i = 0; i < MR; i++)
+                SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = rare[i][j];
+        } else if (k < n->full_lo || k + MR > n->full_hi)
+            SWA__UNROLL for (i = 0; i < MR; i++)
+                SWA__UNROLL for (j = 0; j < NV; j++)
+                    acc[i][j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                                         SWV_LOAD(n->last + j * SWV_N), acc[i][j], SWV_SET1(SWA__NONE));
+        SWA__UNROLL for (i = 0; i < MR; i++)
+            SWA__UNROLL for (j = 0; j < NV; j++) {
+                max[j] = SWV_MAX(max[j], acc[i][j]);
+                SWV_STORE(s + (k + i) * NR + j * SWV_N, acc[i][j]);
+            }
+    }
+    SWA__UNROLL for (j = 0; j < NV; j++) top[j] = max[j];
+}
+/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
+static SWV_TARGET void SWA__FN(many_exp)(const swa__block *b, const int range[4], int edge, float *s, const SWV *top,
+                                         SWV *l) {
+    SWV part[16][NV], none = SWV_SET1(-3.4e38f), big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f), x, p;
+    int i, j, k, r, w;
+    for (i = 0; i < 16; i++) {
+        SWV sum[NV];
+        SWA__UNROLL for (j = 0; j < NV; j++) sum[j] = zero;
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r] + ((i - range[r]) & 15); k < range[r + 1]; k += 16)
+                SWA__UNROLL for (j = 0; j < NV; j++) {
+                    x = SWV_LOAD(s + k * NR + j * SWV_N);
+                    p = SWA__FN(exp2)(SWV_SUB(x, top[j]));
+                    if (edge) p = SWV_PICK(x, none, big, p, zero);
+                    sum[j] = SWV_ADD(sum[j], p);
+                    SWV_STORE(s + k * NR + j * SWV_N, p);
+                }
+        SWA__UNROLL for (j = 0; j < NV; j++) part[i][j] = sum[j];
+    }
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k++)
+            if (b->tile[k / 16].v_scale != NULL)
+                SWA__UNROLL for (j = 0; j < NV; j++)
+                    SWV_STORE(s + k * NR + j * SWV_N,
+                              SWV_MUL(SWV_LOAD(s + k * NR + j * SWV_N), SWV_SET1(b->tile[k / 16].v_scale[k % 16])));
+    for (w = 8; w > 0; w /= 2)
+        for (i = 0; i < w; i++)
+            SWA__UNROLL for (j = 0; j < NV; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
+    SWA__UNROLL for (j = 0; j < NV; j++) l[j] = part[0][j];
+}
+/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
+SWA__INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, const swa__geo *g, const swa__block *b, const int range[4],
+                                             const float *s, int first, int d, const SWV *a, const SWV *c, float *o) {
+    SWV acc[MR][NV], x;
+    int i, j, r, k, end;
+    SWA__UNROLL for (i = 0; i < rows; i++)
+        SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_SET1(0.0f);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            const swa__tile *t = &b->tile[k / 16];
+            end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            if (g->v_in_k)
+                SWA__FN(mk)(rows, (size_t)(end - k), (const float *)t->k + d * 16 + k % 16, 16, 1, s + k * NR, acc);
+            else
+                SWA__FN(mk)(rows, (size_t)(end - k), (const float *)t->v + (size_t)(k % 16) * (size_t)g->dvp + d, 1,
+                            (size_t)g->dvp, s + k * NR, acc);
+        }
+    SWA__UNROLL for (i = 0; i < rows; i++)
+        SWA__UNROLL for (j = 0; j < NV; j++) {
+            float *at = o + (size_t)(d + i) * NR + j * SWV_N;
+            x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(at), a[j]);
+            SWV_STORE(at, SWV_FMA(acc[i][j], c[j], x));
+        }
+}
+static SWV_TARGET void SWA__FN(many)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
+                                     const float *q_sink, float *s, float *o, float *m, float *l) {
+    SWV top[NV], sum[NV], a[NV], c[NV];
+    int range[4], j, d, old, edge;
+    for (j = 0; j < NV; j++) top[j] = SWV_SET1(SWA__NONE);
+    old = n->lo[0] < n->hi[0] ? (n->hi[0] + MR - 1) / MR * MR : 0;
+    if (old > 0) SWA__FN(many_qk)(g, b, n, q_sink, 0, 0, s, top);
+    SWA__FN(many_qk)(g, b, n, q, 1, old, s, top);
+    range[0] = n->lo[0];
+    range[1] = n->hi[0];
+    range[2] = n->lo[1] > n->hi[0] ? n->lo[1] : n->hi[0];
+    range[3] = n->hi[1];
+    edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+    SWA__FN(many_exp)(b, range, edge, s, top, sum);
+    for (j = 0; j < NV; j++) {
+        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
+        a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
+        c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
+        SWV_STORE(m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
+        SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
+    }
+    for (d = 0; d + MR <= g->dv; d += MR) SWA__FN(many_pv)(MR, g, b, range, s, n->first_block, d, a, c, o);
+    for (; d < g->dv; d++) SWA__FN(many_pv)(1, g, b, range, s, n->first_block, d, a, c, o);
+}
+
+/* ---- fold, finish, and the ways in and out ---- */
+
+static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
+                                     const float *lb) {
+    float f[2 * SWV_N];
+    int i, d;
+    for (i = 0; i < rows; i++) {
+        float now = m[i] > mb[i] ? m[i] : mb[i];
+        SWV a, c, x;
+        SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
+        SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(mb[i] - now)));
+        a = SWV_SET1(f[0]);
+        c = SWV_SET1(f[SWV_N]);
+        m[i] = now;
+        SWV_STORE(f, SWV_FMA(SWV_SET1(lb[i]), c, SWV_MUL(SWV_SET1(l[i]), a)));
+        l[i] = f[0];
+        for (d = 0; d < dvp; d += SWV_N) {
+            x = SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), a);
+            SWV_STORE(o + (size_t)i * (size_t)dvp + d, SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
+        }
+    }
+}
+/* The same for a panel and blocks without values (learned sink logits). */
+static SWV_TARGET void SWA__FN(fold_panel)(int dv, float *o, float *m, float *l, const float *mb, const float *lb) {
+    int d, j;
+    for (j = 0; j < NV; j++) {
+        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
+        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
+        SWV_STORE(m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
+        SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
+        for (d = 0; d < dv; d++)
+            SWV_STORE(o + (size_t)d * NR + j * SWV_N, SWV_MUL(SWV_LOAD(o + (size_t)d * NR + j * SWV_N), a));
+    }
+}
+/* inv = 1/l, or 0 for a row that saw nothing; one function for both shapes. */
+static SWV_TARGET void SWA__FN(inverse)(int n, const float *l, float *inv) {
+    int i;
+    for (i = 0; i < n; i += SWV_N) {
+        SWV x = SWV_LOAD(l + i);
+        SWV_STORE(inv + i,
+                  SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
+    }
+}
+static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
+                                       float *tmp, float *const *out) {
+    int i, d;
+    SWA__FN(inverse)((rows + 15) / 16 * 16, l, inv);
+    for (i = 0; i < rows; i++) {
+        SWV x = SWV_SET1(inv[i]);
+        for (d = 0; d < dvp; d += SWV_N)
+            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x), SWV_SET1(0.0f)));
+        memcpy(out[i], tmp, (size_t)dv * sizeof(float));
+    }
+}
+static SWV_TARGET void SWA__FN(unpack)(int rows, int dv, const float *o, const float *l, float *inv,
+                                       float *const *out) {
+    SWV x[SWV_N], y;
+    float part[SWV_N];
+    int r, d, i;
+    SWA__FN(inverse)(NR, l, inv);
+    for (r = 0; r < rows; r += SWV_N) {
+        y = SWV_LOAD(inv + r);
+        for (d = 0; d + SWV_N <= dv; d += SWV_N) {
+            SWA__UNROLL for (i = 0; i < SWV_N; i++)
+                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)(d + i) * NR + r), y), SWV_SET1(0.0f));
+            SWV_TRANSPOSE(x);
+            SWA__UNROLL for (i = 0; i < SWV_N; i++)
+                if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
+        }
+        for (; d < dv; d++) {
+            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)d * NR + r), y), SWV_SET1(0.0f)));
+            for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = part[i];
+        }
+    }
+}
+SWA__INLINE SWV_TARGET void SWA__FN(pack_block)(int type, const void *const *src, size_t at, int lanes, SWV mul,
+                                                float *dst) {
+    SWV x[SWV_N];
+    int i;
+    SWA__UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(SWA__FN(load)(type, (const char *)src[i] + at), mul);
+    SWV_TRANSPOSE(x);
+    SWA__UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)i * (size_t)lanes, x[i]);
+}
+static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst) {
+    const size_t es = swa__type_size(type);
+    SWV y = SWV_SET1(mul);
+    int r, d;
+    for (r = 0; r < lanes; r += SWV_N)
+        SWV_BY_TYPE(type,
+            for (d = 0; d + SWV_N <= dim; d += SWV_N)
+                SWA__FN(pack_block)(T, src + r, (size_t)d * es, lanes, y, dst + (size_t)d * (size_t)lanes + r););
+    for (d = dim / SWV_N * SWV_N; d < dim; d++)
+        for (r = 0; r < lanes; r++)
+            dst[(size_t)d * (size_t)lanes + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
+}
+static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
+    const size_t es = swa__type_size(type);
+    size_t i;
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
+}
+static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, size_t n) {
+    const size_t es = swa__type_size(type);
+    size_t i;
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
+}
+static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst, float *scale) {
+    unsigned char half[2 * SWV_N];
+    float part[SWV_N], top = 0.0f, inv;
+    SWV big = SWV_SET1(0.0f), x;
+    int i, j;
+    SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
+    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
+    if (type == SWA_F16 || type == SWA_BF16) {          /* saturate: an infinity would poison every later row */
+        SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
+        for (i = 0; i < n; i += SWV_N) {
+            x = SWV_MAX(SWV_LOAD(dst + i), SWV_SUB(zero, max));
+            x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
+            SWA__FN(store)(type, half, x);
+            SWV_STORE(dst + i, SWA__FN(load)(type, half));
+        }
+    }
+    if (type != SWA_Q8) return;
+    for (i = 0; i < n; i += SWV_N) {
+        x = SWV_LOAD(dst + i);
+        big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
+    }
+    SWV_STORE(part, big);
+    for (j = 0; j < SWV_N; j++)
+        if (part[j] > top) top = part[j];
+    *scale = top / 127.0f;
+    inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
+    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(dst + i), SWV_SET1(inv))));
+}
+
+#undef SWV_BY_TYPE
+#undef MR
+#undef NV
+#undef NR
+#undef SWV_ISA
+#undef SWV_TARGET
+#undef SWV
+#undef SWV_N
+#undef SWV_KEYS
+#undef SWV_LANES
+#undef SWV_FEW
+#undef SWV_CONSTRAINT
+#undef SWV_SET1
+#undef SWV_LOAD
+#undef SWV_STORE
+#undef SWV_FMA
+#undef SWV_ADD
+#undef SWV_SUB
+#undef SWV_MUL
+#undef SWV_DIV
+#undef SWV_MAX
+#undef SWV_RINT
+#undef SWV_SCALE
+#undef SWV_PICK
+#undef SWV_TRANSPOSE
+#undef SWV_LOAD_F16
+#undef SWV_LOAD_BF16
+#undef SWV_LOAD_Q8
+#undef SWV_STORE_F16
+#undef SWV_STORE_BF16
+#undef SWV_STORE_Q8
+#endif /* SWA__KERNEL_PASS */
+
+/* ==== [SECTION 13] LICENSE ======================================================================================
+   Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense
+
+   Alternative A - MIT License. Copyright (c) 2026 the swa.h authors
+
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+   documentation files (the "Software"), to deal in the Software without restriction, including without
+   limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+   Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+   conditions: The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS
+   OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE
+   AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR
+   OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION
+   WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+
+   Alternative B - Public Domain (www.unlicense.org)
+
+   This is free and unencumbered software released into the public domain. Anyone is free to copy, modify,
+   publish, use, compile, sell, or distribute this software, either in source code form or as a compiled binary,
+   for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize copyright
+   laws, the author or authors of this software dedicate any and all copyright interest in the software to the
+   public domain. We make this dedication for the benefit of the public at large and to the detriment of our
+   heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
+   present and future rights to this software under copyright law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT
+   WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+   FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
