@@ -1,0 +1,100 @@
+# make, make help: what there is. Needs a C compiler and make; the sanitizers, clang, python3 and a C++ compiler are
+# used by `make check` if they are there, and named if they are not.
+CC      ?= cc
+CFLAGS  ?= -O2
+JOBS    ?= 2
+ARGS    ?=
+
+# C++ compiler that belongs to CC, unless given.
+ccname  := $(notdir $(firstword $(CC)))
+CXX_OF  := $(if $(findstring clang,$(ccname)),$(subst clang,clang++,$(ccname)),$(if $(findstring gcc,$(ccname)),$(subst gcc,g++,$(ccname)),c++))
+ifeq ($(origin CXX),default)
+CXX     := $(CXX_OF)
+endif
+
+WARN    := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Werror
+OPENMP  := $(shell mkdir -p build; echo 'int main(void){return 0;}' > build/probe.c; \
+             $(CC) -fopenmp build/probe.c -o build/probe 2>/dev/null && echo -fopenmp)
+
+# Tests see the library compiled once, at the optimisation that users have; each file also compiles alone, because it
+# includes the implementation unless the Makefile says that it stands elsewhere.
+TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+TFLAGS   = -std=c99 -g $(WARN)
+LIBS    := -lm -lpthread
+HEADERS := swa.h $(wildcard tests/*.h examples/*.h)
+FRAMES  := -Wframe-larger-than=8192
+SAN     := -fsanitize=address,undefined -fno-sanitize-recover=all
+
+EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
+
+# Everything in build/ goes stale when the compiler or the flags change.
+stamp   := $(shell printf '%s\n' '$(CC) $(CFLAGS)' > build/flags.new; \
+             cmp -s build/flags.new build/flags || cp build/flags.new build/flags)
+
+# Parallel unless the caller has already said how.
+jobs     = $(if $(findstring j,$(firstword -$(MAKEFLAGS))),,-j$(JOBS))
+again    = $(MAKE) --no-print-directory $(jobs) CC='$(CC)' CXX='$(CXX)' CFLAGS='$(CFLAGS)'
+
+help:           ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@echo "  Variables: CC=clang CFLAGS='-O3 -march=native' ARGS='options of the program' JOBS=2"
+
+run: build/generate  ## build and run the example: a small model writes through a ring of 64 tokens (ARGS='-h')
+	./build/generate $(ARGS)
+
+test:           ## build and run all tests; the last line is `N passed, N failed, N skipped`
+	+-@$(again) -k $(TESTS:%=build/%.log) build/test_omp.log build/compile.log
+	@sh tests/total.sh $(TESTS:%=build/%.log) build/test_omp.log build/compile.log
+
+check:          ## test, lint, and the tests again under ASan and UBSan, and with the other compiler
+	@sh tests/check.sh '$(MAKE)' '$(CC)' '$(JOBS)'
+
+asan:           ## the tests under ASan and UBSan, every buffer of exactly the size asked for
+	+-@$(again) -k $(TESTS:%=build/%.asan.log)
+	@sh tests/total.sh $(TESTS:%=build/%.asan.log)
+
+lint:           ## length of functions and lines, table of contents, every public function in some test
+	@sh tests/lint.sh
+
+examples: $(EXAMPLES)  ## build everything in examples/
+
+bench: build/bench  ## measure the library beside this machine's limits (ARGS=--full: all cases)
+	./build/bench $(ARGS)
+
+bench-peers:    ## the same beside other libraries, which are fetched from the registries
+	sh bench/peers.sh $(ARGS)
+
+clean:          ## remove build/
+	rm -rf build
+
+build/swa.o: swa.h build/flags
+	$(CC) -std=c99 $(CFLAGS) -g $(WARN) $(FRAMES) -DSWA_IMPLEMENTATION -x c -c swa.h -o $@
+build/swa.omp.o: swa.h build/flags
+	$(CC) -std=c99 $(CFLAGS) -g $(WARN) $(OPENMP) -DSWA_IMPLEMENTATION -x c -c swa.h -o $@
+build/swa.asan.o: swa.h build/flags
+	$(CC) -std=c99 -O1 -g $(SAN) -DSWA_IMPLEMENTATION -x c -c swa.h -o $@
+
+build/test_%: tests/test_%.c build/swa.o $(HEADERS)
+	$(CC) $(TFLAGS) -O1 -DSWA__IMPLEMENTED $< build/swa.o -o $@ $(LIBS)
+build/test_%.asan: tests/test_%.c build/swa.asan.o $(HEADERS)
+	$(CC) $(TFLAGS) -O1 $(SAN) -DSWA__IMPLEMENTED $< build/swa.asan.o -o $@ $(LIBS)
+# The bits again with the library's own threads.
+build/test_omp: tests/test_bits.c build/swa.omp.o $(HEADERS)
+	$(CC) $(TFLAGS) -O1 $(OPENMP) -DSWA__IMPLEMENTED $< build/swa.omp.o -o $@ $(LIBS)
+
+# A log is always written anew and never fails: tests/total.sh judges them all at the end.
+build/%.log: build/% FORCE
+	@./build/$* > $@ 2>&1 || echo "exit code $$?" >> $@
+build/%.asan.log: build/%.asan FORCE
+	@./build/$*.asan > $@ 2>&1 || echo "exit code $$?" >> $@
+build/compile.log: build/swa.o tests/compile.sh FORCE
+	@sh tests/compile.sh '$(CC)' '$(CXX)' build/swa.o > $@ 2>&1 || echo "exit code $$?" >> $@
+
+build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
+	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
+build/%: examples/%.c $(HEADERS) build/flags
+	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
+
+FORCE:
+.PHONY: help run test check asan lint examples bench bench-peers clean FORCE
+.SECONDARY:

@@ -1,0 +1,128 @@
+#!/bin/sh
+# compile.sh CC CXX OBJECT - the header in every form that a host may compile it: languages, switches, two units, and
+# what the library as an object exports and needs. One line per failure; the last line is `N passed, N failed, N skipped`.
+CC=${1:-cc} CXX=${2:-c++} object=${3:-build/swa.o}
+warn="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Werror"
+dir=build/compile
+passed=0 failed=0 skipped=0
+mkdir -p $dir
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "compile.sh: $1 FAILED"; [ -s $dir/out ] && head -n 8 $dir/out; }
+skip() { skipped=$((skipped + 1)); echo "SKIPPED compile.sh: $1"; }
+check() { name=$1; shift; if "$@" > $dir/out 2>&1; then pass; else fail "$name"; fi; }
+
+cat > $dir/impl.c << 'END'
+#define SWA_IMPLEMENTATION
+#include "../../swa.h"
+END
+cat > $dir/api.c << 'END'
+#include "../../swa.h"
+#include "../../swa.h"
+int twice(void);
+int twice(void) { swa_window w = swa_window_sliding(4); return swa_visible(&w, 5, 2); }
+END
+# The top comment's lines as a program; prints ok if the second token's output lies between the two values.
+cat > $dir/use.c << 'END'
+#include "use.h"
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef __cplusplus
+#  define ZERO {}
+#else
+#  define ZERO {0}
+#endif
+int other(void);
+int main(void) {
+    swa_window win = swa_window_sliding(4);
+    swa_cache_desc d = ZERO;
+    swa_cache kv;
+    swa_run run = ZERO;
+    swa_step step = ZERO;
+    float q[4] = { 1, 0, 0, 1 }, k[2] = { 1, 2 }, v[2] = { 3, 4 }, out[4] = { 0, 0, 0, 0 };
+    size_t bytes;
+    void *mem;
+    int pos;
+    d.shape.n_heads = 2; d.shape.n_kv_heads = 1; d.shape.head_dim = 2;
+    d.n_layers = 1; d.windows = &win; d.n_windows = 1;
+    bytes = swa_cache_bytes(&d);
+    mem = malloc(bytes);
+    if (swa_cache_init(&kv, &d, mem, bytes) != SWA_OK) return 1;
+    step.runs = &run; step.n_runs = 1;
+    for (pos = 0; pos < 10; pos++) {
+        swa_attn a = ZERO;
+        run.n = 1; run.pos = pos;
+        v[0] = (float)pos;
+        if (swa_step_begin(&kv, &step) != SWA_OK) return 2;
+        a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;
+        if (swa_attend(&kv, 0, &step, &a) != SWA_OK) return 3;
+    }
+    free(mem);
+    if (!(out[0] > 7.49f && out[0] < 7.51f && out[1] > 3.99f && out[1] < 4.01f)) return 4;
+    return other() == 1 ? printf("ok\n") != 3 : 5;
+}
+END
+cat > $dir/other.c << 'END'
+#include "use.h"
+int other(void);
+int other(void) { swa_window w = swa_window_sliding(4); return swa_visible(&w, 5, 2); }
+END
+
+# Languages: declarations alone, then with the implementation.
+for std in c99 c11 c17; do
+    check "$CC -std=$std, API twice" $CC -std=$std $warn -fsyntax-only $dir/api.c
+    check "$CC -std=$std, implementation" $CC -std=$std $warn -fsyntax-only $dir/impl.c
+done
+if echo 'int main(){return 0;}' > $dir/probe.cpp && $CXX $dir/probe.cpp -o $dir/probe 2> /dev/null; then
+    for std in c++98 c++11 c++17 c++20; do
+        check "$CXX -std=$std, API twice" $CXX -std=$std $warn -x c++ -fsyntax-only $dir/api.c
+        check "$CXX -std=$std, implementation" $CXX -std=$std $warn -x c++ -fsyntax-only $dir/impl.c
+    done
+else
+    skip "no C++ compiler ($CXX): nothing was compiled as C++"
+    CXX=
+fi
+for flags in -DSWA_NO_SIMD -DSWA_NO_AVX512 -DSWA_NO_OPENMP -DSWA_STATIC -ffast-math -march=native -m32; do
+    if $CC $flags build/probe.c -o $dir/probe > /dev/null 2>&1; then
+        check "$CC $flags" $CC -std=c99 $warn $flags -O1 -fsyntax-only $dir/impl.c
+    else
+        skip "$CC does not know or cannot link $flags"
+    fi
+done
+
+# Programs: one unit with the implementation, one without; static in both; no SIMD; C++.
+program() {   # name, compiler, flags, use.h for main's unit, use.h for the other
+    name=$1 cc=$2 flags=$3
+    mkdir -p $dir/a $dir/b
+    printf '%s\n#include "../../../swa.h"\n' "$4" > $dir/a/use.h
+    printf '%s\n#include "../../../swa.h"\n' "$5" > $dir/b/use.h
+    if $cc $flags -I$dir/a -c $dir/use.c -o $dir/a.o > $dir/out 2>&1 &&
+       $cc $flags -I$dir/b -c $dir/other.c -o $dir/b.o > $dir/out 2>&1 &&
+       $cc $dir/a.o $dir/b.o -o $dir/program -lm > $dir/out 2>&1 && $dir/program > $dir/out 2>&1
+    then pass; else fail "program: $name"; fi
+}
+impl='#define SWA_IMPLEMENTATION'
+both='#define SWA_STATIC
+#define SWA_IMPLEMENTATION'
+program "two units" "$CC" "-std=c99 $warn" "$impl" ""
+program "SWA_STATIC in two units" "$CC" "-std=c99 $warn" "$both" "$both"
+program "SWA_NO_SIMD" "$CC" "-std=c99 $warn -DSWA_NO_SIMD" "$impl" ""
+[ -z "$CXX" ] || program "C++" "$CXX" "-std=c++11 $warn -x c++" "$impl" ""
+
+# The object: swa_ alone is exported; nothing of malloc, stdio or threads is needed; no variable that can change.
+if command -v nm > /dev/null && [ -e "$object" ]; then
+    nm -g --defined-only "$object" | awk '{ sub(/^_/, "", $3) } $3 !~ /^swa_[a-z0-9]/ || $3 ~ /^swa__/' > $dir/out
+    if [ -s $dir/out ]; then fail "an export that is not swa_*"; else pass; fi
+    needs='^(_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__cpu_model|__cpu_indicator_init|mem(cpy|move|set|cmp)|strlen'
+    needs="$needs|fmaf?|expf?|exp2f?|logf?|log2f?|powf?|sqrtf?|sin|cos|sincos|tan|tanhf?|floorf?|ceilf?|fmodf?|rintf?"
+    needs="$needs|nearbyintf?|ldexpf?|frexpf?|l?lrint)\$"
+    nm -u "$object" | awk '{ print $NF }' | grep -vE "$needs" > $dir/out
+    if [ -s $dir/out ]; then fail "a function that the library must not need"; else pass; fi
+    # Constant tables of pointers lie in .data.rel.ro: the loader writes them once, nobody after it.
+    nm -f sysv "$object" | awk -F '|' '$7 ~ /^ *(\.data|\.bss|\.tdata|\.tbss|\*COM)/ && $7 !~ /rel\.ro/' > $dir/out
+    if [ -s $dir/out ]; then fail "a variable that can be written"; else pass; fi
+else
+    skip "no nm: exports and imports were not looked at"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

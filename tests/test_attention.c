@@ -1,0 +1,551 @@
+/* Attention against the definition in double (oracle.h): every head size and group, window, storage type and
+   feature, on every instruction set, over the ring and without it. K and V are compared as the ring stores them, so
+   the tolerance is that of float arithmetic alone, whatever the type. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "attend.h"
+
+/* Times the largest |output| of the case. Scores here reach about 12, a float's rounding of 12 is 1e-6. */
+#define TOL     4e-6
+#define LSE_TOL 1e-5
+
+static const swa_type all_types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+static const char *type_name(swa_type t) {
+    return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8";
+}
+
+/* ---- a random case, both ways ---- */
+
+static void random_window(at_case *c) {
+    switch (t_int(0, 9)) {
+    case 0: break;
+    case 1: at_chunked(c, t_int(1, 20)); break;
+    case 2: at_pinned(c, t_int(1, 12), t_int(1, 5)); break;
+    case 3: at_sliding(c, 16); break;
+    case 4: at_sliding(c, 1); break;
+    case 5: at_sliding(c, c->n + 3); break;
+    default: at_sliding(c, t_int(1, c->n)); break;
+    }
+}
+static void random_features(at_case *c) {
+    c->softcap = t_int(0, 3) ? 0.0f : 3.0f + t_unit();
+    c->scale = t_int(0, 2) ? 0.0f : 0.4f / (float)sqrt((double)at_dk(c));
+    c->sink_logits = !t_int(0, 3);
+    c->alibi = !t_int(0, 3);
+    c->bias = !t_int(0, 3);
+    c->q_sink = c->sees.pinned && t_int(0, 1);
+    if (!t_int(0, 4) && !c->sees.chunk && c->n > 4) at_span(c, t_int(2, c->n));
+}
+static at_how random_how(const at_case *c, int isa) {
+    at_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    how.chunk = t_int(0, 2) ? t_int(1, c->n) : 0;
+    how.parts = t_int(0, 1) ? 0 : t_int(1, 5);
+    how.layout = t_int(0, 2);
+    how.alias = !t_int(0, 3);
+    how.others = t_int(0, 3) ? 0 : t_int(1, 2);
+    how.cuts = t_int(0, 4);
+    if (c->sees.left < OR_FAR && !t_int(0, 3)) how.capacity = c->sees.left + t_int(1, 20);
+    return how;
+}
+/* Over the ring and without it, as `how` says; both against the oracle. */
+static void both_ways(const at_case *c, const at_how *how) {
+    const t_block *mark = t_.blocks;
+    size_t rows = (size_t)c->n * (size_t)c->shape.n_heads, n = (size_t)c->n * at_o_row(c);
+    at_data d = at_make(c), s = at_stored(c, &d);
+    float *out = t_floats(n), *lse = t_floats(rows);
+    double *want = t_doubles(n), *want_lse = t_doubles(rows);
+    at_oracle(c, &s, want, want_lse);
+    if (c->window.right == 0 && !c->absent && at_ring(c, &d, how, out, lse)) {
+        CHECK_CLOSE(out, want, n, TOL);
+        CHECK_CLOSE(lse, want_lse, rows, LSE_TOL);
+    }
+    if (at_rows(c, &s, how, out, lse)) {
+        CHECK_CLOSE(out, want, n, TOL);
+        CHECK_CLOSE(lse, want_lse, rows, LSE_TOL);
+    }
+    t_free_to(mark);
+}
+static void name_case(const at_case *c, const at_how *how) {
+    t_label("heads %d/%d dims %d+%d/%d%s %s/%s/%s n=%d start=%lld W=%lld pin=%d span=%d f=%d%d%d%d "
+            "chunk=%d parts=%d cap=%d", c->shape.n_heads, c->shape.n_kv_heads, c->shape.head_dim, c->shape.tail_dim,
+            c->shape.v_dim, c->shape.v_in_k ? " in k" : "",
+            type_name(c->k_type), type_name(c->v_type), type_name(c->tail_type), c->n, (long long)c->start,
+            c->sees.left >= OR_FAR ? -1LL : (long long)c->sees.left + 1, (int)c->sees.pinned, c->span,
+            c->softcap > 0.0f, c->sink_logits, c->alibi, c->bias, how->chunk, how->parts, (int)how->capacity);
+}
+static void random_case(int h, int kv, int dk, int dv, int n, int isa) {
+    at_case c = at_new(h, kv, dk, dv, n);
+    at_how how;
+    c.k_type = all_types[t_int(0, 3)];
+    c.v_type = all_types[t_int(0, 3)];
+    if (t_int(0, 1)) c.start = t_int(0, 300);
+    random_window(&c);
+    if (c.sees.pinned && t_int(0, 1)) c.start = t_int(0, 3);
+    random_features(&c);
+    how = random_how(&c, isa);
+    name_case(&c, &how);
+    both_ways(&c, &how);
+}
+
+TEST_EACH_ISA(attention_head_dims) {
+    static const int dims[] = { 1, 3, 8, 16, 17, 64, 80, 128 }, groups[] = { 1, 2, 3, 5, 8 };
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+        for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
+            for (int k = 0; k < 3; k++) {
+                int kv = t_int(1, 2), dv = t_int(0, 2) ? dims[i] : t_int(1, 40);
+                random_case(kv * groups[g], kv, dims[i], dv, t_int(1, 40), isa);
+            }
+}
+TEST_EACH_ISA(attention_other_dims) {
+    static const int dims[] = { 2, 5, 7, 9, 15, 24, 31, 32, 33, 48, 96, 100, 112, 192, 256, 576 };
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        random_case(4, 2, dims[i], dims[i], t_int(20, 40), isa);
+        random_case(6, 1, dims[i], t_int(1, 70), t_int(1, 30), isa);
+    }
+    random_case(40, 2, 16, 16, 12, isa);
+    random_case(71, 1, 12, 12, 9, isa);
+}
+/* Every pair of storage types, all features on at once. */
+TEST_EACH_ISA(attention_types) {
+    for (int k = 0; k < 4; k++)
+        for (int v = 0; v < 4; v++)
+            for (int few = 0; few < 2; few++) {
+                at_case c = at_new(6, 2, 24, 20, 40);
+                at_how how;
+                memset(&how, 0, sizeof how);
+                c.k_type = all_types[k]; c.v_type = all_types[v];
+                at_sliding(&c, 19);
+                c.softcap = 4.0f; c.sink_logits = c.alibi = c.bias = 1;
+                how.isa = isa;
+                how.chunk = few ? 1 : 0;
+                name_case(&c, &how);
+                both_ways(&c, &how);
+            }
+}
+/* One feature at a time: a fault in one must not hide behind another. */
+TEST_EACH_ISA(attention_features) {
+    for (int f = 0; f < 8; f++)
+        for (int chunk = 0; chunk < 30; chunk += chunk ? 22 : 1) {
+            at_case c = at_new(4, 2, 16, 16, 50);
+            at_how how;
+            memset(&how, 0, sizeof how);
+            at_sliding(&c, 21);
+            if (f == 0) c.scale = 0.1f;
+            if (f == 1) c.softcap = 2.0f;
+            if (f == 2) c.sink_logits = 1;
+            if (f == 3) c.alibi = 1;
+            if (f == 4) c.bias = 1;
+            if (f == 5) at_pinned(&c, 9, 4);
+            if (f == 6) { at_pinned(&c, 9, 4); c.q_sink = 1; }
+            if (f == 7) at_span(&c, 30);
+            how.isa = isa;
+            how.chunk = chunk;
+            t_label("feature %d chunk %d", f, chunk);
+            both_ways(&c, &how);
+        }
+}
+/* Several blocks of 256 keys, which are reduced apart and folded; windows that end inside, at and beyond blocks. */
+TEST_EACH_ISA(attention_long) {
+    static const int windows[] = { 255, 256, 257, 300, 511, 600 };
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
+        for (int few = 0; few < 2; few++) {
+            at_case c = at_new(2, 1, 8, 8, 700);
+            at_how how;
+            memset(&how, 0, sizeof how);
+            at_sliding(&c, windows[i]);
+            c.k_type = all_types[i % 4]; c.v_type = all_types[(i + 1) % 4];
+            c.start = t_int(0, 1) ? 0 : 1000003;
+            how.isa = isa;
+            how.chunk = few ? 5 : 333;
+            how.cuts = 3;
+            name_case(&c, &how);
+            both_ways(&c, &how);
+        }
+}
+/* Latent rows: V is the head of K, a tail with a type of its own, many query heads over one row. */
+TEST_EACH_ISA(attention_latent) {
+    for (int i = 0; i < 10; i++)
+        for (int few = 0; few < 2; few++) {
+            int dk = i == 9 ? 512 : t_int(1, 5) * 16 - t_int(0, 1) * 5;
+            at_case c = at_new(i % 2 ? 16 : 5, 1, dk, t_int(0, 1) ? dk : (dk + 1) / 2, i == 9 ? 20 : t_int(3, 40));
+            at_how how;
+            c.shape.v_in_k = i % 3 != 2;
+            c.shape.tail_dim = i == 9 ? 64 : i == 4 ? 0 : t_int(1, 20);
+            c.k_type = all_types[t_int(0, 3)];
+            c.v_type = c.shape.v_in_k ? SWA_F32 : all_types[t_int(0, 3)];
+            c.tail_type = all_types[t_int(0, 3)];
+            random_window(&c);
+            random_features(&c);
+            how = random_how(&c, isa);
+            how.alias = 0;
+            if (few) how.chunk = 1;
+            name_case(&c, &how);
+            both_ways(&c, &how);
+        }
+}
+/* Windows that look ahead have no ring: the stateless call only. */
+TEST_EACH_ISA(attention_look_ahead) {
+    for (int i = 0; i < 24; i++) {
+        at_case c = at_new(4, 2, 16, 12, t_int(1, 60));
+        at_how how;
+        int left = t_int(-1, 20), right = t_int(1, 20);
+        if (i % 4 == 0) {
+            c.window = swa_window_symmetric(right);
+            left = right;
+        } else {
+            if (i % 4 == 1) right = -1;
+            c.window = swa_window_flash(left, right);
+        }
+        c.sees.left = left < 0 ? OR_FAR : left;
+        c.sees.right = right < 0 ? OR_FAR : right;
+        c.k_type = all_types[t_int(0, 2)]; c.v_type = all_types[t_int(0, 2)];
+        c.start = t_int(0, 1) * 1000;
+        random_features(&c);
+        c.span = 0;
+        c.sees.span_lo = c.sees.span_hi = 0;
+        how = random_how(&c, isa);
+        name_case(&c, &how);
+        both_ways(&c, &how);
+    }
+}
+
+/* Sequences that begin before, among and after the pinned positions, windows that cover some of them. */
+TEST_EACH_ISA(attention_pinned) {
+    for (int start = 0; start < 7; start++)
+        for (int pin = 1; pin < 6; pin += 2)
+            for (int W = 1; W < 12; W += 5) {
+                at_case c = at_new(2, 1, 16, 16, 14);
+                at_how how;
+                memset(&how, 0, sizeof how);
+                c.start = start;
+                at_pinned(&c, W, pin);
+                how.isa = isa;
+                how.chunk = t_int(0, 3);
+                how.parts = t_int(0, 2);
+                how.cuts = t_int(0, 2);
+                name_case(&c, &how);
+                both_ways(&c, &how);
+            }
+}
+
+/* ---- rows that see nothing, keys that are not there ---- */
+
+TEST_EACH_ISA(attention_gaps) {
+    for (int i = 0; i < 12; i++) {
+        at_case c = at_new(4, 2, 16, 16, 40);
+        at_how how;
+        unsigned char *absent = (unsigned char *)t_alloc(40);
+        for (int j = 0; j < 40; j++) absent[j] = i == 0 || t_int(0, i % 4) == 0;
+        c.absent = absent;
+        random_window(&c);
+        random_features(&c);
+        how = random_how(&c, isa);
+        name_case(&c, &how);
+        both_ways(&c, &how);
+    }
+}
+/* Output exactly +0, lse -inf: with and without a sink logit, in the middle of rows that do see something. */
+TEST_EACH_ISA(attention_sees_nothing) {
+    for (int sink = 0; sink < 2; sink++)
+        for (int chunk = 0; chunk < 3; chunk++) {
+            at_case c = at_new(2, 1, 16, 16, 40);
+            at_how how;
+            at_data d;
+            unsigned char *absent = (unsigned char *)t_alloc(40);
+            float *out = t_floats(40 * 32), *lse = t_floats(80), zero[32];
+            memset(&how, 0, sizeof how);
+            memset(zero, 0, sizeof zero);
+            for (int j = 0; j < 40; j++) absent[j] = j >= 10 && j < 30;
+            at_sliding(&c, 6);
+            c.absent = absent;
+            c.sink_logits = sink;
+            how.isa = isa;
+            how.chunk = chunk;
+            d = at_make(&c);
+            REQUIRE(at_rows(&c, &d, &how, out, lse));
+            for (int i = 0; i < 40; i++) {
+                int blind = i >= 15 && i < 30;
+                t_label("sink %d chunk %d row %d", sink, chunk, i);
+                CHECK_INT(memcmp(out + i * 32, zero, sizeof zero) == 0, blind);
+                for (int h = 0; h < 2; h++) CHECK_INT(lse[i * 2 + h] == -HUGE_VALF, blind);
+            }
+        }
+}
+
+/* ---- numbers at the edge ---- */
+
+/* Scores of 1.3e5 and more, either sign: the softmax is one key, or, softly capped, an even split of all. */
+TEST_EACH_ISA(attention_huge_scores) {
+    for (int chunk = 0; chunk < 2; chunk++)
+        for (int softcap = 0; softcap < 2; softcap++) {
+            at_case c = at_new(2, 1, 16, 16, 40);
+            at_how how;
+            at_data d, s;
+            float *out = t_floats(40 * 32), *lse = t_floats(80);
+            double *want = t_doubles(40 * 32), *want_lse = t_doubles(80);
+            memset(&how, 0, sizeof how);
+            at_sliding(&c, 12);
+            c.scale = 1.0f;
+            c.softcap = softcap ? 50.0f : 0.0f;
+            c.sink_logits = 1;
+            how.isa = isa;
+            how.chunk = chunk;
+            d = at_make(&c);
+            d.sink_logits[0] = 1e5f;                           /* above the negative scores, below the others */
+            d.sink_logits[1] = -3e5f;
+            /* Scores of neighbours are 2048 apart: what rounding does to 1e5 cannot change which key wins. */
+            for (int i = 0; i < 40 * 32; i++) d.q[i] = i / 32 % 3 ? 128.0f : -128.0f;
+            for (int i = 0; i < 40 * 16; i++) d.k[i] = (float)(64 + i / 16);
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, want_lse);
+            t_label("chunk %d softcap %d", chunk, softcap);
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_CLOSE(out, want, 40 * 32, 2e-5);
+            CHECK_CLOSE(lse, want_lse, 80, 1e-6);
+        }
+}
+/* A sink logit of -inf, or far below, is no sink; one far above every score leaves nothing. */
+TEST_EACH_ISA(attention_sink_extremes) {
+    at_case c = at_new(2, 1, 16, 16, 30), plain = c;
+    at_how how;
+    at_data d;
+    float *a = t_floats(30 * 32), *b = t_floats(30 * 32), *la = t_floats(60), *lb = t_floats(60);
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    c.sink_logits = 1;
+    d = at_make(&c);
+    for (int chunk = 0; chunk < 2; chunk++) {
+        how.chunk = chunk;
+        d.sink_logits[0] = -HUGE_VALF;
+        d.sink_logits[1] = -3e38f;
+        REQUIRE(at_ring(&c, &d, &how, a, la));
+        {
+            at_data none = d;
+            none.sink_logits = NULL;
+            REQUIRE(at_ring(&plain, &none, &how, b, lb));
+        }
+        CHECK_BITS(a, b, 30 * 32);
+        CHECK_BITS(la, lb, 60);
+        d.sink_logits[0] = d.sink_logits[1] = 1e6f;
+        REQUIRE(at_ring(&c, &d, &how, a, la));
+        for (int i = 0; i < 30 * 32; i++) CHECK(a[i] > -1e-30f && a[i] < 1e-30f);
+        CHECK_BITS(la, lb, 60);
+    }
+}
+/* Values at the edges of the storage types: f16 overflow, denormals, zeros; the ring's rounding read back. */
+static double half_of(double x) {             /* round to nearest even with 11 bits, exponents down to -14 */
+    int e;
+    double m, unit;
+    if (x - x != 0.0 || !(fabs(x) > 0)) return x;
+    m = frexp(fabs(x), &e);
+    unit = ldexp(1.0, (e < -13 ? -13 : e) - 11);
+    m = nearbyint(ldexp(m, e) / unit) * unit;
+    return x < 0 ? -m : m;
+}
+static double bhalf_of(double x) {
+    int e;
+    double m, unit;
+    if (x - x != 0.0 || !(fabs(x) > 0)) return x;
+    m = frexp(fabs(x), &e);
+    unit = ldexp(1.0, (e < -125 ? -125 : e) - 8);
+    m = nearbyint(ldexp(m, e) / unit) * unit;
+    return x < 0 ? -m : m;
+}
+TEST_EACH_ISA(attention_stored_values) {
+    static const float odd[] = { 0.0f, -0.0f, 1.0f, -1.0f, 1.00048828125f, 1.0009765625f, 65504.0f, -65504.0f,
+                                 6e-8f, 5.9604645e-8f, 2.9e-8f, 6.1e-5f, -6.1035156e-5f, 3.3333333f, 1e-40f,
+                                 1e-30f, 1e30f };
+    for (int t = 0; t < 4; t++) {
+        at_case c = at_new(1, 1, 17, 17, 20);
+        at_how how;
+        at_data d = at_make(&c);
+        float *k = t_floats(20 * 17), *v = t_floats(20 * 17), *out = t_floats(20 * 17);
+        swa_cache kv;
+        memset(&how, 0, sizeof how);
+        at_sliding(&c, 20);
+        c.k_type = c.v_type = all_types[t];
+        how.isa = isa;
+        for (int i = 0; i < 17; i++) d.k[i] = d.v[17 + i] = odd[i] > 1e5f && t != 0 && t != 2 ? 1e4f : odd[i];
+        t_label("type %s", type_name(all_types[t]));
+        REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &d, &how, 0, 20, out, NULL));
+        REQUIRE_OK(swa_cache_read(&kv, 0, 0, 0, 20, k, v));
+        if (t == 0) { CHECK_BITS(k, d.k, 20 * 17); CHECK_BITS(v, d.v, 20 * 17); }
+        for (int r = 0; r < 20 && t == 3; r++) {           /* q8: half a step of the row's largest number */
+            double top_k = 0, top_v = 0;
+            for (int i = 0; i < 17; i++) {
+                top_k = fmax(top_k, fabs((double)d.k[r * 17 + i]));
+                top_v = fmax(top_v, fabs((double)d.v[r * 17 + i]));
+            }
+            for (int i = 0; i < 17; i++) {
+                CHECK_NEAR(k[r * 17 + i], d.k[r * 17 + i], top_k / 127 * 0.5001);
+                CHECK_NEAR(v[r * 17 + i], d.v[r * 17 + i], top_v / 127 * 0.5001);
+            }
+        }
+        for (int i = 0; i < 20 * 17 && (t == 1 || t == 2); i++) {
+            CHECK_NEAR(k[i], t == 1 ? half_of((double)d.k[i]) : bhalf_of((double)d.k[i]), 0);
+            CHECK_NEAR(v[i], t == 1 ? half_of((double)d.v[i]) : bhalf_of((double)d.v[i]), 0);
+        }
+    }
+}
+
+/* ---- poison: what nobody may see must not reach an output ---- */
+
+/* Rows that have been taken back, rows that have left the window, and memory never written hold NaN; the results
+   are bit for bit those of a run that never met one. */
+TEST_EACH_ISA(attention_poison) {
+    for (int t = 0; t < 4; t++)
+        for (int audit = 0; audit < 2; audit++)
+            for (int chunk = 1; chunk < 9; chunk += 7) {
+                at_case c = at_new(4, 2, 20, 20, 60);
+                at_how how;
+                at_data d, bad;
+                size_t n = 60 * at_o_row(&c);
+                float *want = t_floats(n), *out = t_floats(n), *lse = t_floats(240), *want_lse = t_floats(240);
+                swa_cache kv;
+                memset(&how, 0, sizeof how);
+                at_sliding(&c, 7);
+                c.k_type = c.v_type = t == 3 ? SWA_BF16 : all_types[t];
+                how.isa = isa; how.chunk = chunk; how.capacity = 40; how.audit = audit;
+                d = at_make(&c);
+                bad = d;
+                bad.k = t_floats(60 * at_k_row(&c));         /* all NaN */
+                bad.v = t_floats(60 * at_v_row(&c));
+                t_label("type %d audit %d chunk %d", t, audit, chunk);
+                REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+                memset(out, 0, n * sizeof *out);
+                memset(lse, 0, 240 * sizeof *lse);
+                REQUIRE(at_cache(&kv, &c, &how));
+                /* NaN at 10..29 is taken back by truncate, NaN at 26..30 by beginning 26 again. */
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 0, 10, out, lse));
+                REQUIRE(at_ring_on(&kv, &c, &bad, &how, 10, 30, t_floats(n), NULL));
+                REQUIRE_OK(swa_cache_truncate(&kv, 0, 10));
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 10, 26, out, lse));
+                REQUIRE(at_ring_on(&kv, &c, &bad, &how, 26, 31, t_floats(n), NULL));
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 26, 60, out, lse));
+                CHECK_BITS(out, want, n);
+                CHECK_BITS(lse, want_lse, 240);
+            }
+}
+/* Rows outside every query's window, still resident in a large ring or handed over in a segment, may be NaN. */
+TEST_EACH_ISA(attention_poison_outside) {
+    for (int t = 0; t < 4; t++) {
+        at_case c = at_new(4, 2, 16, 16, 60);
+        at_how how;
+        at_data d, bad;
+        size_t ok = 40 * at_o_row(&c), end = 52 * at_o_row(&c);
+        float *want = t_floats(60 * at_o_row(&c)), *out = t_floats(60 * at_o_row(&c));
+        swa_cache kv;
+        memset(&how, 0, sizeof how);
+        at_sliding(&c, 8);
+        c.k_type = c.v_type = t == 3 ? SWA_F16 : all_types[t];
+        d = at_make(&c);
+        if (t == 1) {
+            at_data s = at_stored(&c, &d);
+            d = s;
+        }
+        bad = d;
+        bad.k = t_random(60 * at_k_row(&c), 1.0f);
+        bad.v = t_random(60 * at_v_row(&c), 1.0f);
+        memcpy(bad.k, d.k, 60 * at_k_row(&c) * sizeof(float));
+        memcpy(bad.v, d.v, 60 * at_v_row(&c) * sizeof(float));
+        for (size_t i = 0; i < 33 * at_k_row(&c); i++) bad.k[i] = bad.v[i] = (float)NAN;
+        how.isa = isa; how.capacity = 64; how.chunk = 1;
+        t_label("ring, type %d", t);
+        REQUIRE(at_ring(&c, &d, &how, want, NULL));
+        REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &bad, &how, 0, 60, out, NULL));
+        CHECK_BITS(out + ok, want + ok, 20 * at_o_row(&c));
+        if (c.k_type == SWA_Q8) continue;
+        /* Queries 40..51 in one call see 33..51: everything else in the segments is NaN, behind and ahead. */
+        for (size_t i = 52 * at_k_row(&c); i < 60 * at_k_row(&c); i++) bad.k[i] = bad.v[i] = (float)NAN;
+        how.cuts = 2; how.chunk = 0;
+        t_label("rows, type %d", t);
+        REQUIRE(at_rows_some(&c, &d, &how, 40, 52, want, NULL) && at_rows_some(&c, &bad, &how, 40, 52, out, NULL));
+        CHECK_BITS(out + ok, want + ok, end - ok);
+    }
+}
+
+/* ---- partial results ---- */
+
+/* Keys lo..hi-1 of the case only, as an unnormalised partial. */
+static int partial(const at_case *c, const at_data *s, int lo, int hi, int isa, float *out, float *stat) {
+    size_t h = (size_t)c->shape.n_heads;
+    at_how how;
+    swa_rows r;
+    swa_kv kv;
+    at_call call;
+    float *full = t_floats((size_t)c->n * h);
+    memset(&how, 0, sizeof how);
+    memset(&r, 0, sizeof r);
+    how.isa = isa;
+    if (hi > lo) kv = at_segment(c, s, lo, hi - lo, 0);
+    else memset(&kv, 0, sizeof kv);
+    r.shape = c->shape; r.window = c->window; r.isa = isa;
+    r.pos = c->start; r.n_tokens = c->n;
+    r.kv = &kv; r.n_kv = hi > lo;
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    r.scratch = t_alloc(r.scratch_bytes);
+    call = at_queries(c, s, s->q, s->q_sink, s->bias, (size_t)c->n, &how);
+    call.a.sink_logits = NULL;
+    call.a.stat = stat;
+    if (!CHECK_OK(swa_attention(&r, &call.a))) return 0;
+    at_results(c, &call, 0, (size_t)c->n, out, full);
+    return 1;
+}
+/* Cut at multiples of 256 and merged in order: the bits of the plain call. Cut elsewhere: the same to rounding. An
+   empty partial anywhere changes nothing. */
+TEST_EACH_ISA(attention_merge) {
+    for (int sink = 0; sink < 2; sink++)
+        for (int odd = 0; odd < 2; odd++)
+            for (int big = 0; big < 1 + sink; big++) {
+                at_case c = at_new(2, 1, 8, 8, 700);
+                size_t n = 700 * at_o_row(&c), rows = 1400;
+                int edge[] = { 0, 0, 256, 256, 512, 700, 700 };
+                float *part[6], *stat[6];
+                float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
+                double *ref = t_doubles(n), *ref_lse = t_doubles(rows);
+                at_how how;
+                at_data d;
+                memset(&how, 0, sizeof how);
+                how.isa = isa;
+                at_sliding(&c, 400);
+                c.sink_logits = sink;
+                d = at_make(&c);
+                if (big) d.sink_logits[0] = d.sink_logits[1] = 40.0f;       /* larger than every score */
+                if (odd) { edge[2] = 100; edge[3] = 301; edge[4] = 302; }
+                t_label("sink %d odd %d big %d", sink, odd, big);
+                REQUIRE(at_rows(&c, &d, &how, want, want_lse));
+                for (int i = 0; i < 6; i++) {
+                    part[i] = t_floats(n);
+                    stat[i] = t_floats(rows * 2);
+                    REQUIRE(partial(&c, &d, edge[i], edge[i + 1], isa, part[i], stat[i]));
+                }
+                REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 6, (int32_t)rows, 8,
+                                     d.sink_logits, 2, out, lse));
+                if (!odd) { CHECK_BITS(out, want, n); CHECK_BITS(lse, want_lse, rows); }
+                at_oracle(&c, &d, ref, ref_lse);
+                CHECK_CLOSE(out, ref, n, TOL);
+                CHECK_CLOSE(lse, ref_lse, rows, LSE_TOL);
+                REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 1, (int32_t)rows, 8,
+                                     d.sink_logits, 2, out, lse));
+                for (size_t i = 0; i < n; i++) CHECK_NEAR(out[i], 0, 0);
+                for (size_t i = 0; i < rows; i++) CHECK(lse[i] == -HUGE_VALF);
+            }
+}
+
+/* ---- the machine ---- */
+
+TEST(attention_isas) {
+    int best = swa_isa_best();
+    CHECK(swa_isa_usable(best) && swa_isa_usable(SWA_ISA_SCALAR));
+    CHECK(!swa_isa_usable(-1) && !swa_isa_usable(99));
+    FOR_ISA(isa) CHECK(strlen(swa_isa_name(isa)) > 0);
+    FOR_ISA(isa) CHECK(best >= isa);
+#if defined(__x86_64__) && !defined(SWA_NO_SIMD)
+    if (!swa_isa_usable(SWA_ISA_AVX2)) SKIP("this CPU has no AVX2 with FMA: nothing of it was tested");
+    if (!swa_isa_usable(SWA_ISA_AVX512)) SKIP("this CPU or build has no AVX-512: nothing of it was tested");
+#elif defined(__aarch64__) && !defined(SWA_NO_SIMD)
+    if (!swa_isa_usable(SWA_ISA_NEON)) SKIP("no NEON: nothing of it was tested");
+#endif
+}

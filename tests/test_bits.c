@@ -1,0 +1,406 @@
+/* The bits contract, with memcmp: the same numbers come out whatever the chunks, the batch, the parts, the capacity
+   and rotation of the ring, the layout of the caller's rows, the segments of the stateless call, and the
+   instruction set. The reference of every case is one shot, scalar, alone, into a ring of default capacity. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "attend.h"
+
+typedef struct { const char *name; at_case c; } bits_case;
+
+/* Small ones, and two that span several blocks of 256 keys (the last two: costly, so fewer ways are tried). */
+enum { N_CASES = 15, N_SMALL = 12 };
+static bits_case bits_of(int i) {
+    bits_case b;
+    static const char *names[N_CASES] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
+        "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
+        "two blocks", "four blocks", "pinned far behind" };
+    b.name = names[i];
+    b.c = at_new(4, 2, 16, 16, 45);
+    at_sliding(&b.c, 8);
+    if (i == 1) { b.c = at_new(3, 1, 17, 13, 45); at_sliding(&b.c, 17); b.c.k_type = b.c.v_type = SWA_F16; }
+    if (i == 2) {
+        b.c.k_type = b.c.v_type = SWA_Q8;
+        b.c.softcap = 3.0f;
+        b.c.sink_logits = b.c.alibi = 1;
+        at_sliding(&b.c, 12);
+    }
+    if (i == 3) { b.c.k_type = SWA_BF16; b.c.v_type = SWA_F16; b.c.bias = 1; at_sliding(&b.c, 5); }
+    if (i == 4) { at_pinned(&b.c, 7, 3); b.c.q_sink = 1; }
+    if (i == 5) { b.c.window = swa_window_causal(); b.c.sees = or_causal(); b.c.sink_logits = 1; }
+    if (i == 6) at_chunked(&b.c, 9);
+    if (i == 7) {
+        b.c = at_new(4, 1, 32, 24, 40);
+        b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
+        b.c.k_type = SWA_F16; b.c.tail_type = SWA_F32;
+        at_sliding(&b.c, 11);
+    }
+    if (i == 8) { b.c = at_new(8, 1, 64, 64, 40); b.c.start = ((int64_t)1 << 40) + 12345; at_sliding(&b.c, 21); }
+    if (i == 9) { b.c = at_new(1, 1, 20, 20, 45); b.c.k_type = SWA_Q8; b.c.v_type = SWA_BF16; at_sliding(&b.c, 9); }
+    if (i == 10) { b.c = at_new(5, 1, 8, 40, 45); b.c.k_type = SWA_F16; b.c.alibi = 1; at_sliding(&b.c, 33); }
+    if (i == 11) { b.c = at_new(16, 1, 24, 24, 40); b.c.bias = b.c.sink_logits = 1; at_sliding(&b.c, 6); }
+    if (i == 12) { b.c = at_new(2, 1, 8, 8, 640); b.c.start = 100; b.c.softcap = 4.0f; at_sliding(&b.c, 300); }
+    if (i == 13) { b.c = at_new(4, 1, 8, 12, 900); b.c.k_type = b.c.v_type = SWA_F16; at_sliding(&b.c, 700); }
+    if (i == 14) { b.c = at_new(2, 1, 8, 8, 700); at_pinned(&b.c, 200, 20); b.c.sink_logits = 1; }
+    return b;
+}
+static int W_of(const at_case *c) {
+    if (c->sees.chunk) return (int)c->sees.chunk;
+    return c->sees.left < c->n ? (int)c->sees.left + 1 : c->n;
+}
+
+/* Reference and room for one case. */
+typedef struct { bits_case b; at_data d; size_t n, rows; float *want, *want_lse, *out, *lse; } bits;
+static int bits_open(bits *x, int i) {
+    at_how how;
+    t_label("%s", bits_of(i).name);
+    x->b = bits_of(i);
+    x->d = at_make(&x->b.c);
+    x->n = (size_t)x->b.c.n * at_o_row(&x->b.c);
+    x->rows = (size_t)x->b.c.n * (size_t)x->b.c.shape.n_heads;
+    x->want = t_floats(x->n); x->want_lse = t_floats(x->rows);
+    x->out = t_floats(x->n); x->lse = t_floats(x->rows);
+    memset(&how, 0, sizeof how);
+    how.isa = SWA_ISA_SCALAR;
+    return at_ring(&x->b.c, &x->d, &how, x->want, x->want_lse);
+}
+static void same(const bits *x) {
+    CHECK_BITS(x->out, x->want, x->n);
+    CHECK_BITS(x->lse, x->want_lse, x->rows);
+    memset(x->out, 0xFF, x->n * sizeof(float));             /* so that a call that writes nothing is seen */
+    memset(x->lse, 0xFF, x->rows * sizeof(float));
+}
+static void by_ring(const bits *x, const at_how *how) {
+    t_label("%s: chunk %d parts %d of %d capacity %d origin %d others %d layout %d put %d", x->b.name, how->chunk,
+            how->parts, how->max_parts, (int)how->capacity, (int)how->origin, how->others, how->layout,
+            how->put_first);
+    if (at_ring(&x->b.c, &x->d, how, x->out, x->lse)) same(x);
+}
+static at_how plain(int isa) {
+    at_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    return how;
+}
+
+/* ---- the ways ---- */
+
+TEST_EACH_ISA(bits_chunks) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        int W, chunks[8];
+        if (!bits_open(&x, i)) continue;
+        W = W_of(&x.b.c);
+        chunks[0] = 0; chunks[1] = W; chunks[2] = 3 * W + 1; chunks[3] = 2 * W;
+        chunks[4] = W > 1 ? W - 1 : 1; chunks[5] = W + 1; chunks[6] = 2; chunks[7] = 1;
+        for (int k = 0; k < (i < N_SMALL || isa != SWA_ISA_SCALAR ? 8 : 2); k++) {
+            at_how how = plain(isa);
+            how.chunk = chunks[k];
+            by_ring(&x, &how);
+        }
+        t_free_to(mark);
+    }
+}
+TEST_EACH_ISA(bits_parts) {
+    static const int parts[] = { 1, 2, 3, 8 };
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        if (!bits_open(&x, i)) continue;
+        for (int k = 0; k < 4; k++)
+            for (int step = 0; step < (i < N_SMALL ? 3 : 2); step++) {
+                at_how how = plain(isa);
+                how.parts = parts[k];
+                how.max_parts = t_int(0, 1) ? 8 : 0;
+                how.chunk = step == 0 ? 0 : step == 1 ? 300 : 1;
+                if (i < N_SMALL && step == 1) how.chunk = 13;
+                by_ring(&x, &how);
+            }
+        t_free_to(mark);
+    }
+}
+TEST_EACH_ISA(bits_batches) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        if (!bits_open(&x, i)) continue;
+        for (int others = 1; others < 5; others++) {
+            at_how how = plain(isa);
+            how.others = others;
+            how.chunk = others == 1 ? 0 : others == 2 ? 1 : t_int(2, 20);
+            how.parts = others == 3 ? 3 : 0;
+            by_ring(&x, &how);
+        }
+        t_free_to(mark);
+    }
+}
+/* Multiples of 16 and not, with every kind of rotation; a ring as long as the context is one of them. */
+TEST_EACH_ISA(bits_capacities) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        int64_t W, capacity[6];
+        if (!bits_open(&x, i) || x.b.c.sees.left >= OR_FAR) continue;
+        W = W_of(&x.b.c);
+        capacity[0] = W; capacity[1] = W + 1; capacity[2] = W + 5; capacity[3] = (W + 31) / 16 * 16;
+        capacity[4] = x.b.c.n; capacity[5] = 1000;
+        for (int k = i < N_SMALL ? 0 : 2; k < 6; k++)
+            for (int64_t origin = 0; origin < (i < N_SMALL ? 20 : 10); origin += 9 - k % 2) {
+                at_how how = plain(isa);
+                how.capacity = capacity[k];
+                how.origin = origin;
+                how.chunk = i < N_SMALL ? (k + (int)origin) % 3 : 64;
+                by_ring(&x, &how);
+            }
+        t_free_to(mark);
+    }
+}
+/* A causal layer, which holds the whole context, gives a window's bits if the window is the context. */
+TEST_EACH_ISA(bits_full_length) {
+    at_case c = at_new(4, 2, 16, 16, 70), wide;
+    at_data d = at_make(&c);
+    at_how how = plain(isa);
+    size_t n = 70 * at_o_row(&c);
+    float *a = t_floats(n), *b = t_floats(n);
+    wide = c;
+    at_sliding(&wide, 70);
+    how.max_context = 100;
+    for (int chunk = 0; chunk < 40; chunk += 13) {
+        how.chunk = chunk;
+        REQUIRE(at_ring(&c, &d, &how, a, NULL) && at_ring(&wide, &d, &how, b, NULL));
+        CHECK_BITS(a, b, n);
+    }
+}
+TEST_EACH_ISA(bits_layouts) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        if (!bits_open(&x, i)) continue;
+        for (int layout = 0; layout < 3; layout++)
+            for (int k = 0; k < 2; k++) {
+                at_how how = plain(isa);
+                how.layout = layout;
+                how.alias = k;
+                how.chunk = k ? 3 : 0;
+                how.audit = k;
+                by_ring(&x, &how);
+            }
+        t_free_to(mark);
+    }
+}
+/* Engines that store first and attend later get the same bits from a ring with room for the chunk. */
+TEST_EACH_ISA(bits_put_first) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        int chunk;
+        at_how how = plain(isa);
+        if (!bits_open(&x, i)) continue;
+        how.put_first = 1;
+        for (int k = 0; k < 3; k++) {
+            chunk = k == 0 ? 1 : k == 1 ? 7 : W_of(&x.b.c) + 3;
+            if (i >= N_SMALL && chunk < 64) continue;
+            how.chunk = chunk;
+            if (x.b.c.sees.left < OR_FAR || x.b.c.sees.chunk) {
+                how.capacity = swa_required_capacity(&x.b.c.window, chunk, 0);
+                CHECK_INT(how.capacity, W_of(&x.b.c) - 1 + chunk);
+            }
+            by_ring(&x, &how);
+        }
+        t_free_to(mark);
+    }
+}
+/* A warm-up at the same positions, and taking rows back, leave no trace. */
+TEST_EACH_ISA(bits_begin_again) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        swa_cache kv;
+        at_data junk;
+        at_how how = plain(isa);
+        if (!bits_open(&x, i)) continue;
+        junk = at_make(&x.b.c);
+        how.chunk = 4;
+        how.capacity = x.b.c.sees.left < OR_FAR || x.b.c.sees.chunk ? W_of(&x.b.c) + 8 : 0;
+        if (!at_cache(&kv, &x.b.c, &how)) continue;
+        t_label("%s", x.b.name);
+        REQUIRE(at_ring_on(&kv, &x.b.c, &junk, &how, 0, 3, x.out, x.lse));
+        REQUIRE(at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 30, x.out, x.lse));
+        REQUIRE(at_ring_on(&kv, &x.b.c, &junk, &how, 30, 34, x.out, x.lse));
+        REQUIRE(at_ring_on(&kv, &x.b.c, &x.d, &how, 28, x.b.c.n, x.out, x.lse));
+        same(&x);
+        t_free_to(mark);
+    }
+}
+
+/* ---- without a ring ---- */
+
+static int has_q8(const at_case *c) {
+    return c->k_type == SWA_Q8 || c->v_type == SWA_Q8 || (c->shape.tail_dim && c->tail_type == SWA_Q8);
+}
+TEST_EACH_ISA(bits_stateless) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        at_data s;
+        if (!bits_open(&x, i)) continue;
+        if (has_q8(&x.b.c)) continue;                       /* callers' rows are never q8; a ring's spans are */
+        s = at_stored(&x.b.c, &x.d);
+        for (int k = 0; k < (i < N_SMALL ? 10 : 3); k++) {
+            at_how how = plain(isa);
+            how.chunk = k % 3 == 0 ? 0 : k % 3 == 1 && i < N_SMALL ? 1 : t_int(2, 30);
+            how.cuts = k * 2;
+            how.layout = k % 3;
+            how.parts = k % 4 == 0 ? 0 : k % 4 == 1 ? 2 : k % 4 == 2 ? 3 : 8;
+            t_label("%s: chunk %d cuts %d layout %d parts %d", x.b.name, how.chunk, how.cuts, how.layout,
+                    how.parts);
+            if (at_rows(&x.b.c, &s, &how, x.out, x.lse)) same(&x);
+        }
+        t_free_to(mark);
+    }
+}
+/* swa_cache_spans read in place by the stateless call: the last token of each prefix of the sequence. */
+TEST_EACH_ISA(bits_spans) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        swa_cache kv;
+        at_how how = plain(isa);
+        size_t row, h;
+        if (!bits_open(&x, i)) continue;
+        row = at_o_row(&x.b.c); h = (size_t)x.b.c.shape.n_heads;
+        how.chunk = 1;
+        how.capacity = i % 2 && x.b.c.sees.left < OR_FAR ? W_of(&x.b.c) + 3 : 0;
+        if (!at_cache(&kv, &x.b.c, &how)) continue;
+        for (int p = 0; p < x.b.c.n; p++) {
+            const t_block *inner = t_.blocks;
+            size_t at = (size_t)p;
+            swa_kv spans[3];
+            swa_rows r;
+            at_call call;
+            if (!at_ring_on(&kv, &x.b.c, &x.d, &how, p, p + 1, x.out, x.lse)) break;
+            memset(&r, 0, sizeof r);
+            r.shape = x.b.c.shape; r.window = x.b.c.window; r.isa = isa;
+            r.pos = x.b.c.start + p; r.n_tokens = 1;
+            r.kv = spans;
+            r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
+            t_label("%s: token %d, %d spans", x.b.name, p, r.n_kv);
+            if (!CHECK(r.n_kv >= 1 && r.n_kv <= 3)) break;
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            call = at_queries(&x.b.c, &x.d, x.d.q + at * at_q_row(&x.b.c),
+                              x.d.q_sink ? x.d.q_sink + at * at_q_row(&x.b.c) : NULL,
+                              x.d.bias ? x.d.bias + at * h * (size_t)x.d.bias_n : NULL, 1, &how);
+            if (!CHECK_OK(swa_attention(&r, &call.a))) break;
+            at_results(&x.b.c, &call, 0, 1, x.out + at * row, x.lse + at * h);
+            CHECK_BITS(x.out + at * row, x.want + at * row, row);
+            CHECK_BITS(x.lse + at * h, x.want_lse + at * h, h);
+            t_free_to(inner);
+        }
+        t_free_to(mark);
+    }
+}
+
+/* ---- spans that look ahead must come in one run; everything else may vary ---- */
+
+TEST_EACH_ISA(bits_prefix) {
+    for (int k = 0; k < 4; k++) {
+        at_case c = at_new(4, 2, 16, 16, 60);
+        at_data d;
+        at_how how = plain(SWA_ISA_SCALAR);
+        size_t n = 60 * at_o_row(&c), rows = 240;
+        float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
+        if (k % 2) c.k_type = c.v_type = SWA_BF16;
+        at_sliding(&c, k < 2 ? 9 : 40);
+        at_span(&c, k < 2 ? 25 : 31);
+        d = at_make(&c);
+        REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+        for (int j = 0; j < 12; j++) {
+            how = plain(isa);
+            how.chunk = j;
+            how.parts = j % 4;
+            how.others = j % 3;
+            how.capacity = j % 2 ? c.sees.left + 1 + j : 0;
+            t_label("window %d chunk %d", (int)c.sees.left + 1, j);
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, rows);
+        }
+        {
+            at_data s = at_stored(&c, &d);
+            how = plain(isa);
+            how.cuts = 4;
+            REQUIRE(at_rows(&c, &s, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            how.chunk = 1;                                  /* no ring, no rule about runs: every key is there */
+            REQUIRE(at_rows(&c, &s, &how, out, lse));
+            CHECK_BITS(out, want, n);
+        }
+    }
+}
+
+/* ---- the two kernel shapes on the same rows ---- */
+
+/* Many query heads over one KV head take the many-rows kernel, one alone the other: head by head the same bits. */
+TEST_EACH_ISA(bits_shapes) {
+    static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    for (int t = 0; t < 4; t++) {
+        enum { HEADS = 40, D = 24, N = 40 };
+        at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
+        at_data d, e;
+        at_how how = plain(isa);
+        float *want = t_floats(N * HEADS * D), *out = t_floats(N * D);
+        at_sliding(&all, 19);
+        at_sliding(&one, 19);
+        all.k_type = all.v_type = one.k_type = one.v_type = types[t];
+        d = at_make(&all);
+        REQUIRE(at_ring(&all, &d, &how, want, NULL));
+        e = d;
+        e.q = t_floats(N * D);
+        how.chunk = 1;
+        for (int h = 0; h < HEADS; h += 13) {
+            size_t wrong = 0;
+            for (size_t i = 0; i < N; i++)
+                memcpy(e.q + i * D, d.q + (i * HEADS + (size_t)h) * D, D * sizeof(float));
+            REQUIRE(at_ring(&one, &e, &how, out, NULL));
+            for (size_t i = 0; i < N; i++)
+                wrong += memcmp(out + i * D, want + (i * HEADS + (size_t)h) * D, D * sizeof(float)) != 0;
+            t_label("type %d head %d", t, h);
+            CHECK_INT(wrong, 0);
+        }
+    }
+}
+
+/* ---- other layers and a step that does not store ---- */
+
+TEST_EACH_ISA(bits_no_store) {
+    bits x;
+    swa_cache kv;
+    at_how how = plain(isa);
+    swa_run run;
+    swa_step step;
+    at_call call;
+    size_t at;
+    REQUIRE(bits_open(&x, 0));
+    at = 20 * at_o_row(&x.b.c);
+    how.chunk = 5;
+    how.capacity = 64;                                      /* room to take back a step of 25 */
+    REQUIRE(at_cache(&kv, &x.b.c, &how) && at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 20, x.out, x.lse));
+    for (int again = 0; again < 2; again++) {
+        memset(&run, 0, sizeof run);
+        memset(&step, 0, sizeof step);
+        run.n = 25; run.pos = 20;
+        step.runs = &run; step.n_runs = 1;
+        call = at_queries(&x.b.c, &x.d, x.d.q + 20 * at_q_row(&x.b.c), NULL, NULL, 25, &how);
+        call.a.k.p = x.d.k + 20 * at_k_row(&x.b.c);
+        call.a.v.p = x.d.v + 20 * at_v_row(&x.b.c);
+        call.a.no_store = 1;
+        REQUIRE_OK(swa_step_begin(&kv, &step));
+        for (int twice = 0; twice < 2; twice++) {           /* layers that share K and V attend to the same rows */
+            REQUIRE_OK(swa_attend(&kv, 0, &step, &call.a));
+            CHECK_BITS(call.out.p, x.want + at, 25 * at_o_row(&x.b.c));
+        }
+        if (again) break;
+        REQUIRE_OK(swa_cache_truncate(&kv, 0, 20));
+    }
+}

@@ -1,0 +1,623 @@
+/* The ring: content, slots and views against an array that never forgets (model.h); the rollback law, replay, forks,
+   blobs, pinned tokens and capacity, each to the bit against a cache that was never rewound. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "test.h"
+#include "model.h"
+#include "toy.h"
+
+static const swa_type ring_types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+static const char *type_name(swa_type t) { return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8"; }
+
+static uint32_t one_text(int seq, int64_t pos) { (void)seq; return (uint32_t)(pos * 7919 + 17); }
+static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (uint32_t)(pos * 7919 + 17); }
+
+/* ---- against the unbounded array ---- */
+
+TEST(random_calls_agree_with_an_unbounded_array) {
+    static md m;
+    uint8_t bytes[400];
+    long ops = 0, refused = 0, rows = 0;
+    for (int i = 0; i < 1200; i++) {
+        int ok;
+        for (size_t j = 0; j < sizeof bytes; j++) bytes[j] = (uint8_t)t_u32();
+        ok = md_run(&m, bytes, sizeof bytes);
+        t_label("case %d: %s", i, m.why);
+        CHECK(ok);
+        ops += m.ops; refused += m.refused; rows += m.rows_checked;
+    }
+    t_label("%ld calls, %ld refused, %ld rows", ops, refused, rows);
+    CHECK(ops > 20000 && refused > ops / 50 && rows > ops);
+}
+
+/* After every chunk, in a fork: every position may be cut at or not, as the slots say; then it goes on from there. */
+static int cut_everywhere(md *m, int64_t start, int chunk) {
+    for (int64_t p = start - 1; p <= m->seq[0].end; p++) {
+        if (!md_fork(m, 1, 0, -1) || !md_truncate(m, 1, p)) return 0;
+        if (m->seq[1].end != p || t_int(0, 5) > 0) continue;
+        if (!md_feed(m, 1, p, t_int(1, chunk), 0, 0) || !md_check(m, 1)) return 0;
+    }
+    return md_check(m, 0);
+}
+TEST(every_window_capacity_and_chunk_up_to_9) {
+    static md m;
+    for (int64_t W = 1; W <= 9; W++)
+        for (int64_t cap = W > 1 ? W - 1 : 1; cap <= 12; cap++)      /* W-1 is what attend-then-store needs */
+            for (int chunk = 1; chunk <= 9; chunk++) {
+                int64_t start = (W + cap + chunk) % 3 == 0 ? 5 : 0, origin = (W * cap + chunk) % 4;
+                int ok = md_open_plain(&m, W, cap, 2);
+                ok = ok && swa_cache_reset(&m.cache, 0, origin) == SWA_OK;
+                md_empty(&m.seq[0], 0, origin);
+                while (ok && m.seq[0].end < start + 2 * cap + chunk) {
+                    int64_t at = m.seq[0].start == m.seq[0].end ? start : m.seq[0].end;
+                    ok = md_feed(&m, 0, at, chunk, 0, 0) && cut_everywhere(&m, start, chunk);
+                }
+                ok = md_close(&m) && ok;
+                t_label("W=%d capacity=%d chunk=%d: %s", (int)W, (int)cap, chunk, m.why);
+                CHECK(ok);
+            }
+}
+
+/* ---- worked examples of the source documents ---- */
+
+/* Position in each of the first n slots of sequence seq, -1 = empty. */
+static void slots_of(const swa_cache *c, int seq, int64_t *slot, int n) {
+    for (int i = 0; i < n; i++) slot[i] = -1;
+    for (int64_t p = 0; p < swa_cache_end(c, seq); p++) {
+        int64_t s = swa_cache_slot(c, seq, 0, p);
+        if (s >= 0 && s < n) slot[s] = p;
+    }
+}
+static void check_slots(const toy *t, int seq, const int64_t *want, int n) {
+    int64_t got[16];
+    slots_of(&t->kv, seq, got, n);
+    for (int i = 0; i < n; i++) CHECK_INT(got[i], want[i]);
+}
+static int open_ring(toy *t, swa_window *w, int64_t W, int seqs) {
+    swa_cache_desc d;
+    *w = swa_window_sliding(W);
+    d = toy_desc(w, 1, 1, seqs);
+    d.capacity = W;
+    return toy_open(t, &d);
+}
+TEST(slots_of_the_worked_examples) {
+    static const int64_t a0[] = { 3, 4, 2 }, a1[] = { 9, 7, 8 }, b[] = { 8, 9, 6, 7 }, packed[] = { 2, 3, 4 };
+    static const int64_t packed6[] = { 5, 3, 4 }, d0[] = { 3, 4, 2 }, d1[] = { 6, 7, 5 }, d2[] = { 3, 4, -1 };
+    float x[16 * TOY_DIM];
+    swa_window w;
+    toy t;
+    REQUIRE(open_ring(&t, &w, 3, 3));                        /* chunk 5, W = 3 */
+    CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);
+    check_slots(&t, 0, a0, 3);
+    CHECK_INT(toy_run(&t, 0, 5, 5, text, x), SWA_OK);
+    check_slots(&t, 0, a1, 3);
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 2));                  /* the patent: a prompt of 5 in 3 slots, origin L-n */
+    CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);
+    check_slots(&t, 0, packed, 3);
+    CHECK_INT(toy_run(&t, 0, 5, 1, text, x), SWA_OK);        /* (last slot + 1) mod n */
+    check_slots(&t, 0, packed6, 3);
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0));                  /* mistral-inference's docstring: 5, 7, 2 new tokens */
+    CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);        /* after 0, 1, 3 */
+    CHECK_INT(toy_run(&t, 1, 1, 7, text, x), SWA_OK);
+    CHECK_INT(toy_run(&t, 2, 3, 2, text, x), SWA_OK);
+    check_slots(&t, 0, d0, 3);
+    check_slots(&t, 1, d1, 3);
+    check_slots(&t, 2, d2, 3);
+    REQUIRE(open_ring(&t, &w, 4, 1));                        /* second prompt of the batch of 12, 10 and 9 */
+    for (int64_t p = 0; p < 10; p += 4) CHECK_INT(toy_run(&t, 0, p, p < 8 ? 4 : 2, text, x), SWA_OK);
+    check_slots(&t, 0, b, 4);
+    CHECK_INT(swa_cache_first(&t.kv, 0, 0), 6);
+}
+
+/* ---- rollback ---- */
+
+/* Drafts of up to max_rollback tokens are taken back again and again; every accepted row has the cold bits. */
+static void drafts_against_cold(int isa, swa_type k, swa_type v, int64_t capacity, int n) {
+    const swa_window windows[2] = { swa_window_sliding(7), swa_window_sinks(5, 3) };
+    swa_cache_desc d = toy_desc(windows, 2, 3, 1);
+    float *cold, x[8 * TOY_DIM];
+    int64_t pos = 0;
+    toy t;
+    d.isa = isa; d.k_type = k; d.v_type = v; d.max_rollback = 5; d.capacity = capacity;
+    cold = toy_cold(&d, 0, 0, (int32_t)n + 8, text);
+    if (!cold || !toy_open(&t, &d)) return;
+    while (pos < n) {
+        int draft = t_int(1, 6), keep = t_int(1, draft);
+        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep, draft,
+                (int)pos);
+        if (!CHECK_INT(toy_run(&t, 0, pos, (int32_t)draft, text, x), SWA_OK)) return;
+        if (!CHECK_BITS(x, cold + pos * TOY_DIM, draft * TOY_DIM)) return;
+        pos += keep;
+        if (t_int(0, 1)) CHECK_OK(swa_cache_truncate(&t.kv, 0, pos));
+    }
+}
+TEST_EACH_ISA(warm_after_rollback_is_cold) {
+    for (int k = 0; k < 4; k++)
+        for (int v = 0; v < 4; v++) {
+            drafts_against_cold(isa, ring_types[k], ring_types[v], 0, 120);
+            drafts_against_cold(isa, ring_types[k], ring_types[v], 13, 60);
+        }
+    drafts_against_cold(isa, SWA_F16, SWA_F32, 11, 3000);    /* wraps by the hundred */
+}
+
+/* Some rewinds need no row of the ring: W = 1, a chunk's first token, positions among the sinks. What is stored after
+   such a rewind is as resident as any other row, although `high` was once far above. */
+static void rewind_to_nothing(swa_window w, int64_t capacity, int64_t far, int64_t back) {
+    swa_cache_desc d = toy_desc(&w, 1, 2, 2);
+    float *cold, x[64 * TOY_DIM];
+    toy t;
+    d.capacity = capacity;
+    d.max_rollback = 2;
+    cold = toy_cold(&d, 0, 0, 64, one_text);
+    if (!cold || !toy_open(&t, &d)) return;
+    for (int64_t p = 0; p < far; p++) CHECK_INT(toy_run(&t, 0, p, 1, one_text, x), SWA_OK);
+    if (!CHECK_OK(swa_cache_truncate(&t.kv, 0, back))) return;
+    CHECK_INT(toy_run(&t, 0, back, 5, one_text, x), SWA_OK);
+    CHECK_BITS(x, cold + back * TOY_DIM, 5 * TOY_DIM);
+    CHECK(swa_cache_slot(&t.kv, 0, 0, back + 4) >= 0);
+    CHECK(swa_cache_first(&t.kv, 0, 0) <= back + 4);
+    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, -1));               /* a copy has the same rows */
+    for (int seq = 0; seq < 2; seq++) {
+        CHECK_INT(toy_run(&t, seq, back + 5, 1, one_text, x), SWA_OK);
+        CHECK_BITS(x, cold + (back + 5) * TOY_DIM, TOY_DIM);
+        CHECK_OK(swa_cache_truncate(&t.kv, seq, back + 4));  /* max_rollback rows can always be taken back */
+        CHECK_INT(toy_run(&t, seq, back + 4, 1, one_text, x), SWA_OK);
+        CHECK_BITS(x, cold + (back + 4) * TOY_DIM, TOY_DIM);
+    }
+}
+TEST(rewinds_that_need_no_row) {
+    t_label("W=1");
+    rewind_to_nothing(swa_window_sliding(1), 4, 40, 20);
+    t_label("start of a chunk of 8");
+    rewind_to_nothing(swa_window_chunked(8), 9, 40, 16);
+    t_label("among the sinks");
+    rewind_to_nothing(swa_window_sinks(3, 4), 5, 40, 3);
+}
+
+/* A host that keeps pos = i % n, or warms up at position 0: beginning a position again replaces what was there. */
+TEST(beginning_again_replaces) {
+    const swa_window w = swa_window_sliding(6);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    float *cold, x[32 * TOY_DIM];
+    toy t;
+    cold = toy_cold(&d, 0, 0, 32, text);
+    REQUIRE(cold && toy_open(&t, &d));
+    for (int i = 0; i < 96; i++) {
+        CHECK_INT(toy_run(&t, 0, i % 32, 1, text, x), SWA_OK);
+        CHECK_BITS(x, cold + i % 32 * TOY_DIM, TOY_DIM);
+        CHECK_INT(swa_cache_end(&t.kv, 0), i % 32 + 1);
+    }
+    for (int i = 0; i < 3; i++) CHECK_INT(toy_run(&t, 0, 0, 32, text, x), SWA_OK);
+    CHECK_BITS(x, cold, 32 * TOY_DIM);
+    CHECK_INT(toy_run(&t, 0, 7, 3, text, x), SWA_ERR_LOST);  /* 32 tokens in 16 slots: 7 is gone */
+    CHECK_INT(toy_run(&t, 0, 30, 2, text, x), SWA_OK);
+    CHECK_BITS(x, cold + 30 * TOY_DIM, 2 * TOY_DIM);
+    CHECK_INT(toy_run(&t, 0, 33, 1, text, x), SWA_ERR_ORDER);
+}
+
+enum { CROWD = 64, DRAFTS = 5 };
+static void crowd_runs(swa_run *runs, const int64_t *end, int n) {
+    memset(runs, 0, CROWD * sizeof *runs);
+    for (int i = 0; i < CROWD; i++) { runs[i].seq = i; runs[i].pos = end[i]; runs[i].n = n; }
+}
+/* 64 sequences verify 5 drafts each; one run of the batch asks for rows that are gone. Nobody moves. */
+TEST(crowd_with_one_refused_run) {
+    const swa_window w[2] = { swa_window_sliding(9), swa_window_sliding(4) };
+    swa_cache_desc d = toy_desc(w, 2, 2, CROWD);
+    float *cold[CROWD], *x = t_floats(CROWD * (DRAFTS + 40) * TOY_DIM);
+    int64_t end[CROWD];
+    swa_run runs[CROWD];
+    swa_step step;
+    unsigned char *before;
+    toy t;
+    d.max_rollback = DRAFTS;
+    REQUIRE(toy_open(&t, &d));
+    before = (unsigned char *)t_alloc(t.bytes);
+    memset(&step, 0, sizeof step);
+    step.runs = runs;
+    step.n_runs = CROWD;
+    for (int i = 0; i < CROWD; i++) {
+        cold[i] = toy_cold(&d, i, 0, 100, text);
+        REQUIRE(cold[i] != NULL);
+        end[i] = 20 + i % 20;
+        CHECK_INT(toy_run(&t, i, 0, (int32_t)end[i], text, x), SWA_OK);
+    }
+    for (int round = 0; round < 8; round++) {
+        int bad = t_int(0, CROWD - 1);
+        int64_t was;
+        crowd_runs(runs, end, DRAFTS);
+        CHECK_INT(toy_step(&t, &step, text, x), SWA_OK);
+        for (int i = 0; i < CROWD; i++) {
+            CHECK_BITS(x + runs[i].row * TOY_DIM, cold[i] + end[i] * TOY_DIM, DRAFTS * TOY_DIM);
+            end[i] += t_int(0, DRAFTS);                      /* accepted; the rest is taken back by the next begin */
+        }
+        was = end[bad];
+        end[bad] = swa_cache_min_end(&t.kv, bad) - 1;
+        crowd_runs(runs, end, DRAFTS);
+        memcpy(before, t.mem, t.bytes);
+        CHECK_STATUS(swa_step_begin(&t.kv, &step), SWA_ERR_LOST);
+        CHECK_INT(step.failed, bad);
+        CHECK(memcmp(before, t.mem, t.bytes) == 0);
+        end[bad] = was;
+    }
+    CHECK_INT(step.n_runs, CROWD);
+}
+
+/* ---- replay ---- */
+
+static void check_replay(const swa_window *w, int n_windows, int n_layers, int64_t context, int64_t start, int64_t pos,
+                         int64_t want) {
+    swa_cache_desc d = toy_desc(w, n_windows, n_layers, 1);
+    float *cold, *x = t_floats(200 * TOY_DIM);
+    int64_t from;
+    int32_t n = (int32_t)(pos + 3 - start);
+    toy t;
+    d.max_context = context;
+    cold = toy_cold(&d, 0, start, n, text);
+    if (!cold || !toy_open(&t, &d)) return;
+    CHECK_INT(toy_run(&t, 0, start, n, text, x), SWA_OK);
+    from = swa_cache_replay_from(&t.kv, 0, pos);
+    if (!CHECK_INT(from, want)) return;
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0));
+    CHECK_INT(toy_run(&t, 0, from, (int32_t)(pos + 3 - from), text, x), SWA_OK);
+    CHECK_BITS(x + (pos - from) * TOY_DIM, cold + (pos - start) * TOY_DIM, 3 * TOY_DIM);
+    if (from == pos) return;
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0));                  /* one later is not enough */
+    CHECK_INT(toy_run(&t, 0, from + 1, (int32_t)(pos + 3 - from - 1), text, x), SWA_OK);
+    CHECK(memcmp(x + (pos - from - 1) * TOY_DIM, cold + (pos - start) * TOY_DIM, TOY_DIM * sizeof *x) != 0);
+}
+TEST(replay_from_there_and_not_one_later) {
+    const swa_window s3 = swa_window_sliding(3), one = swa_window_sliding(1);
+    const swa_window mix[3] = { swa_window_sliding(4), swa_window_sliding(2), swa_window_sliding(7) };
+    const swa_window causal[2] = { swa_window_sliding(4), swa_window_causal() };
+    const swa_window sinks[2] = { swa_window_sinks(4, 2), swa_window_sliding(3) }, llama = swa_window_chunked(8);
+    const swa_window late[2] = { swa_window_sliding(3), swa_window_chunked(8) };
+    check_replay(&s3, 1, 1, 0, 0, 50, 48);
+    check_replay(&s3, 1, 4, 0, 0, 50, 42);
+    check_replay(&s3, 1, 4, 0, 45, 50, 45);                  /* never before the start */
+    check_replay(&one, 1, 5, 0, 0, 50, 50);
+    check_replay(mix, 3, 3, 0, 0, 60, 60 - 3 - 1 - 6);
+    check_replay(mix, 3, 5, 0, 0, 60, 60 - 3 - 1 - 6 - 3 - 1);
+    check_replay(causal, 2, 2, 128, 10, 60, 10);
+    check_replay(sinks, 2, 2, 0, 0, 60, 0);
+    check_replay(&llama, 1, 3, 0, 0, 53, 48);
+    check_replay(late, 2, 2, 0, 0, 53, 46);                  /* 53 needs its chunk from 48 on, and that two more */
+    check_replay(late, 2, 2, 0, 0, 48, 46);
+}
+
+/* ---- layers ---- */
+
+TEST(windows_repeat_over_the_layers) {
+    const swa_window w[3] = { swa_window_sliding(4), swa_window_sliding(2), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 3, 7, 2);
+    float *x = t_floats(80 * TOY_DIM), *cold;
+    toy t;
+    d.max_context = 64;
+    cold = toy_cold(&d, 1, 0, 64, text);
+    REQUIRE(cold && toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 1, 0, 40, text, x), SWA_OK);
+    CHECK_BITS(x, cold, 40 * TOY_DIM);
+    for (int layer = 0; layer < 7; layer++) {
+        CHECK_INT(swa_cache_first(&t.kv, 1, layer), layer % 3 == 2 ? 0 : 24);      /* 16 slots in the windowed ones */
+        CHECK_INT(swa_cache_end(&t.kv, 1), 40);
+    }
+    CHECK_INT(swa_cache_first(&t.kv, 1, 7), -1);
+    CHECK_INT(swa_cache_replay_from(&t.kv, 1, 30), 0);
+    CHECK_INT(toy_run(&t, 1, 40, 25, text, x), SWA_ERR_FULL);
+    CHECK_INT(toy_run(&t, 1, 40, 24, text, x), SWA_OK);
+    CHECK_BITS(x, cold + 40 * TOY_DIM, 24 * TOY_DIM);
+    CHECK_INT(toy_run(&t, 1, 64, 1, text, x), SWA_ERR_FULL);
+    CHECK_OK(swa_cache_truncate(&t.kv, 1, 60));
+    CHECK_INT(toy_run(&t, 1, 60, 5, text, x), SWA_ERR_FULL);
+    CHECK_INT(toy_run(&t, 1, 60, 4, text, x), SWA_OK);
+    CHECK_BITS(x, cold + 60 * TOY_DIM, 4 * TOY_DIM);
+    CHECK_INT(toy_run(&t, 0, 1000, 64, text, x), SWA_OK);    /* max_context counts from a sequence's own start */
+    CHECK_INT(toy_run(&t, 0, 1064, 1, text, x), SWA_ERR_FULL);
+}
+
+/* An empty sequence may begin at any position, causal layers too. */
+TEST(sequences_begin_anywhere) {
+    static const int64_t starts[] = { 1, 255, 256, 100000, (int64_t)1 << 32, (int64_t)1 << 40, INT64_MAX - 40 };
+    const swa_window w[2] = { swa_window_sliding(5), swa_window_causal() };
+    for (int i = 0; i < (int)(sizeof starts / sizeof *starts); i++)
+        for (int n_windows = 1; n_windows <= 2; n_windows++) {
+            swa_cache_desc d = toy_desc(w, n_windows, 2, 1);
+            float x[30 * TOY_DIM], y[30 * TOY_DIM];
+            toy t;
+            t_label("start %lld, %d windows", (long long)starts[i], n_windows);
+            d.max_context = 64;
+            REQUIRE(toy_open(&t, &d));
+            CHECK_INT(toy_run(&t, 0, starts[i], 20, text, x), SWA_OK);
+            CHECK_INT(toy_run(&t, 0, starts[i] + 20, 1, text, x + 20 * TOY_DIM), SWA_OK);
+            CHECK_INT(swa_cache_first(&t.kv, 0, 1), n_windows == 2 ? starts[i] : starts[i] + 5);
+            CHECK_OK(swa_cache_reset(&t.kv, 0, 0));
+            for (int p = 0; p < 21; p++)
+                CHECK_INT(toy_run(&t, 0, starts[i] + p, 1, text, y + p * TOY_DIM), SWA_OK);
+            CHECK_BITS(x, y, 21 * TOY_DIM);
+        }
+}
+
+/* ---- pinned tokens ---- */
+
+TEST(sinks_stay) {
+    const swa_window w = swa_window_sinks(4, 3);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    float *x = t_floats(200 * TOY_DIM), k0[3 * TOY_HEAD_DIM], v0[3 * TOY_HEAD_DIM], k1[3 * TOY_HEAD_DIM], v1[3 * TOY_HEAD_DIM];
+    toy t;
+    for (int audit = 0; audit < 2; audit++) {
+        d.audit = audit;
+        REQUIRE(toy_open(&t, &d));
+        CHECK_INT(toy_run(&t, 0, 0, 3, text, x), SWA_OK);
+        CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 3, k0, v0));
+        for (int i = 0; i < 40; i++) {
+            CHECK_INT(toy_run(&t, 0, swa_cache_end(&t.kv, 0), t_int(1, 9), text, x), SWA_OK);
+            CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 3, k1, v1));
+            CHECK_BITS(k0, k1, 3 * TOY_HEAD_DIM);
+            CHECK_BITS(v0, v1, 3 * TOY_HEAD_DIM);
+        }
+        for (int i = 0; i < 3; i++) CHECK_INT(swa_cache_slot(&t.kv, 0, 0, i), i);
+        CHECK_INT(swa_cache_slot(&t.kv, 0, 0, 3), -1);
+        CHECK_STATUS(swa_cache_read(&t.kv, 0, 0, 2, 2, k1, NULL), SWA_ERR_LOST);
+    }
+}
+/* A sequence that begins after position 0 holds only the sinks it was given. */
+TEST(sequences_that_begin_among_the_sinks) {
+    const swa_window w = swa_window_sinks(4, 5);
+    for (int64_t start = 0; start < 8; start++)
+        for (int chunk = 1; chunk <= 9; chunk++) {
+            swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+            float x[24 * TOY_DIM], *cold = t_floats(24 * TOY_DIM);
+            toy t, u;
+            t_label("start %d chunk %d", (int)start, chunk);
+            REQUIRE(toy_open(&t, &d) && toy_open(&u, &d));
+            u.mode = 1;                                      /* put first, one at a time */
+            for (int p = 0; p < 24; p++) CHECK_INT(toy_run(&u, 0, start + p, 1, text, cold + p * TOY_DIM), SWA_OK);
+            for (int p = 0; p < 24; p += chunk)
+                CHECK_INT(toy_run(&t, 0, start + p, p + chunk <= 24 ? chunk : 24 - p, text, x + p * TOY_DIM), SWA_OK);
+            CHECK_BITS(x, cold, 24 * TOY_DIM);
+        }
+}
+
+/* ---- capacity ---- */
+
+TEST_EACH_ISA(putting_first_is_exact_within_the_capacity) {
+    for (int64_t W = 1; W <= 9; W++)
+        for (int32_t chunk = 1; chunk <= 9; chunk++) {
+            const swa_window w = swa_window_sliding(W);
+            int64_t cap = swa_required_capacity(&w, chunk, 0);
+            swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+            float *cold, x[10 * TOY_DIM];
+            unsigned char *before;
+            toy t;
+            t_label("W=%d chunk=%d", (int)W, (int)chunk);
+            CHECK_INT(cap, W - 1 + chunk);
+            d.capacity = cap;
+            d.isa = isa;
+            cold = toy_cold(&d, 0, 0, 40, text);
+            REQUIRE(cold && toy_open(&t, &d));
+            t.mode = 1;
+            for (int32_t p = 0; p + chunk <= 40; p += chunk) {
+                CHECK_INT(toy_run(&t, 0, p, chunk, text, x), SWA_OK);
+                CHECK_BITS(x, cold + p * TOY_DIM, chunk * TOY_DIM);
+            }
+            CHECK_INT(toy_run(&t, 0, swa_cache_end(&t.kv, 0), chunk + 1, text, x), SWA_ERR_CAPACITY);
+            before = (unsigned char *)t_alloc(t.bytes);
+            memcpy(before, t.mem, t.bytes);
+            t.mode = 0;                                      /* the step is begun again, the other way round: */
+            if (W == 1) continue;                            /* which needs no row */
+            CHECK_INT(toy_run(&t, 0, 40 / chunk * chunk, chunk, text, x), SWA_ERR_LOST);
+            CHECK(memcmp(before, t.mem, t.bytes) == 0);
+        }
+}
+TEST(required_capacity) {
+    swa_window w = swa_window_sliding(4096), c = swa_window_chunked(8192), bad = swa_window_sliding(0);
+    CHECK_INT(swa_required_capacity(&w, 0, 0), 4096);
+    CHECK_INT(swa_required_capacity(&w, 1, 1), 4096);
+    CHECK_INT(swa_required_capacity(&w, 512, 8), 4095 + 512);
+    CHECK_INT(swa_required_capacity(&w, 8, 512), 4095 + 512);
+    CHECK_INT(swa_required_capacity(&c, 16, 0), 8191 + 16);
+    CHECK_INT(swa_required_capacity(&w, -1, 0), 0);
+    CHECK_INT(swa_required_capacity(&w, 0, -1), 0);
+    CHECK_INT(swa_required_capacity(&bad, 1, 1), 0);
+    CHECK_INT(swa_required_capacity(NULL, 1, 1), 0);
+    CHECK_INT(swa_required_capacity(&w, INT64_MAX, 1), 0);
+    w = swa_window_causal();
+    CHECK_INT(swa_required_capacity(&w, 1, 1), 0);
+    w = swa_window_symmetric(4);
+    CHECK_INT(swa_required_capacity(&w, 1, 1), 0);
+    w = swa_window_sliding(INT64_MAX);
+    CHECK_INT(swa_required_capacity(&w, 1, 1), 0);
+}
+/* The default is what a window needs, in whole tiles; a capacity that is given is taken as it is. */
+TEST(capacity_default_and_exact) {
+    static const int64_t W[] = { 1, 15, 16, 17, 64, 4096 };
+    for (int i = 0; i < 6; i++)
+        for (int64_t rollback = 0; rollback <= 17; rollback += 17) {
+            swa_window w = swa_window_sliding(W[i]);
+            swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+            int64_t need = W[i] - 1 + (rollback ? rollback : 1), cap = (need + 15) / 16 * 16;
+            float *x = t_floats(9000 * TOY_DIM);
+            toy t;
+            t_label("W=%d rollback=%d", (int)W[i], (int)rollback);
+            d.max_rollback = rollback;
+            REQUIRE(toy_open(&t, &d));
+            CHECK_INT(toy_run(&t, 0, 0, (int32_t)(2 * cap), text, x), SWA_OK);
+            CHECK_INT(swa_cache_first(&t.kv, 0, 0), cap);
+            d.capacity = need;
+            REQUIRE(toy_open(&t, &d));
+            CHECK_INT(toy_run(&t, 0, 0, (int32_t)(2 * cap), text, x), SWA_OK);
+            CHECK_INT(swa_cache_first(&t.kv, 0, 0), 2 * cap - need);
+            CHECK_INT(swa_cache_slot(&t.kv, 0, 0, 2 * cap - 1), (2 * cap - 1) % need);
+            d.capacity = W[i] - 2 + rollback;                /* 0 = default; W-1 holds what attention needs */
+            if (d.capacity > 0) CHECK_INT(swa_cache_bytes(&d), 0);
+        }
+}
+
+/* ---- forks ---- */
+
+TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
+    const swa_window w[2] = { swa_window_sliding(6), swa_window_sinks(3, 2) };
+    swa_cache_desc d = toy_desc(w, 2, 3, 9);
+    float x[60 * TOY_DIM], *cold;
+    toy t;
+    d.isa = isa;
+    cold = toy_cold(&d, 0, 0, 60, text);                     /* sequence 0's own text */
+    REQUIRE(cold && toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 41, text, x), SWA_OK);
+    for (int s = 1; s < 9; s++) CHECK_OK(swa_cache_fork(&t.kv, s, 0, s % 2 ? -1 : 40));
+    for (int s = 1; s < 9; s++) {
+        toy u;
+        float y[20 * TOY_DIM];
+        int64_t from = s % 2 ? 41 : 40;
+        REQUIRE(toy_open(&u, &d));                           /* the same thing without a fork: own text after the prompt */
+        CHECK_INT(toy_run(&u, 0, 0, (int32_t)from, text, x), SWA_OK);
+        CHECK_OK(swa_cache_fork(&u.kv, s, 0, -1));
+        CHECK_OK(swa_cache_reset(&u.kv, 0, 0));
+        CHECK_INT(toy_run(&u, s, from, 19, text, y), SWA_OK);
+        CHECK_INT(toy_run(&t, s, from, 19, text, x), SWA_OK);
+        CHECK_BITS(x, y, 19 * TOY_DIM);
+    }
+    CHECK_INT(toy_run(&t, 0, 41, 19, text, x), SWA_OK);      /* and the parent never noticed */
+    CHECK_BITS(x, cold + 41 * TOY_DIM, 19 * TOY_DIM);
+}
+
+/* ---- blobs ---- */
+
+static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
+    const swa_window w[2] = { swa_window_sliding(7), swa_window_sinks(5, 3) };
+    swa_cache_desc d = toy_desc(w, 2, 3, 3);
+    float *x = t_floats(64 * TOY_DIM), *y = t_floats(64 * TOY_DIM);
+    unsigned char *blob;
+    size_t n;
+    toy a, b;
+    d.isa = isa; d.k_type = k; d.v_type = v; d.capacity = capacity;
+    t_label("%s/%s capacity %d", type_name(k), type_name(v), (int)capacity);
+    if (!toy_open(&a, &d) || !toy_open(&b, &d)) return;
+    CHECK_INT(toy_run(&a, 1, 5, 58, text, x), SWA_OK);
+    CHECK_INT(toy_run(&b, 1, 0, 50, text, x), SWA_OK);       /* b holds something else */
+    n = swa_cache_save_bytes(&a.kv, 1);
+    blob = (unsigned char *)t_alloc(n);
+    CHECK_OK(swa_cache_save(&a.kv, 1, blob, n));
+    CHECK_OK(swa_cache_load(&b.kv, 1, blob, n));
+    CHECK_OK(swa_cache_load(&b.kv, 2, blob, n));
+    CHECK_INT(swa_cache_end(&b.kv, 2), 63);
+    CHECK_INT(swa_cache_min_end(&b.kv, 1), swa_cache_min_end(&a.kv, 1));
+    for (int i = 0; i < 3 * 7; i++) {
+        CHECK_INT(toy_run(&a, 1, 63 + i, 1, text, x + i * TOY_DIM), SWA_OK);
+        CHECK_INT(toy_run(&b, 1, 63 + i, 1, text, y + i * TOY_DIM), SWA_OK);
+    }
+    CHECK_BITS(x, y, 21 * TOY_DIM);
+    n = swa_cache_save_bytes(&a.kv, -1);
+    blob = (unsigned char *)t_alloc(n);
+    CHECK_OK(swa_cache_save(&a.kv, -1, blob, n));
+    CHECK_OK(swa_cache_load(&b.kv, -1, blob, n));
+    CHECK_INT(swa_cache_end(&b.kv, 2), 0);
+    CHECK_STATUS(swa_cache_load(&b.kv, 1, blob, n), SWA_ERR_BLOB);
+    CHECK_INT(toy_run(&a, 1, 84, 5, text, x), SWA_OK);
+    CHECK_INT(toy_run(&b, 1, 84, 5, text, y), SWA_OK);
+    CHECK_BITS(x, y, 5 * TOY_DIM);
+}
+TEST_EACH_ISA(loading_is_exact) {
+    for (int k = 0; k < 4; k++)
+        for (int v = 0; v < 4; v++) blob_roundtrip(isa, ring_types[k], ring_types[v], v % 2 ? 9 : 0);
+}
+/* Cut anywhere, any bit turned: refused, and the cache is as it was. */
+TEST(damaged_blobs_are_refused) {
+    const swa_window w = swa_window_sliding(3);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 2);
+    float x[20 * TOY_DIM];
+    unsigned char *blob, *before, *more;
+    size_t n;
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 20, text, x), SWA_OK);
+    CHECK_INT(toy_run(&t, 1, 0, 7, text, x), SWA_OK);
+    for (int seq = -1; seq <= 0; seq++) {
+        n = swa_cache_save_bytes(&t.kv, seq);
+        blob = (unsigned char *)t_alloc(n);
+        more = (unsigned char *)t_alloc(n + 1);
+        before = (unsigned char *)t_alloc(t.bytes);
+        CHECK_STATUS(swa_cache_save(&t.kv, seq, blob, n - 1), SWA_ERR_MEMORY);
+        CHECK_OK(swa_cache_save(&t.kv, seq, blob, n));
+        memcpy(before, t.mem, t.bytes);
+        for (size_t cut = 0; cut < n; cut++) {
+            unsigned char *exact = (unsigned char *)malloc(cut + !cut);   /* a read past the end is seen by ASan */
+            memcpy(exact, blob, cut);
+            CHECK_STATUS(swa_cache_load(&t.kv, seq, exact, cut), SWA_ERR_BLOB);
+            free(exact);
+        }
+        memcpy(more, blob, n);
+        CHECK_STATUS(swa_cache_load(&t.kv, seq, more, n + 1), SWA_ERR_BLOB);
+        for (size_t i = 0; i < n * 8; i++) {
+            blob[i / 8] ^= (unsigned char)(1 << i % 8);
+            CHECK_STATUS(swa_cache_load(&t.kv, seq, blob, n), SWA_ERR_BLOB);
+            blob[i / 8] ^= (unsigned char)(1 << i % 8);
+        }
+        CHECK(memcmp(before, t.mem, t.bytes) == 0);
+        CHECK_OK(swa_cache_load(&t.kv, seq, blob, n));
+    }
+}
+/* Saved here, loaded there: only a cache of the same geometry takes it. */
+TEST(blobs_of_another_geometry_are_refused) {
+    const swa_window w[2] = { swa_window_sliding(4), swa_window_sliding(5) }, sinks = swa_window_sinks(4, 1);
+    const swa_window chunked = swa_window_chunked(4);
+    swa_cache_desc from = toy_desc(w, 1, 2, 2), to;
+    float x[20 * TOY_DIM];
+    unsigned char *blob;
+    size_t n;
+    toy t;
+    REQUIRE(toy_open(&t, &from));
+    CHECK_INT(toy_run(&t, 0, 0, 20, text, x), SWA_OK);
+    n = swa_cache_save_bytes(&t.kv, 0);
+    blob = (unsigned char *)t_alloc(n);
+    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    for (int i = 0; i < 14; i++) {
+        swa_status want = i == 0 || i == 10 || i == 11 ? SWA_OK : SWA_ERR_BLOB;
+        to = from;
+        if (i == 1) to.shape.head_dim = 5;
+        if (i == 2) to.shape.n_kv_heads = 2;
+        if (i == 3) to.shape.v_dim = 3;
+        if (i == 4) to.shape.tail_dim = 1;
+        if (i == 5) to.n_layers = 3;
+        if (i == 6) to.k_type = SWA_F16;
+        if (i == 7) to.v_type = SWA_BF16;
+        if (i == 8) to.windows = &sinks;
+        if (i == 9) to.capacity = 17;
+        if (i == 10) to.n_seqs = 7;                          /* one sequence fits into any number of them */
+        if (i == 11) to.max_parts = 3;
+        if (i == 12) to.windows = &chunked;
+        if (i == 13) { to.windows = w; to.n_windows = 2; }
+        t_label("geometry %d", i);
+        REQUIRE(toy_open(&t, &to));
+        CHECK_STATUS(swa_cache_load(&t.kv, 0, blob, n), want);
+        CHECK_INT(swa_cache_end(&t.kv, 0), want == SWA_OK ? 20 : 0);
+    }
+    REQUIRE(toy_open(&t, &from));
+    CHECK_STATUS(swa_cache_load(&t.kv, -1, blob, n), SWA_ERR_BLOB);
+}
+
+/* ---- audit ---- */
+
+/* With audit on, what a sequence no longer holds is no longer in memory. Another sequence then runs, so that what the
+   scratch held is gone as well. */
+TEST(audit_wipes_what_is_lost) {
+    const swa_window w = swa_window_sliding(3);
+    for (int audit = 0; audit < 2; audit++)
+        for (int how = 0; how < 3; how++) {
+            swa_cache_desc d = toy_desc(&w, 1, 1, 2);
+            float x[9 * TOY_DIM], k[TOY_HEAD_DIM];
+            int found = 0;
+            toy t;
+            t_label("audit %d, way %d", audit, how);
+            d.audit = audit;
+            REQUIRE(toy_open(&t, &d));
+            CHECK_INT(toy_run(&t, 0, 0, 9, text, x), SWA_OK);
+            CHECK_OK(swa_cache_read(&t.kv, 0, 0, 8, 1, k, NULL));
+            if (how == 0) CHECK_OK(swa_cache_reset(&t.kv, 0, 0));
+            if (how == 1) CHECK_OK(swa_cache_truncate(&t.kv, 0, 8));
+            if (how == 2) CHECK_OK(swa_cache_fork(&t.kv, 0, 1, -1));
+            CHECK_INT(toy_run(&t, 1, 0, 9, text, x), SWA_OK);
+            for (size_t i = 0; i + 4 <= t.bytes; i++) found |= memcmp(t.mem + i, k, 4) == 0;
+            CHECK_INT(found, !audit);
+        }
+}
