@@ -1,0 +1,454 @@
+/* bench.c - how close swa.h comes to the machine, case by case.
+
+       cc -O2 -o build/bench bench/bench.c -lm -lpthread
+       build/bench                        the default set, under five minutes; writes bench/results/latest.csv
+       build/bench --full                 every case in every type
+       build/bench --case decode-w4096 --quick       what a tuning loop wants: seconds, and no CSV
+       build/bench --list
+
+   A sample is one whole prefill, or one decode step through enough layers that no cache holds their K and V. Before
+   and after each sample the program reads FMA peak and read bandwidth of the same threads; a sample's floor is the
+   longer of flops / peak and bytes / bandwidth, its percentage is floor / time, and a case's percentage the median
+   of those. Cases "against" something run both sides alternately and report the other's time / their own.
+   Every case's last answer is compared with double precision on the K and V that the ring (or the caller) holds. */
+#define _GNU_SOURCE
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "common.h"
+#include "limits.h"
+#include "work.h"
+#include <sys/stat.h>
+
+#define COLD_BYTES  ((size_t)512 << 20)  /* decode rotates over at least this much K/V: less would sit in the L3 */
+#define QUICK_BYTES ((size_t)192 << 20)  /* with --quick: enough for an L3 of 32 MiB                             */
+
+/* ---- cases ---- */
+
+static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us" };
+
+#define PREFILL(N, W)  .n = N, .window = W
+#define DECODE(W)      .n = 1, .window = W, .start = 8192
+#define LATENT(N, H)   .n = 1, .window = N, .start = 8192, .heads = H, .kv_heads = 1, .dim = 512, .tail = 64
+
+static const spec cases[] = {
+    { "prefill-8192-w4096-d128", F32 | F16 | BF16, 0, PREFILL(8192, 4096) },
+    { "prefill-8192-w1024-d128", F32, F16 | BF16, PREFILL(8192, 1024) },
+    { "prefill-512-causal-d128", F32 | F16, BF16, PREFILL(512, 0) },
+    { "prefill-8192-w128-d64-h64-8", F32, F16 | BF16, PREFILL(8192, 128), .heads = 64, .dim = 64 },
+    { "prefill-8192-w4096-d64", F32, F16, PREFILL(8192, 4096), .dim = 64 },
+    { "prefill-8192-w4096-d96", F32, F16, PREFILL(8192, 4096), .dim = 96 },
+    { "prefill-8192-w4096-d256", F32, F16, PREFILL(8192, 4096), .dim = 256 },
+    { "prefill-8192-w4096-d128-bf16c", BF16, F32 | F16, PREFILL(8192, 4096), .compute = SWA_BF16 },
+    { "prefill-8192-w1024-d128-bf16c", BF16, F32 | F16, PREFILL(8192, 1024), .compute = SWA_BF16 },
+    { "prefill-8192-w4096-d128-avx2", F32, F16 | BF16, PREFILL(8192, 4096), .isa = SWA_ISA_AVX2 },
+    { "prefill-8192-w1024-d128-avx2", 0, F32 | F16, PREFILL(8192, 1024), .isa = SWA_ISA_AVX2 },
+    { "prefill-512-causal-d128-scalar", 0, F32, PREFILL(512, 0), .isa = SWA_ISA_SCALAR },
+    { "prefill-8192-w4096-d128-chunk512", F32, F16 | BF16, PREFILL(512, 4096), .steps = 16 },
+    { "prefill-8192-w1000-d128-chunk512-cap1000", F32, F16, PREFILL(512, 1000), .steps = 16, .capacity = 1000,
+      .against = AGAINST_ALIGNED },
+    { "stateless-prefill-8192-w1024-d128", F32, F16 | BF16, PREFILL(8192, 1024), .form = ROWS },
+    { "stateless-prefill-8192-w1024-d128-against-ring", F32 | F16 | BF16, 0, PREFILL(8192, 1024), .form = ROWS,
+      .against = AGAINST_RING },
+
+    { "decode-w4096-d128", F32 | F16 | BF16 | Q8, 0, DECODE(4096) },
+    { "decode-w4096-d128-int8", Q8, 0, DECODE(4096), .compute = SWA_Q8 },
+    { "decode-w4096-d128-against-f16", Q8, 0, DECODE(4096), .against = AGAINST_F16 },
+    { "decode-w4096-d128-int8-against-f16", Q8, 0, DECODE(4096), .compute = SWA_Q8, .against = AGAINST_F16 },
+    { "decode-w4096-d128-mha", F32 | F16, BF16 | Q8, DECODE(4096), .kv_heads = 32 },
+    { "decode-w4096-d128-g2", 0, F32 | F16, DECODE(4096), .kv_heads = 16 },
+    { "decode-w4096-d128-g8", F16, F32 | BF16 | Q8, DECODE(4096), .heads = 64 },
+    { "decode-w4096-d128-avx2", F16, F32 | BF16 | Q8, DECODE(4096), .isa = SWA_ISA_AVX2 },
+    { "decode-w4096-d128-g8-avx2", F16, F32, DECODE(4096), .heads = 64, .isa = SWA_ISA_AVX2 },
+    { "decode-w4096-d64", 0, F32 | F16, DECODE(4096), .dim = 64 },
+    { "decode-w4096-d256", 0, F32 | F16, DECODE(4096), .dim = 256 },
+    { "decode-w1024-d128", F16, F32, DECODE(1024) },
+    { "decode-w4096-d128-bf16c", 0, BF16, DECODE(4096), .compute = SWA_BF16 },
+    { "decode-pos-10000000-against-8192", F16, F32, .n = 1, .window = 4096, .start = 10000000,
+      .against = AGAINST_8192 },
+    { "decode-w4096-d128-cap4100", F16, F32, DECODE(4096), .capacity = 4100, .against = AGAINST_ALIGNED },
+    { "decode-w1000-d128-cap1000", F16, F32, DECODE(1000), .capacity = 1000, .against = AGAINST_ALIGNED },
+    { "stateless-decode-w4096-d128", F32 | F16, BF16, DECODE(4096), .form = ROWS },
+    { "stateless-decode-w4096-d128-against-ring", F32 | F16 | BF16, 0, DECODE(4096), .form = ROWS,
+      .against = AGAINST_RING },
+
+    { "decode-ctx-1024", F16, 0, .n = 1, .window = 4096, .start = 1023 },
+    { "decode-ctx-4096", F16, 0, .n = 1, .window = 4096, .start = 4095 },
+    { "decode-ctx-16384", F16, 0, .n = 1, .window = 4096, .start = 16383 },
+    { "decode-ctx-65536", F16, 0, .n = 1, .window = 4096, .start = 65535 },
+    { "decode-ctx-1048576", F16, 0, .n = 1, .window = 4096, .start = 1048575 },
+    { "decode-ctx-1024-causal", F16, 0, .n = 1, .start = 1023 },
+    { "decode-ctx-4096-causal", F16, 0, .n = 1, .start = 4095 },
+    { "decode-ctx-16384-causal", F16, 0, .n = 1, .start = 16383 },
+    { "decode-ctx-65536-causal", F16, 0, .n = 1, .start = 65535 },
+
+    { "mla-decode-n1024-h128", F32 | BF16, F16, LATENT(1024, 128) },
+    { "mla-decode-n4096-h128", F32 | BF16, F16, LATENT(4096, 128) },
+    { "mla-decode-n4096-h128-bf16c", BF16, F32, LATENT(4096, 128), .compute = SWA_BF16 },
+    { "mla-decode-n4096-h16", F32 | BF16, F16, LATENT(4096, 16) },
+    { "mla-decode-n4096-h16-bf16c", BF16, F32, LATENT(4096, 16), .compute = SWA_BF16 },
+
+    { "put-1-w4096-d128", F32 | F16 | Q8, BF16, DECODE(4096), .flags = PUT },
+    { "put-512-w4096-d128", F32 | F16 | Q8, BF16, .n = 512, .window = 4096, .start = 8192, .flags = PUT },
+    { "overhead-empty-window", F32, F16 | Q8, PREFILL(1, 4096), .flags = NO_STORE, .repeat = 2000,
+      .against = AGAINST_HALF_US },
+    { "overhead-empty-window-store", F32, F16 | Q8, PREFILL(1, 4096), .repeat = 2000, .against = AGAINST_HALF_US },
+};
+
+static int spec_compute_bound(const spec *s) { return !spec_decode(s) || s->tail > 0; }
+
+/* (query, key) pairs of n tokens from position 0 on, W = 0 for no window. */
+static double visible_pairs(int64_t n, int64_t W)
+{
+    double p = 0;
+    for (int64_t i = 0; i < n; i++) p += (double)(W > 0 && i + 1 > W ? W : i + 1);
+    return p;
+}
+
+/* Flops of one call (one layer, all steps of a sample): 2 per multiply-add of every visible pair. */
+static double spec_flops(const spec *s)
+{
+    double pairs = (double)(s->start + 1 - spec_lo(s, s->start));
+    if (s->flags & PUT) return 0;
+    if (!spec_decode(s)) pairs = visible_pairs((int64_t)s->n * spec_steps(s), s->window);
+    return pairs * spec_heads(s) * 2.0 * (spec_krow(s) + spec_dim(s));
+}
+
+/* Bytes that a call cannot avoid: the window's K and V once, as stored; in prefill the f32 rows in and out; for a
+   put both. */
+static double spec_bytes(const spec *s, swa_type type)
+{
+    double row = row_bytes(s, type);
+    double in = (double)s->n * spec_steps(s) * 4 * row_numbers(s);
+    if (s->flags & PUT) return in + (double)s->n * row;
+    if (spec_decode(s)) return (double)(s->start + 1 - spec_lo(s, s->start)) * row;
+    return in + (double)s->n * spec_steps(s) * 4 * 2 * spec_dim(s) * spec_heads(s);
+}
+
+/* The other side of a comparison. */
+static spec spec_base(const spec *s, swa_type *type)
+{
+    spec b = *s;
+    b.against = AGAINST_LIMIT;
+    if (s->against == AGAINST_RING) b.form = RING;
+    if (s->against == AGAINST_ALIGNED) b.capacity = 0;
+    if (s->against == AGAINST_8192) b.start = 8192;
+    if (s->against == AGAINST_F16) { *type = SWA_F16; b.compute = SWA_F32; }
+    return b;
+}
+
+/* A put attends to nothing: what the ring holds against the inputs, rounded and not. */
+static accuracy put_check(work *w)
+{
+    int64_t n = w->s.window, lo = w->pos - n, size = n * 2 * spec_dim(&w->s);
+    float *got = (float *)buffer_get(BUF_CHECK, (size_t)size * 2 * 4), *want = got + size;
+    rms_sum sum[2] = { { 0, 0 }, { 0, 0 } };
+    accuracy acc;
+    keys_of_ring(w, lo, n, 1, got, got + size / 2);
+    for (int rough = 0; rough < 2; rough++) {
+        keys_of_inputs(w, rough ? SWA_F32 : w->type, lo, n, 1, want, want + size / 2);
+        for (int64_t i = 0; i < size; i++) {
+            double e = (double)got[i] - (double)want[i];
+            sum[rough].err2 += e * e;
+            sum[rough].ref2 += (double)want[i] * (double)want[i];
+        }
+    }
+    acc.input = rms_value(&sum[1]);
+    acc.stored = w->type == SWA_Q8 ? 0 : rms_value(&sum[0]);
+    return acc;
+}
+
+/* The accuracy that the project promises; a NaN fails too. */
+static int accuracy_holds(const spec *s, swa_type type, accuracy a)
+{
+    double stored = spec_decode(s) ? 2e-6 : 4e-7, input = 1;
+    if (s->compute == SWA_BF16) stored = 4e-3;
+    if (s->compute == SWA_Q8) stored = 1.2e-2;
+    if (type == SWA_Q8) input = s->compute == SWA_Q8 ? 2.4e-2 : 1.2e-2;
+    return a.stored <= stored && a.input <= input;
+}
+
+/* ---- a case: samples, statistics, a line ---- */
+
+typedef struct {
+    int threads[8], n_threads, isa, full, quick, list;
+    const char *filter, *csv, *type;
+    FILE *out;
+    int rows, skipped, wrong, failed, disturbed;
+} options;
+
+typedef struct {
+    int n;
+    double time[MAX_SAMPLES], percent[MAX_SAMPLES], base[MAX_SAMPLES];
+    double fma[MAX_SAMPLES], dram[MAX_SAMPLES];
+    int disturbed;
+} samples;
+
+/* Wakes clocks and caches. A long prefill is warm after its first 512 tokens. */
+static double work_warm(work *w)
+{
+    work c = *w;
+    double lost, t;
+    if (c.s.form == RING && c.s.n > 512 && !spec_decode(&c.s)) {
+        c.s.n = c.run.n = 512;
+        c.step.runs = &c.run;
+        work_sample(&c, &lost);
+        return spec_flops(&w->s) / mach.fma1[w->isa] / w->parts;
+    }
+    t = work_sample(w, &lost) * w->layers * (w->s.repeat ? w->s.repeat : 1);
+    return t;
+}
+
+/* A sample during which somebody else had the CPU for more than 2 % is dropped while clean ones can be had. */
+static void take_samples(samples *r, work *w, work *base, const options *o)
+{
+    double flops = spec_flops(&w->s), bytes = spec_bytes(&w->s, w->type), estimate = work_warm(w), lost, lost2 = 0;
+    double budget = o->quick ? 0.15 : o->full ? 2.0 : 0.7, began, limit_s = 0.05 * estimate;
+    int least = o->quick || estimate > 2 ? 2 : 3, tries = 0;
+    limits before, after;
+    if (base) work_warm(base);
+    limit_s = limit_s < 0.001 ? 0.001 : limit_s > 0.02 ? 0.02 : limit_s;
+    memset(r, 0, sizeof *r);
+    began = now();
+    before = limits_sample(w->p, w->isa, limit_s);
+    while (r->n < MAX_SAMPLES - 1 && !w->failed && !(base && base->failed)) {
+        double t = work_sample(w, &lost), late = now() - began;
+        limits l;
+        if (base) r->base[r->n] = work_sample(base, &lost2);
+        after = limits_sample(w->p, w->isa, limit_s);
+        l = limits_better(before, after);
+        before = after;
+        r->time[r->n] = t;
+        r->fma[r->n] = flops / l.fma;
+        r->dram[r->n] = bytes / l.dram;
+        r->percent[r->n] = 100 * (r->fma[r->n] > r->dram[r->n] ? r->fma[r->n] : r->dram[r->n]) / t;
+        if (base) r->percent[r->n] = 100 * r->base[r->n] / t;
+        tries++;
+        if (lost < 0.02 && lost2 < 0.02) r->n++;
+        else if (late > 3 * budget && tries >= 2 * least && r->n < least) { r->n++; r->disturbed = 1; }
+        if (r->n >= least && late >= budget) break;
+    }
+}
+
+static double smallest(const double *x, int n)
+{
+    double m = x[0];
+    for (int i = 1; i < n; i++) if (x[i] < m) m = x[i];
+    return m;
+}
+
+static void write_row(options *o, const work *w, const samples *r, const char *limit, const accuracy *acc)
+{
+    const spec *s = &w->s;
+    double med = median(r->time, r->n), min = smallest(r->time, r->n), rate, percent = median(r->percent, r->n);
+    const char *unit = spec_compute_bound(s) ? "GFLOP/s" : "GB/s";
+    int holds = accuracy_holds(s, w->type, *acc);
+    rate = (spec_compute_bound(s) ? spec_flops(s) : spec_bytes(s, w->type)) / med * 1e-9;
+    if (s->against == AGAINST_HALF_US) {
+        unit = "us";
+        rate = med * 1e6;
+        percent = 100 * rate / 0.5;
+    }
+    printf("%-46s %-7s %-5s %d %12.2f %12.2f %9.2f %-8s %7.1f %% of %-8s %.1e %.1e%s%s\n", s->name,
+           swa_isa_name(w->isa), type_name(w->type), w->parts, med * 1e6, min * 1e6, rate, unit, percent, limit,
+           acc->stored, acc->input, r->disturbed ? " disturbed" : "", holds ? "" : " WRONG");
+    fflush(stdout);
+    if (o->out)
+        fprintf(o->out, "%s,%s,%s,%s,%d,%.3f,%.3f,%.3f,%s,%s,%.2f\n", s->name, swa_isa_name(w->isa),
+                type_name(w->type), type_name(w->type), w->parts, med * 1e6, min * 1e6, rate, unit, limit, percent);
+    o->rows++;
+    o->disturbed += r->disturbed;
+    o->wrong += !holds;
+}
+
+static void failed_row(options *o, const work *w)
+{
+    printf("%-46s %-7s %-5s %d FAILED in %s: %s\n", w->s.name, swa_isa_name(w->isa), type_name(w->type), w->parts,
+           w->failed, swa_status_str(w->status));
+    o->failed++;
+}
+
+static void run_threads(options *o, work *w, work *base, int threads)
+{
+    static samples r;
+    accuracy acc = { 0, 0 };
+    const char *limit;
+    double lost;
+    pool p;
+    pool_start(&p, threads);
+    if (mach.streams[threads] == 0) machine_calibrate(&p);
+    w->p = &p;
+    w->parts = threads;
+    if (base) {
+        base->p = &p;
+        base->parts = threads;
+    }
+    if (!w->failed && !(base && base->failed)) take_samples(&r, w, base, o);
+    if (base && !w->failed && !base->failed) work_sample(w, &lost);     /* both wrote the same output: check ours */
+    if (!w->failed && !(base && base->failed)) acc = w->s.flags & PUT ? put_check(w) : work_check(w);
+    if (w->failed || (base && base->failed)) {
+        failed_row(o, w->failed ? w : base);
+    } else {
+        limit = median(r.fma, r.n) >= median(r.dram, r.n) ? "fma" : "dram";
+        write_row(o, w, &r, w->s.against ? against_names[w->s.against] : limit, &acc);
+    }
+    pool_stop(&p);
+}
+
+static void run_case(options *o, const spec *s, swa_type type)
+{
+    int isa = s->isa ? s->isa : o->isa ? o->isa : swa_isa_best(), most = 1;
+    int two = s->against != AGAINST_LIMIT && s->against != AGAINST_HALF_US;
+    size_t cold = o->quick ? QUICK_BYTES : COLD_BYTES;
+    static work w, base;
+    for (int i = 0; i < o->n_threads; i++) if (o->threads[i] > most) most = o->threads[i];
+    work_setup(&w, s, type, isa, most, cold, BUF_CACHE);
+    if (two) {
+        swa_type bt = type;
+        spec b = spec_base(s, &bt);
+        work_setup(&base, &b, bt, isa, most, cold, BUF_OTHER);
+    }
+    for (int i = 0; i < o->n_threads; i++)
+        if (o->threads[i] == 1 || !s->repeat) run_threads(o, &w, two ? &base : NULL, o->threads[i]);
+    free(w.kv);
+    free(base.kv);
+    w.kv = base.kv = NULL;
+}
+
+/* The limits themselves, as rows of their own. */
+static void limit_row(options *o, const char *name, int isa, int threads, double rate, const char *unit)
+{
+    printf("%-46s %-7s %-5s %d %47.2f %s\n", name, swa_isa_name(isa), "-", threads, rate, unit);
+    if (o->out)
+        fprintf(o->out, "%s,%s,-,-,%d,0,0,%.3f,%s,%s,100\n", name, swa_isa_name(isa), threads, rate, unit, name);
+}
+
+static void limit_rows(options *o)
+{
+    for (int i = 0; i < o->n_threads; i++) {
+        pool p;
+        double fma, best[5] = { 0 };
+        pool_start(&p, o->threads[i]);
+        double dram = machine_calibrate(&p), l2 = l2_rate(&p);
+        for (int isa = 1; isa <= SWA_ISA_AVX512; isa++)
+            for (int r = 0; r < 5 && swa_isa_usable(isa); r++) {
+                fma = fma_sample(&p, isa, 0.005);
+                if (fma > best[isa]) best[isa] = fma;
+            }
+        for (int isa = 1; isa <= SWA_ISA_AVX512; isa++)
+            if (swa_isa_usable(isa)) limit_row(o, "limit-fma", isa, p.n, best[isa] * 1e-9, "GFLOP/s");
+        limit_row(o, "limit-dram-read", swa_isa_best(), p.n, dram * 1e-9, "GB/s");
+        limit_row(o, "limit-l2-read", swa_isa_best(), p.n, l2 * 1e-9, "GB/s");
+        printf("%-46s %d streams, prefetch %d bytes ahead\n", "  best read loop", mach.streams[p.n],
+               (int)mach.ahead[p.n]);
+        pool_stop(&p);
+    }
+}
+
+static void run_all(options *o)
+{
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const spec *s = &cases[c];
+        unsigned types = s->types | (o->full || o->type || o->list ? s->more : 0);
+        if (o->filter && strstr(s->name, o->filter) == NULL) continue;
+        if (o->filter && strcmp(s->name, o->filter) == 0) types |= s->more;   /* asked for by its whole name */
+        for (int t = SWA_F32; t <= SWA_Q8; t++) {
+            if (!(types >> t & 1) || (o->type && strcmp(o->type, type_name((swa_type)t)) != 0)) continue;
+            if (o->list) { printf("%s %s\n", s->name, type_name((swa_type)t)); continue; }
+            if (s->isa && (!swa_isa_usable(s->isa) || s->isa == (o->isa ? o->isa : swa_isa_best()))) {
+                printf("%-46s SKIPPED: %s is %s here\n", s->name, swa_isa_name(s->isa),
+                       swa_isa_usable(s->isa) ? "the plain case" : "not usable");
+                o->skipped++;
+                continue;
+            }
+            run_case(o, s, (swa_type)t);
+        }
+    }
+}
+
+/* ---- command line ---- */
+
+static const char usage[] =
+    "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8] [--threads 1,2] [--isa N] [--csv PATH]\n"
+    "      [--list]\n"
+    "Without --case, --type or --quick the results also go to bench/results/latest.csv.\n";
+
+static int parse(options *o, int argc, char **argv)
+{
+    o->threads[0] = 1;
+    o->threads[1] = 2;
+    o->n_threads = 2;
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(a, "--full") == 0) { o->full = 1; continue; }
+        if (strcmp(a, "--quick") == 0) { o->quick = 1; continue; }
+        if (strcmp(a, "--list") == 0) { o->list = 1; continue; }
+        if (value == NULL) return 0;
+        i++;
+        if (strcmp(a, "--case") == 0) o->filter = value;
+        else if (strcmp(a, "--type") == 0) o->type = value;
+        else if (strcmp(a, "--csv") == 0) o->csv = value;
+        else if (strcmp(a, "--isa") == 0) o->isa = atoi(value);
+        else if (strcmp(a, "--threads") == 0) o->n_threads = parse_threads(value, o->threads, 8);
+        else return 0;
+    }
+    if (o->csv == NULL && !o->filter && !o->type && !o->quick) o->csv = "bench/results/latest.csv";
+    return o->n_threads > 0 && (o->isa == 0 || swa_isa_usable(o->isa));
+}
+
+/* CPU, compiler and library, for the log and for the file beside the CSV. */
+static void describe(FILE *f)
+{
+    char line[256] = "unknown CPU";
+    FILE *c = fopen("/proc/cpuinfo", "r");
+    while (c && fgets(line, sizeof line, c) && strncmp(line, "model name", 10) != 0) line[0] = 0;
+    if (c) fclose(c);
+    line[strcspn(line, "\n")] = 0;
+#ifdef __clang__
+    const char *cc = "";
+#else
+    const char *cc = "gcc ";
+#endif
+    fprintf(f, "%s; %ld cores; best instruction set %s; %s%s -O2\n",
+            strchr(line, ':') ? strchr(line, ':') + 2 : line, sysconf(_SC_NPROCESSORS_ONLN),
+            swa_isa_name(swa_isa_best()), cc, __VERSION__);
+}
+
+static void open_csv(options *o)
+{
+    char note[512];
+    FILE *f;
+    mkdir("bench/results", 0777);               /* exists, or the path given is another */
+    o->out = fopen(o->csv, "w");
+    if (o->out == NULL) die("cannot write the CSV");
+    fprintf(o->out, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");
+    snprintf(note, sizeof note, "%.*s.txt", (int)(strlen(o->csv) - (strstr(o->csv, ".csv") ? 4 : 0)), o->csv);
+    f = fopen(note, "w");
+    if (f == NULL) return;
+    describe(f);
+    fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    static options o;
+    double began = now();
+    if (!parse(&o, argc, argv)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (o.list) {
+        run_all(&o);
+        return 0;
+    }
+    describe(stdout);
+    if (o.csv) open_csv(&o);
+    machine_init();
+    if (!o.quick) limit_rows(&o);
+    printf("%-46s %-7s %-5s T %12s %12s %9s %8s %7s %%             rms: stored, input\n", "case", "isa", "k,v",
+           "median us", "min us", "rate", "", "");
+    run_all(&o);
+    if (o.out && fclose(o.out) != 0) die("cannot write the CSV");
+    printf("%d rows, %d WRONG, %d FAILED, %d SKIPPED, %d disturbed, %.0f s\n", o.rows, o.wrong, o.failed, o.skipped,
+           o.disturbed, now() - began);
+    return o.wrong > 0 || o.failed > 0 || o.rows == 0;
+}
