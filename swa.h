@@ -502,13 +502,6 @@ static float swa__load1(int type, const void *p, size_t i) {
     if (type == SWA_BF16) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
     return (float)((const int8_t *)p)[i];
 }
-/* x is a value that the type holds exactly (rounded before). */
-static void swa__store1(int type, void *p, size_t i, float x) {
-    if (type == SWA_F32) ((float *)p)[i] = x;
-    else if (type == SWA_F16) ((uint16_t *)p)[i] = swa__f16_from_f32(x);
-    else if (type == SWA_BF16) ((uint16_t *)p)[i] = swa__bf16_from_f32(x);
-    else ((int8_t *)p)[i] = (int8_t)x;
-}
 
 SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
@@ -1615,6 +1608,7 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                                   */
     const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                                   */
     const char  *next;                   /* K of the tile that will be read a block later, for prefetch, or NULL     */
+    int64_t      v_token;                /* stride of V's rows; dvp, but for the caller's own rows                   */
     int k_type, tail_type, v_type;
 } swa__tile;
 typedef struct {
@@ -2041,18 +2035,21 @@ static size_t swa__partial_bytes(const swa_shape *s) {   /* o, m, l of one row a
 /* Lanes [a, b) of a tile from row i of a segment on. Keys come transposed into k, values as rows into v. */
 typedef struct { float *k, *tail, *v, *k_scale, *tail_scale, *v_scale; int dvp; } swa__dst;
 
-/* K or tail of a ring segment: the whole tile at once where lanes match, else lane by lane. */
+/* K or tail of a ring segment: the whole tile at once where lanes match, else through a copy, lanes moved. */
 static void swa__stage_ring(const swa__kernels *kr, int type, const unsigned char *base, size_t slot, int dim, int a,
-                            int b, int whole, float *dst) {
-    const size_t es = swa__type_size(type);
-    int d, i;
+                            int b, int whole, float *row, float *dst) {
+    const size_t tile = (size_t)dim * 16;
+    int d, i, n;
     if (whole) {
-        kr->widen(type, base + (slot - (size_t)a) * (size_t)dim * es, dst, (size_t)dim * 16);
+        kr->widen(type, base + slot / 16 * tile * swa__type_size(type), dst, tile);
         return;
     }
-    for (i = a; i < b; i++, slot++) {
-        const unsigned char *p = base + (slot / 16 * 16 * (size_t)dim + slot % 16) * es;
-        for (d = 0; d < dim; d++) dst[d * 16 + i] = swa__load1(type, p, (size_t)d * 16);
+    for (; a < b; a += n, slot += (size_t)n) {
+        const float *from = row + slot % 16;
+        n = b - a < 16 - (int)(slot % 16) ? b - a : 16 - (int)(slot % 16);
+        kr->widen(type, base + slot / 16 * tile * swa__type_size(type), row, tile);
+        for (d = 0; d < dim; d++)
+            for (i = 0; i < n; i++) dst[d * 16 + a + i] = from[d * 16 + i];
     }
 }
 static void swa__scales(float *dst, const float *src, int a, int b) {
@@ -2060,18 +2057,18 @@ static void swa__scales(float *dst, const float *src, int a, int b) {
     for (i = a; i < b; i++) dst[i] = src != NULL ? src[i - a] : 1.0f;
 }
 static void swa__stage_slots(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b, int first,
-                             const swa__dst *to) {
+                             float *row, const swa__dst *to) {
     const swa_shape *s = &j->shape;
     const size_t slot = (size_t)(kv->layout_ - 1 + (from - kv->pos)), lane = (size_t)h * (size_t)kv->slots_ + slot;
     const int whole = first && (slot & 15) == (size_t)a;
     const unsigned char *k =
         (const unsigned char *)kv->k + (size_t)h * (size_t)kv->k_head * swa__type_size((int)kv->k_type);
     int i;
-    swa__stage_ring(j->kr, (int)kv->k_type, k, slot, s->head_dim, a, b, whole, to->k);
+    swa__stage_ring(j->kr, (int)kv->k_type, k, slot, s->head_dim, a, b, whole, row, to->k);
     swa__scales(to->k_scale, kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL, a, b);
     if (s->tail_dim > 0) {
         k = (const unsigned char *)kv->tail + (size_t)h * (size_t)kv->tail_head * swa__type_size((int)kv->tail_type);
-        swa__stage_ring(j->kr, (int)kv->tail_type, k, slot, s->tail_dim, a, b, whole, to->tail);
+        swa__stage_ring(j->kr, (int)kv->tail_type, k, slot, s->tail_dim, a, b, whole, row, to->tail);
         swa__scales(to->tail_scale, kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL, a, b);
     }
     if (s->v_in_k) return;
@@ -2081,6 +2078,12 @@ static void swa__stage_slots(const swa__job *j, const swa_kv *kv, int h, int64_t
                      to->v + i * to->dvp, (size_t)to->dvp);
     }
     swa__scales(to->v_scale, kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL, a, b);
+}
+/* Strided rows defeat the hardware's prefetch: ask for them one tile early. */
+static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes) {
+    int i, at;
+    for (i = 0; i < rows; i++, p += stride)
+        for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
 }
 /* Lanes [a, b) of K or tail from caller's rows: rounded to the ring's type if need be, then transposed. */
 static void swa__stage_keys(const swa__job *j, const void *p, int type, int round, int64_t token, int dim, int a, int b,
@@ -2097,15 +2100,26 @@ static void swa__stage_keys(const swa__job *j, const void *p, int type, int roun
     }
     if (round != SWA_F32) type = SWA_F32;
     if (a == 0 && b == 16) {
+        if (token * (int64_t)es > 4 * (int64_t)dim) /* rows of other heads lie between */
+            swa__rows_ahead((const unsigned char *)p + 16 * token * (int64_t)es, 16, token * (int64_t)es,
+                            dim * (int)es);
         j->kr->pack(src, type, 16, dim, 1.0f, dst);
         return;
     }
-    for (i = a; i < b; i++)
-        for (d = 0; d < dim; d++) dst[d * 16 + i] = swa__load1(type, src[i], (size_t)d);
+    for (i = a; i < b; i++) {
+        const float *x = (const float *)src[i];
+        if (type != SWA_F32) {
+            j->kr->round(SWA_F32, src[i], type, dim, row, &scale[i]);
+            scale[i] = 1.0f;
+            x = row;
+        }
+        for (d = 0; d < dim; d++) dst[d * 16 + i] = x[d];
+    }
 }
 static int64_t swa__stride(int64_t stride, int64_t packed) { return stride != 0 ? stride : packed; }
-static void swa__stage_rows(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b, float *row,
-                            const swa__dst *to) {
+/* V of rows that need no rounding and no padding can stay where it is (in_place): then its first row is returned. */
+static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b,
+                                            int in_place, float *row, const swa__dst *to) {
     const swa_shape *s = &j->shape;
     const int64_t r = from - kv->pos;
     const int64_t kt = swa__stride(kv->k_token, s->n_kv_heads * s->head_dim), kh = swa__stride(kv->k_head, s->head_dim);
@@ -2121,13 +2135,21 @@ static void swa__stage_rows(const swa__job *j, const swa_kv *kv, int h, int64_t 
         p += (r * tt + h * th) * (int64_t)swa__type_size((int)kv->tail_type);
         swa__stage_keys(j, p, (int)kv->tail_type, j->round_tail, tt, s->tail_dim, a, b, row, to->tail, to->tail_scale);
     }
-    if (s->v_in_k) return;
+    if (s->v_in_k) return NULL;
+    if (in_place && j->round_v == SWA_F32 && s->v_dim == to->dvp) {
+        const int es = (int)swa__type_size((int)kv->v_type);
+        p = (const unsigned char *)kv->v + (r * vt + h * vh) * es;
+        swa__scales(to->v_scale, NULL, a, b);
+        swa__rows_ahead(p, b - a, vt * es, s->v_dim * es);
+        return p;
+    }
     for (i = a; i < b; i++) {
         p = (const unsigned char *)kv->v;
         p += ((r + i - a) * vt + h * vh) * (int64_t)swa__type_size((int)kv->v_type);
         to->v_scale[i] = 1.0f;
         j->kr->round(j->round_v, p, (int)kv->v_type, s->v_dim, to->v + i * to->dvp, &to->v_scale[i]);
     }
+    return NULL;
 }
 /* The first segment that ends after position p. */
 static int swa__find(const swa__job *j, int64_t p) {
@@ -2161,6 +2183,7 @@ static int swa__tile_direct(const swa__job *j, const swa_kv *kv, int h, int64_t 
     t->v = NULL;
     t->v_scale = NULL;
     t->v_type = (int)kv->v_type;
+    t->v_token = kv->v_token;
     if (s->v_in_k) return 1;
     t->v = (const unsigned char *)kv->v
            + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * swa__type_size((int)kv->v_type);
@@ -2183,8 +2206,9 @@ static void swa__tile_widen(const swa__job *j, swa__tile *t, const swa__dst *to)
     }
     t->k_type = t->tail_type = t->v_type = SWA_F32;
 }
-static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b, float *row, float *present,
+static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b, int f32, float *row, float *present,
                              int *holes, const swa__dst *to, swa__tile *t) {
+    const unsigned char *own = NULL;
     int i, at = a, first = 1;
     for (i = swa__find(j, pos + a); i < j->n_kv && j->kv[i].pos < pos + b; i++) {
         const swa_kv *kv = &j->kv[i];
@@ -2192,8 +2216,8 @@ static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b
             e = kv->pos + kv->n < pos + b ? (int)(kv->pos + kv->n - pos) : b;
         for (; at < c; at++) present[at] = 0.0f;
         for (; at < e; at++) present[at] = 1.0f;
-        if (kv->layout_ != 0) swa__stage_slots(j, kv, h, pos + c, c, e, first, to);
-        else swa__stage_rows(j, kv, h, pos + c, c, e, row, to);
+        if (kv->layout_ != 0) swa__stage_slots(j, kv, h, pos + c, c, e, first, row, to);
+        else own = swa__stage_rows(j, kv, h, pos + c, c, e, !f32 && c == a && e == b, row, to);
         first = 0;
     }
     for (; at < b; at++) present[at] = 0.0f;
@@ -2211,6 +2235,12 @@ static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b
     t->k_scale = to->k_scale;
     t->tail_scale = j->shape.tail_dim > 0 ? to->tail_scale : NULL;
     t->v_scale = to->v_scale;
+    t->v_token = to->dvp;
+    if (own == NULL) return;             /* else V is read where the caller has it */
+    i = swa__find(j, pos + a);
+    t->v_token = swa__stride(j->kv[i].v_token, j->shape.n_kv_heads * j->shape.v_dim);
+    t->v_type = (int)j->kv[i].v_type;
+    t->v = own - a * t->v_token * (int64_t)swa__type_size(t->v_type);
 }
 /* Scales are applied where the storage type has them, and nowhere else: a multiplication by 1 more would be no other
    bit, but a chain interrupted for it would. */
@@ -2252,7 +2282,7 @@ static void swa__stage(const swa__job *j, int h, const int range[4], int f32, co
                 if (f32) swa__tile_widen(j, tile, &to);
                 for (i = a; i < e; i++) w->present[t * 16 + i] = 1.0f;
             } else {
-                swa__tile_gather(j, h, pos, a, e, w->row, w->present + t * 16, &holes, &to, tile);
+                swa__tile_gather(j, h, pos, a, e, f32, w->row, w->present + t * 16, &holes, &to, tile);
                 if (!swa__scaled(j, 0)) tile->k_scale = NULL;
                 if (!swa__scaled(j, 1)) tile->tail_scale = NULL;
                 if (!swa__scaled(j, 2)) tile->v_scale = NULL;
@@ -2796,6 +2826,17 @@ static void swa__fold_rows(swa__call *call, int part, int parts) {
 
 /* ---- store: the new rows go into the ring ---- */
 
+/* Lanes [a, a+n) of a tile [dim][16]; the sizes are spelled out so that each copy is one move. */
+static void swa__lanes_copy(size_t es, const unsigned char *src, unsigned char *dst, int dim, int a, int n) {
+    size_t at;
+    int d, i;
+    for (i = a; i < a + n; i++)
+        for (d = 0, at = (size_t)i * es; d < dim; d++, at += 16 * es) {
+            if (es == 4) memcpy(dst + at, src + at, 4);
+            else if (es == 2) memcpy(dst + at, src + at, 2);
+            else dst[at] = src[at];
+        }
+}
 /* Positions p..p+n-1, which lie in one tile from slot on, of KV head h. */
 static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv *ring, int h, int64_t p, int64_t slot,
                             int n, const swa__scratch *w) {
@@ -2803,7 +2844,7 @@ static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv 
     const int a = (int)(slot & 15), dim[2] = { s->head_dim, s->tail_dim };
     const size_t lane = (size_t)h * (size_t)ring->slots_ + (size_t)(slot - a);
     swa__dst to;
-    int i, d, x;
+    int i, x;
     to.k = w->k;
     to.tail = w->k + 16 * s->head_dim;
     to.v = w->v;
@@ -2811,7 +2852,7 @@ static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv 
     to.tail_scale = w->scale + SWA_BLOCK;
     to.v_scale = w->scale + 2 * SWA_BLOCK;
     to.dvp = j->geo.dvp;
-    swa__stage_rows(j, rows, h, p, a, a + n, w->row, &to);
+    swa__stage_rows(j, rows, h, p, a, a + n, 0, w->row, &to);
     for (x = 0; x < 2; x++) {
         const int type = (int)(x == 0 ? ring->k_type : ring->tail_type);
         unsigned char *dst = (unsigned char *)(uintptr_t)(x == 0 ? ring->k : ring->tail);
@@ -2819,10 +2860,12 @@ static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv 
         if (dim[x] == 0) continue;
         dst += ((size_t)h * (size_t)(x == 0 ? ring->k_head : ring->tail_head) + (size_t)(slot - a) * (size_t)dim[x])
                * swa__type_size(type);
-        if (n == 16) j->kr->narrow(type, src, dst, (size_t)dim[x] * 16);
-        else
-            for (d = 0; d < dim[x]; d++)
-                for (i = a; i < a + n; i++) swa__store1(type, dst, (size_t)(d * 16 + i), src[d * 16 + i]);
+        if (n == 16) {
+            j->kr->narrow(type, src, dst, (size_t)dim[x] * 16);
+            continue;
+        }
+        j->kr->narrow(type, src, w->row, (size_t)dim[x] * 16);
+        swa__lanes_copy(swa__type_size(type), (const unsigned char *)w->row, dst, dim[x], a, n);
     }
     for (i = a; i < a + n; i++) {
         unsigned char *dst = (unsigned char *)(uintptr_t)ring->v;
@@ -3351,17 +3394,17 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
     }
 }
 /* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next K. */
-SWA__INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+SWA__INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__block *b,
                                             const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
     const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, line = (size_t)NW * SWV_N * es;
     SWV x[8];
     int i, j, k;
     while (k0 < k1) {
         const swa__tile *t = &b->tile[k0 / 16];
-        const char *v = (const char *)t->v + ((size_t)(k0 % 16) * (size_t)g->dvp + (size_t)d0) * es;
+        const char *v = (const char *)t->v + (k0 % 16 * t->v_token + d0) * (int64_t)es;
         const char *pf = t->next != NULL ? t->next + (size_t)d0 / (size_t)(NW * SWV_N) * 16 * line : NULL;
         int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1;
-        for (k = k0; k < end; k++, v += (size_t)g->dvp * es) {
+        for (k = k0; k < end; k++, v += t->v_token * (int64_t)es) {
             if (pf != NULL)
                 SWA__UNROLL for (j = 0; j < (int)((line + 63) / 64); j++)
                     SWA__PREFETCH(pf + (size_t)(k % 16) * line + (size_t)j * 64);
@@ -3384,10 +3427,10 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, 
             int type = b->tile[k / 16].v_type;
             for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
             if (end > range[r + 1]) end = range[r + 1];
-            if (type == SWA_F32) SWA__FN(few_pv)(R, NW, SWA_F32, g, b, p, k, end, d0, acc);
-            else if (type == SWA_F16) SWA__FN(few_pv)(R, NW, SWA_F16, g, b, p, k, end, d0, acc);
-            else if (type == SWA_BF16) SWA__FN(few_pv)(R, NW, SWA_BF16, g, b, p, k, end, d0, acc);
-            else SWA__FN(few_pv)(R, NW, SWA_Q8, g, b, p, k, end, d0, acc);
+            if (type == SWA_F32) SWA__FN(few_pv)(R, NW, SWA_F32, b, p, k, end, d0, acc);
+            else if (type == SWA_F16) SWA__FN(few_pv)(R, NW, SWA_F16, b, p, k, end, d0, acc);
+            else if (type == SWA_BF16) SWA__FN(few_pv)(R, NW, SWA_BF16, b, p, k, end, d0, acc);
+            else SWA__FN(few_pv)(R, NW, SWA_Q8, b, p, k, end, d0, acc);
         }
     SWA__UNROLL for (i = 0; i < R; i++)
         SWA__UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
