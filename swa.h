@@ -35,8 +35,8 @@
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of the ring and any
-     instruction set with FMA (finite inputs; without -ffast-math across instruction sets).
-   * No malloc, no globals, no printf, no stack frame over 8 KiB; cost per token O(W), whatever its position.
+     instruction set with FMA (finite inputs; under -ffast-math results stay right, but bits are not promised).
+   * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W), at any position.
    * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
    WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
 
@@ -375,6 +375,99 @@ typedef struct { double base, scale; int32_t original, truncate; double beta_fas
 SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
 SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
 
+/* ---- latent: DeepSeek's multi-head latent attention ---- */
+
+/* A token's K and V of all heads are expanded from one latent row, so the cache holds [latent | rope] alone:
+     latent = kv_norm(W_DKV h)   k_rope = rope(W_KR h)
+     c_q = q_norm(W_DQ h)        q_nope = W_UQ c_q   q_rope = rope(W_QR c_q)
+     k = [W_UK latent | k_rope]  v = W_UV latent   o = softmax(scale q.k) v   out = W_O o
+   An engine with its own matrix products needs none of what follows: queries absorbed (q_nope W_UK), swa_attend with
+   head_dim = v_dim = kv_lora_rank, n_kv_heads 1, tail_dim = rope, v_in_k, scale from swa_mla_scale, then W_UV and W_O.
+   The calls below are the whole block, from hidden state to output. */
+#define SWA_MLA_PHASES 8 /* phases of swa_mla_forward; the parts of one phase are independent, join between phases    */
+
+typedef struct {
+    const void *p;
+    swa_type    type;         /* F32, F16, BF16                                                                      */
+    int64_t     stride;       /* from row to row, in elements; 0 = packed                                            */
+} swa_matrix;
+/* One matrix product: y[t][o] = sum over i of x[t][i] * w[o][i], or of x[t][i] * w[i][o] if transposed. */
+typedef struct {
+    int32_t      n, n_in, n_out;
+    int          transposed;
+    const float *x;           /* [n][n_in]                                                                           */
+    int64_t      x_stride;
+    swa_matrix   w;           /* [n_out][n_in], transposed [n_in][n_out]; stride given                               */
+    float       *y;           /* [n][n_out]                                                                          */
+    int64_t      y_stride;
+} swa_gemm;
+
+typedef enum {
+    SWA_MLA_AUTO = 0,         /* naive or absorbed, whichever is cheaper for a run: swa_mla_choose                   */
+    SWA_MLA_NAIVE,            /* K and V are expanded per head, a block of keys at a time. With a cache of expanded
+                                 rows: stored expanded, and read                                                     */
+    SWA_MLA_ABSORBED,         /* W_UK goes into the query, W_UV behind the attention, per head; best for decode      */
+    SWA_MLA_MERGED            /* W_UQ W_UK and W_UV W_O multiplied beforehand, as [MLA] does: never cheaper          */
+} swa_mla_path;
+
+/* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that stand side by side
+   may be one: leave the second's p NULL, and the first holds the rows of both (per head first [nope | rope], of the
+   third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. */
+typedef struct {
+    int hidden, n_heads;
+    int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state                              */
+    int kv_lora_rank, nope_dim, rope_dim, v_dim;
+    swa_matrix w_dq;                 /* [q_lora_rank][hidden]                                                        */
+    swa_matrix w_uq, w_qr;           /* [n_heads*nope][q_lora_rank or hidden], [n_heads*rope][..]                    */
+    swa_matrix w_dkv, w_kr;          /* [kv_lora_rank][hidden], [rope][hidden]                                       */
+    swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]                      */
+    swa_matrix w_o;                  /* [hidden][n_heads*v]                                                          */
+    const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no norm                */
+    float    eps;
+    swa_rope_pairs pairs;
+    const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                                       */
+    double   rope_mscale;            /* multiplies cos and sin; 0 = 1                                                */
+    double   mscale;                 /* YaRN: squared into the scale; 0 = 1                                          */
+    double   scale;                  /* 0 = swa_mla_scale(nope, rope, mscale): never from the latent row's width     */
+    swa_mla_path path;
+    const void *merged;              /* what swa_mla_precompute wrote; MERGED only                                   */
+    int      compute;                /* of the attention, as in swa_attn                                             */
+    void   (*gemm)(void *user, const swa_gemm *product);   /* your product instead of ours (BLAS). Called by several
+                                        parts at a time, each with its own rows of w and columns of y; NULL = ours   */
+    void    *user;
+    void    *scratch;                /* swa_mla_bytes(mla, n_tokens, parts), any alignment; not kept between calls   */
+    size_t   scratch_bytes;
+} swa_mla;
+
+/* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
+SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
+/* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope, v_in_k), or expanded
+   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. */
+SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
+/* What one call costs, by path; [3] is the naive path over an expanded cache. */
+typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
+/* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
+   n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
+   sizes that is never the case from 171 new tokens on, and always for one token with a history. cost (may be NULL)
+   counts everything the block does: multiply-adds, bytes of weights and of cached rows read (f32 cache). AUTO (0) =
+   mla is invalid. */
+SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
+/* Multiply-adds of one step over n tokens as [MLA] counts them, by path as above: without W_DQ, W_DKV, the rope parts
+   and W_O where it cancels. Its table is macs[0] ("before") and macs[2] ("after"); macs[1] is what it leaves out. */
+SWA_API swa_status swa_mla_document_macs(const swa_mla *mla, int64_t n, double macs[4]);
+
+SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);                     /* 0 = invalid or overflow          */
+/* f32 W_UQK [n_heads*kv_lora_rank][q_lora_rank or hidden], then W_UVO [hidden][n_heads*kv_lora_rank], each at a
+   multiple of 64 bytes from the first one in the buffer. */
+SWA_API swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t bytes);
+SWA_API size_t     swa_mla_bytes(const swa_mla *mla, int32_t n_tokens, int parts);  /* 0 = invalid or overflow       */
+/* Attends and stores one step, begun by swa_step_begin. out may be h. Bits depend on the path, which AUTO takes from
+   each run's own length and history, and on nothing else. Serial, or OpenMP over as many parts as scratch allows. */
+SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
+                                   const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
+SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
+                                        const float *h, float *out, int phase, int part, int parts);
+
 SWA_API const char *swa_status_str(swa_status status);
 SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                                    */
 SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it                                */
@@ -426,12 +519,14 @@ SWA_API const char *swa_isa_name(int isa);
 #    define SWA__UNROLL _Pragma("GCC unroll 16")
 #  endif
 #  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
+#  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #else
 #  define SWA__TARGET(features)
 #  define SWA__INLINE static
 #  define SWA__NOINLINE static
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
+#  define SWA__PREFETCH_L1(p) ((void)(p))
 #endif
 #ifndef SWA_ASSERT
 #  define SWA_ASSERT(x) ((void)0)
@@ -870,7 +965,7 @@ static swa_status swa__layer_resolve(swa__layer *l, const swa_cache_desc *d) {
     else l->cap = d->capacity > 0 ? d->capacity : swa__round16(reach - 1 + rollback);
     if (l->cap > ((int64_t)1 << 31) - 32) return SWA_ERR_OVERFLOW;
     if (l->bounded) l->cap = swa__round16(l->cap);
-    else if (l->cap < reach - 1 + d->max_rollback) return SWA_ERR_ARG;
+    else if (l->cap - (reach - 1) < d->max_rollback) return SWA_ERR_ARG;
     l->sink_slots = swa__round16(l->window.n_sink);
     l->slots = l->sink_slots + swa__round16(l->cap);
     slots = (size_t)l->slots * n;
@@ -1598,7 +1693,12 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
    block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
 
-enum { SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
+enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
+       SWA__PIECE = 512,                 /* [SECTION 12]: constants of the bits promise                              */
+       SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights                                */
+       SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one stream, several          */
+       SWA__NEAR = 1536, SWA__LONG = 4096,   /* inputs: from here on rows go in several streams                     */
+       SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
        SWA__LANES = 32 };                /* rows of the widest panel                                                 */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
 #define SWA__LOG2E  1.44269504088896341
@@ -1644,7 +1744,7 @@ typedef struct {
                  float *s, float *o, float *m, float *l);
     void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb, const float *lb);
     void (*fold_panel)(int dv, float *o, float *m, float *l, const float *mb, const float *lb);
-    /* o [rows][dvp] -> out[i][dv] = o/l; inverse of l is left in inv (rows rounded up to 16). */
+    /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats. */
     void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv, float *tmp,
                    float *const *out);
     /* The same from a panel: o [dvp][nr]. */
@@ -1655,6 +1755,9 @@ typedef struct {
     void (*narrow)(int type, const float *src, void *dst, size_t n);    /* exact values; n a multiple of 16          */
     /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
+    void (*product)(const swa_gemm *p, float *pack);    /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]                   */
+    void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
+    void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
 } swa__kernels;
 
 /* The few-rows shape takes 8, 4, 2 or 1 rows at once. */
@@ -1677,9 +1780,26 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 
 /* Scalar: the definition of the arithmetic, on any C99 compiler. */
 static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so that no flag folds it  */
-    int32_t i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
+    int32_t i;
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__("" : "+m"(x));               /* and a product in x is not contracted into the sum                        */
+#endif
+    i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
     return (float)i;
 }
+#if defined(_WIN32) || defined(__NEWLIB__)
+/* Their fmaf rounds twice. The product is exact in double; the sum is rounded to odd, then once to float. */
+static float swa__fma(float a, float b, float c) {
+    double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
+    uint64_t u;
+    memcpy(&u, &s, 8);
+    if (e != 0 && (u & 1) == 0 && (u >> 52 & 0x7ff) != 0x7ff) u += (e > 0) == (s > 0) ? 1u : (uint64_t)-1;
+    memcpy(&s, &u, 8);
+    return (float)s;
+}
+#else
+#define swa__fma(a, b, c) fmaf((a), (b), (c))
+#endif
 static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23)); }
 #define SWV_ISA                 scalar
 #define SWV_TARGET
@@ -1689,14 +1809,14 @@ static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p)
 #define SWV_LANES               4
 #define SWV_FEW(r)              4
 #define SWV_CONSTRAINT(x)       "+m"(x)
-#define SWV_SET1(x)             (x)
+#define SWV_SET1(x)             ((float)(x))          /* casts: where floats are computed wider, round each one      */
 #define SWV_LOAD(p)             (*(p))
 #define SWV_STORE(p, v)         (*(p) = (v))
-#define SWV_FMA(a, b, c)        fmaf((a), (b), (c))
-#define SWV_ADD(a, b)           ((a) + (b))
-#define SWV_SUB(a, b)           ((a) - (b))
-#define SWV_MUL(a, b)           ((a) * (b))
-#define SWV_DIV(a, b)           ((a) / (b))
+#define SWV_FMA(a, b, c)        swa__fma((a), (b), (c))
+#define SWV_ADD(a, b)           ((float)((a) + (b)))
+#define SWV_SUB(a, b)           ((float)((a) - (b)))
+#define SWV_MUL(a, b)           ((float)((a) * (b)))
+#define SWV_DIV(a, b)           ((float)((a) / (b)))
 #define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
 #define SWV_RINT(x)             swa__rint(x)
 #define SWV_SCALE(p, n)         swa__scale((p), (n))
@@ -1912,8 +2032,9 @@ SWA__INLINE SWA__AVX512_TARGET void swa__store_bf16_avx512(uint16_t *p, __m512 v
 /* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
 #define SWA__KERNELS(isa, lanes) { #isa, lanes, swa__few_##isa, swa__many_##isa, swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa }
-#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+    swa__narrow_##isa, swa__round_##isa, \
+    swa__product_##isa, swa__expand_##isa, swa__turn_##isa }
+#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels table[] = {
         SWA__NO_KERNELS(best),
@@ -1963,6 +2084,7 @@ SWA_API const char *swa_isa_name(int isa) {
    all its blocks or, when there are fewer units than threads, one block (a split). Which units exist depends on the
    number of parts; what a row's arithmetic is does not. */
 
+struct swa__expand;
 typedef struct {                         /* one run of queries and the keys it may see                               */
     const swa__kernels *kr;
     swa_shape shape;
@@ -1975,6 +2097,7 @@ typedef struct {                         /* one run of queries and the keys it m
     const swa_kv *kv;                    /* [n_kv] ascending                                                         */
     int n_kv;
     int few;                             /* few rows: which shape runs                                               */
+    const struct swa__expand *expand;    /* MLA's naive path: kv are latents, the stage makes K and V of them        */
     int round_k, round_v, round_tail;    /* rows are rounded to these types first: what the ring will hold           */
 } swa__job;
 
@@ -2348,7 +2471,13 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
     l->full_lo = swa__clip(w->lo[last] - pos);
     l->full_hi = swa__clip(w->hi[first] - pos);
     full = l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0;
-    if (full && !j->few && !j->geo.mods) return;   /* the whole block is visible to all: no row is looked at */
+    if (full && !j->few && !j->geo.mods) {         /* the whole block is visible to all: no row is looked at */
+        for (i = 0; i < SWA__LANES; i++) {         /* unless keys are missing */
+            l->first[i] = l->sink[i] = 0.0f;
+            l->last[i] = (float)SWA_BLOCK;
+        }
+        return;
+    }
     for (i = 0; i < n; i++) {
         int head = u->h * j->group + (u->r0 + r + i) % j->group;
         t = (u->r0 + r + i) / j->group - t0;
@@ -2452,7 +2581,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int rows, float *o, 
             j->kr->fold(1, j->geo.dvp, o + (size_t)i * (size_t)j->geo.dvp, m + i, l + i, w->row, w->mb, w->lb);
         }
     }
-    for (; i < SWA__FEW; i++) l[i] = 1.0f;
+    for (; i < SWA__LANES; i++) l[i] = 1.0f;
     j->kr->finish(rows, j->geo.dvp, j->shape.v_dim, o, l, w->inv, w->row, out);
 }
 /* A panel o [dvp][nr] as rows: unnormalised into `to`, which the row forms above finish. */
@@ -2485,13 +2614,16 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int row
         else if (j->a.sink_logits != NULL) w->lb[i] = swa__sink_logit(j->a.sink_logits[head], &w->mb[i]);
     }
     if (j->a.sink_logits != NULL && j->a.stat == NULL) j->kr->fold_panel(j->shape.v_dim, o, m, l, w->mb, w->lb);
-    j->kr->unpack(rows, j->shape.v_dim, o, l, w->inv, out);
+    for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < rows ? l[i] : 1.0f;
+    j->kr->unpack(rows, j->shape.v_dim, o, w->lb, w->inv, out);
 }
 /* K of the tile at pos, for prefetch; NULL if it is not read in place. */
 static const char *swa__next_tile(const swa__job *j, int h, int64_t pos) {
     int i = swa__find(j, pos);
     swa__tile t;
-    return i < j->n_kv && j->kv[i].pos <= pos && swa__tile_direct(j, &j->kv[i], h, pos, &t) ? (const char *)t.k : NULL;
+    return j->expand == NULL && i < j->n_kv && j->kv[i].pos <= pos && swa__tile_direct(j, &j->kv[i], h, pos, &t)
+               ? (const char *)t.k
+               : NULL;
 }
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b,
                            const swa__lanes *l, int64_t ahead, int ahead_h, float *part) {
@@ -2535,6 +2667,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         }
     }
 }
+static void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w,
+                                swa__block *b);   /* [SECTION 10] */
 /* All blocks of a unit; folded here, or (split) stored one by one for phase 1. next: the unit after this one. */
 static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit *next, const swa__blocks *list,
                           const swa__scratch *w, unsigned char *split) {
@@ -2560,7 +2694,8 @@ static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit
         range[1] = l.hi[0];
         range[2] = l.lo[1] > l.hi[0] ? l.lo[1] : l.hi[0];
         range[3] = l.hi[1];
-        swa__stage(j, u->h, range, !few, w, &b);
+        if (j->expand != NULL) swa__stage_expanded(j, u->h, range, w, &b);
+        else swa__stage(j, u->h, range, !few, w, &b);
         if (i + 1 < u->b1) ahead = swa__block_at(list, i + 1) * SWA_BLOCK;
         else if (next != NULL) ahead = swa__block_at(list, next->b0) * SWA_BLOCK;
         if (few) swa__block_few(j, u, w, &b, &l, ahead, i + 1 < u->b1 || next == NULL ? u->h : next->h, part);
@@ -2584,6 +2719,8 @@ typedef struct {
     int n_jobs, sinks;
     unsigned char *scratch, *split;
     size_t part_bytes, split_rows;
+    const swa_mla *mla;                  /* if not NULL, only the runs that take this path: [SECTION 10]             */
+    swa_mla_path path;
     swa_kv kv[5];                        /* of the job last made                                                     */
 } swa__call;
 
@@ -2665,6 +2802,8 @@ static swa_kv swa__new_rows(const swa__job *j, int64_t row, int64_t pos, int n) 
     kv.n = n;
     return kv;
 }
+static const swa__job *swa__expand_rows_of(const struct swa__expand *e);                           /* [SECTION 10] */
+static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run);
 /* Job i of a call; its segments lie in the call. */
 static void swa__job_of(swa__call *call, int i, swa__job *j) {
     *j = call->base;
@@ -2686,7 +2825,11 @@ static void swa__job_of(swa__call *call, int i, swa__job *j) {
         j->kv = call->kv;
         if (run->n > 0)
             j->n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos), to, call->kv);
-        if (run->n > 0 && j->a.k.p != NULL) call->kv[j->n_kv++] = swa__new_rows(j, run->row, run->pos, run->n);
+        if (run->n > 0 && j->a.k.p != NULL)
+            call->kv[j->n_kv++] =
+                swa__new_rows(j->expand != NULL ? swa__expand_rows_of(j->expand) : j, run->row, run->pos, run->n);
+        if (run->n > 0 && call->mla != NULL && swa__mla_path_of(call->mla, call->c, call->layer, run) != call->path)
+            j->n = 0;
     }
     j->few = j->n * j->group < SWA__FEW && !j->geo.v_in_k;
 }
@@ -2826,16 +2969,19 @@ static void swa__fold_rows(swa__call *call, int part, int parts) {
 
 /* ---- store: the new rows go into the ring ---- */
 
-/* Lanes [a, a+n) of a tile [dim][16]; the sizes are spelled out so that each copy is one move. */
-static void swa__lanes_copy(size_t es, const unsigned char *src, unsigned char *dst, int dim, int a, int n) {
-    size_t at;
-    int d, i;
-    for (i = a; i < a + n; i++)
-        for (d = 0, at = (size_t)i * es; d < dim; d++, at += 16 * es) {
-            if (es == 4) memcpy(dst + at, src + at, 4);
-            else if (es == 2) memcpy(dst + at, src + at, 2);
-            else dst[at] = src[at];
-        }
+/* Lane i of an f32 tile [dim][16] into a tile of the ring; row holds it twice on the way, as f32 and narrowed. */
+static void swa__store_lane(const swa__job *j, int type, const float *src, int dim, int i, float *row,
+                            unsigned char *dst) {
+    const size_t es = swa__type_size(type), pad = ((size_t)dim + 15) / 16 * 16;
+    const unsigned char *x = (const unsigned char *)(row + pad);
+    int d;
+    for (d = 0; d < (int)pad; d++) row[d] = d < dim ? src[d * 16 + i] : 0.0f;
+    j->kr->narrow(type, row, row + pad, pad);
+    for (d = 0, dst += (size_t)i * es; d < dim; d++, x += es, dst += 16 * es) {   /* each copy is one move */
+        if (es == 4) memcpy(dst, x, 4);
+        else if (es == 2) memcpy(dst, x, 2);
+        else *dst = *x;
+    }
 }
 /* Positions p..p+n-1, which lie in one tile from slot on, of KV head h. */
 static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv *ring, int h, int64_t p, int64_t slot,
@@ -2864,8 +3010,7 @@ static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv 
             j->kr->narrow(type, src, dst, (size_t)dim[x] * 16);
             continue;
         }
-        j->kr->narrow(type, src, w->row, (size_t)dim[x] * 16);
-        swa__lanes_copy(swa__type_size(type), (const unsigned char *)w->row, dst, dim[x], a, n);
+        for (i = a; i < a + n; i++) swa__store_lane(j, type, src, dim[x], i, w->row, dst);
     }
     for (i = a; i < a + n; i++) {
         unsigned char *dst = (unsigned char *)(uintptr_t)ring->v;
@@ -3082,7 +3227,7 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
 /* Row by row, 64 numbers at a time; the scalar instance, whose bits are everyone's. */
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
                              const float *sink_logits, int n_heads, float *out, float *lse) {
-    float o[64], zeros[64], m, l, mb, lb, inv;
+    float o[64], zeros[64], ones[SWA__LANES], inv[SWA__LANES], m, l, mb, lb;
     int32_t r;
     int i, d, w, x;
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || (n > 0 && (outs == NULL || stats == NULL)))
@@ -3106,14 +3251,809 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
                 swa__fold_scalar(1, w, o, &m, &l, zeros, &mb, &lb);
             }
-            swa__inverse_scalar(1, &l, &inv);
-            for (x = 0; out != NULL && x < w; x++) out[(size_t)r * (size_t)v_dim + (size_t)(d + x)] = o[x] * inv + 0.0f;
+            for (x = 0; x < SWA__LANES; x++) ones[x] = l;
+            swa__inverse_scalar(ones, inv);
+            for (x = 0; out != NULL && x < w; x++)
+                out[(size_t)r * (size_t)v_dim + (size_t)(d + x)] = o[x] * inv[0] + 0.0f;
         }
     return SWA_OK;
 }
 
 /* ==== [SECTION 10] LATENT =======================================================================================
-   DeepSeek's MLA. */
+   DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 9] on a ring of latents; this
+   room holds what lies around it: the projections, and the naive path, where the stage makes K and V of a head from
+   the latents of a block. Phases:
+     0  c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h            1  norms, RoPE of k; the angles
+     2  q = W_UQ c_q (merged: its nope part through W_UQK)         3  RoPE of q; q_nope W_UK, or expanded K and V
+     4, 5  attention, and its fold and store                       6  W_UV         7  W_O (merged: W_UVO) */
+
+enum { SWA__MLA_MAX = 1 << 20, SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT };
+
+/* Sizes of a block, and a call's arrays in the scratch. */
+typedef struct {
+    const swa_mla *m;
+    size_t n, heads, q_in, q_lora, latent, rope, nope, dv, dk;   /* tokens; dk = nope + rope                         */
+    int    expanded;                     /* the cache holds expanded rows                                            */
+    float *c_q, *c_kv, *k_rope;          /* [n][q_lora], [n][latent], [n][rope]                                      */
+    float *q, *o;                        /* [n][heads][dk], [n][heads][dv]                                           */
+    float *wide;                         /* [n][heads][latent] absorbed q, then its output; or k, v of expanded rows */
+    double *angles;                      /* [n][rope/2] cos, then sin                                                */
+    float *pack;                         /* of this part, for products; [parts] of them                              */
+    unsigned char *parts;                /* [parts] scratch of the naive attention                                   */
+    size_t part_bytes, bytes;
+    const swa__cache *c;
+    int layer;
+    const swa_step *step;
+    const swa__kernels *kr;
+    const float *h;
+    float *out;
+    int part, of;
+} swa__mla;
+
+static void swa__rope_angle(int64_t pos, double freq, double *c, double *s);                     /* [SECTION 11] */
+static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s);
+static int  swa__positive(double d);
+
+/* ---- checks and sizes ---- */
+
+static swa_status swa__matrix_check(const swa_matrix *w, int64_t cols) {
+    if (w->p == NULL || w->stride < 0 || (w->stride > 0 && w->stride < cols)) return SWA_ERR_ARG;
+    if (w->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
+    return w->type == SWA_F32 || w->type == SWA_F16 || w->type == SWA_BF16 ? SWA_OK : SWA_ERR_ARG;
+}
+static swa_status swa__mla_check(const swa_mla *m) {
+    const swa_matrix *w[8];
+    int64_t cols[8], q_in, heads;
+    swa_status status;
+    int i;
+    if (m == NULL || m->hidden <= 0 || m->n_heads <= 0 || m->q_lora_rank < 0 || m->kv_lora_rank <= 0)
+        return SWA_ERR_ARG;
+    if (m->nope_dim <= 0 || m->rope_dim < 0 || m->rope_dim % 2 != 0 || m->v_dim <= 0) return SWA_ERR_ARG;
+    if (m->hidden > SWA__MLA_MAX || m->n_heads > SWA__MLA_MAX || m->q_lora_rank > SWA__MLA_MAX) return SWA_ERR_OVERFLOW;
+    if (m->kv_lora_rank > SWA__MLA_MAX || m->nope_dim > SWA__MLA_MAX || m->rope_dim > SWA__MLA_MAX)
+        return SWA_ERR_OVERFLOW;
+    heads = m->n_heads;
+    if (m->v_dim > SWA__MLA_MAX || heads * (m->nope_dim + m->rope_dim) > INT32_MAX) return SWA_ERR_OVERFLOW;
+    if (heads * m->v_dim > INT32_MAX || heads * m->kv_lora_rank > INT32_MAX) return SWA_ERR_OVERFLOW;
+    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_MERGED) return SWA_ERR_ARG;
+    if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF)) return SWA_ERR_ARG;
+    if (!(m->eps >= 0.0f) || !swa__finite(m->eps) || (m->q_lora_rank == 0 && m->q_norm != NULL)) return SWA_ERR_ARG;
+    if (m->scale != 0 && !swa__positive(m->scale)) return SWA_ERR_ARG;
+    if ((m->mscale != 0 && !swa__positive(m->mscale)) || (m->rope_mscale != 0 && !swa__positive(m->rope_mscale)))
+        return SWA_ERR_ARG;
+    q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden;
+    w[0] = m->q_lora_rank > 0 ? &m->w_dq : NULL;            cols[0] = m->hidden;
+    w[1] = &m->w_uq;                                        cols[1] = q_in;
+    w[2] = m->w_qr.p != NULL ? &m->w_qr : NULL;             cols[2] = q_in;
+    w[3] = &m->w_dkv;                                       cols[3] = m->hidden;
+    w[4] = m->w_kr.p != NULL ? &m->w_kr : NULL;             cols[4] = m->hidden;
+    w[5] = &m->w_uk;                                        cols[5] = m->kv_lora_rank;
+    w[6] = m->w_uv.p != NULL ? &m->w_uv : NULL;             cols[6] = m->kv_lora_rank;
+    w[7] = &m->w_o;                                         cols[7] = heads * m->v_dim;
+    for (i = 0; i < 8; i++)
+        if (w[i] != NULL && (status = swa__matrix_check(w[i], cols[i])) != SWA_OK) return status;
+    return SWA_OK;
+}
+SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
+    if (nope_dim <= 0 || rope_dim < 0) return 0.0;          /* which swa_attend refuses */
+    return (mscale != 0 ? mscale * mscale : 1.0) / sqrt((double)nope_dim + (double)rope_dim);
+}
+SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
+    swa_shape s;
+    memset(&s, 0, sizeof s);
+    if (mla == NULL) return s;
+    s.n_heads = mla->n_heads;
+    s.n_kv_heads = expanded ? mla->n_heads : 1;
+    s.head_dim = expanded ? mla->nope_dim + mla->rope_dim : mla->kv_lora_rank;
+    s.v_dim = expanded ? mla->v_dim : mla->kv_lora_rank;
+    s.tail_dim = expanded ? 0 : mla->rope_dim;
+    s.v_in_k = !expanded;
+    return s;
+}
+static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
+    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
+           && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim && (a->v_in_k != 0) == (b->v_in_k != 0);
+}
+static swa__mla swa__mla_sizes(const swa_mla *m) {
+    swa__mla x;
+    memset(&x, 0, sizeof x);
+    x.m = m;
+    x.heads = (size_t)m->n_heads;
+    x.q_lora = (size_t)m->q_lora_rank;
+    x.q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden);
+    x.latent = (size_t)m->kv_lora_rank;
+    x.rope = (size_t)m->rope_dim;
+    x.nope = (size_t)m->nope_dim;
+    x.dv = (size_t)m->v_dim;
+    x.dk = x.nope + x.rope;
+    return x;
+}
+/* What the naive stage adds to a part: latents of a block, and the weights of one head as f32. */
+typedef struct { float *k, *scale, *row, *turn, *w_uk, *w_uv; int32_t *head; size_t bytes; } swa__expand_scratch;
+
+static swa__expand_scratch swa__expand_carve(const swa_mla *m, unsigned char *base) {
+    const size_t row = (size_t)m->kv_lora_rank + (size_t)m->rope_dim, dvp = ((size_t)m->v_dim + 15) / 16 * 16;
+    const swa_shape naive = swa_mla_shape(m, 1);
+    swa__scratch w;
+    swa__expand_scratch x;
+    float *head;
+    memset(&w, 0, sizeof w);
+    w.bytes = swa__part_bytes(&naive, 0);
+    swa__take(&w, base, &x.k, SWA_BLOCK * row);
+    swa__take(&w, base, &x.scale, 3 * SWA_BLOCK);
+    swa__take(&w, base, &x.row, 16 * (row + 16));
+    swa__take(&w, base, &x.turn, 32 * dvp);
+    swa__take(&w, base, &x.w_uk, ((size_t)m->nope_dim + 15) / 16 * 16 * (size_t)m->kv_lora_rank);
+    swa__take(&w, base, &x.w_uv, dvp * (size_t)m->kv_lora_rank);
+    swa__take(&w, base, &head, 16);
+    x.head = (int32_t *)(void *)head;
+    x.bytes = w.bytes;
+    return x;
+}
+/* Arrays of a call, one after the other; at NULL only their size. 0 = overflow. */
+static int swa__mla_carve(swa__mla *x, size_t n, int parts, unsigned char *base) {
+    const swa_mla_path path = x->m->path;
+    size_t wide = x->nope + x->rope + x->dv, at[9];
+    x->n = n;
+    x->bytes = 0;
+    if (path == SWA_MLA_ABSORBED || path == SWA_MLA_MERGED || (path == SWA_MLA_AUTO && wide < x->latent))
+        wide = x->latent;
+    x->part_bytes = path == SWA_MLA_ABSORBED || path == SWA_MLA_MERGED ? 0 : swa__expand_carve(x->m, NULL).bytes;
+    at[0] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->q_lora, sizeof(float))) return 0;
+    at[1] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->latent, sizeof(float))) return 0;
+    at[2] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->rope, sizeof(float))) return 0;
+    at[3] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->heads * x->dk, sizeof(float))) return 0;
+    at[4] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->heads * x->dv, sizeof(float))) return 0;
+    at[5] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->heads * wide, sizeof(float))) return 0;
+    at[6] = x->bytes;
+    if (!swa__region(&x->bytes, n, x->rope, sizeof(double))) return 0;
+    at[7] = x->bytes;
+    if (!swa__region(&x->bytes, x->part_bytes, (size_t)parts, 1)) return 0;
+    at[8] = x->bytes;
+    if (!swa__region(&x->bytes, n > 1 ? SWA__PACK : 0, (size_t)parts, sizeof(float))) return 0;
+    if (!swa__add(x->bytes, 63, &x->bytes)) return 0;
+    if (base == NULL) return 1;
+    x->c_q = (float *)(void *)(base + at[0]);
+    x->c_kv = (float *)(void *)(base + at[1]);
+    x->k_rope = (float *)(void *)(base + at[2]);
+    x->q = (float *)(void *)(base + at[3]);
+    x->o = (float *)(void *)(base + at[4]);
+    x->wide = (float *)(void *)(base + at[5]);
+    x->angles = (double *)(void *)(base + at[6]);
+    x->parts = base + at[7];
+    x->pack = (float *)(void *)(base + at[8]);
+    return 1;
+}
+SWA_API size_t swa_mla_bytes(const swa_mla *mla, int32_t n_tokens, int parts) {
+    swa__mla x;
+    if (swa__mla_check(mla) != SWA_OK || n_tokens < 0 || parts < 1 || parts > 1 << 16) return 0;
+    x = swa__mla_sizes(mla);
+    return swa__mla_carve(&x, (size_t)n_tokens, parts, NULL) ? x.bytes : 0;
+}
+
+/* ---- the rule ---- */
+
+SWA_API swa_status swa_mla_document_macs(const swa_mla *mla, int64_t n, double macs[4]) {
+    double heads, q, l, out, uq, each;
+    if (mla == NULL || macs == NULL || n < 0 || swa__mla_check(mla) != SWA_OK) return SWA_ERR_ARG;
+    heads = mla->n_heads;
+    l = mla->kv_lora_rank;
+    q = mla->q_lora_rank > 0 ? mla->q_lora_rank : mla->hidden;
+    uq = q * heads * mla->nope_dim;
+    out = heads * mla->v_dim * mla->hidden;
+    each = heads * l * ((double)mla->nope_dim + mla->v_dim);         /* W_UK and W_UV for one token */
+    macs[0] = uq + out + (each + heads * ((double)mla->nope_dim + mla->v_dim)) * (double)n;
+    macs[1] = uq + out + each + 2 * heads * l * (double)n;
+    macs[2] = (q + mla->hidden) * heads * l + 2 * heads * l * (double)n;
+    macs[3] = uq + out + each + heads * ((double)mla->nope_dim + mla->v_dim) * (double)n;
+    return SWA_OK;
+}
+/* Bytes of `rows` rows of a matrix, or of both of a pair in whichever form. */
+static double swa__weight(const swa_matrix *w, const swa_matrix *second, double rows, double rows2, double cols) {
+    double first = (double)swa__type_size((int)w->type) * cols;
+    return second->p == NULL ? first * (rows + rows2)
+                             : first * rows + (double)swa__type_size((int)second->type) * cols * rows2;
+}
+static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
+    const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim, dn = m->nope_dim, dv = m->v_dim, hid = m->hidden;
+    const double ql = m->q_lora_rank, q = ql > 0 ? ql : hid, keys = cached + n, pairs = n * cached + n * (n + 1) / 2;
+    const double in = n * (hid * (ql + l + r) + q * h * (dn + r)), up = l * h * (dn + dv), down = h * dv * hid;
+    const swa_matrix none = { NULL, SWA_F32, 0 };
+    double bytes = swa__weight(&m->w_dkv, &m->w_kr, l, r, hid), uq, uo;
+    if (ql > 0) bytes += swa__weight(&m->w_dq, &none, ql, 0, hid);
+    uq = swa__weight(&m->w_uq, &m->w_qr, h * dn, h * r, q);
+    uo = swa__weight(&m->w_uk, &m->w_uv, h * dn, h * dv, l) + swa__weight(&m->w_o, &none, hid, 0, h * dv);
+    cost[0].macs = in + keys * up + pairs * h * (dn + r + dv) + n * down;
+    cost[1].macs = in + n * up + pairs * h * (2 * l + r) + n * down;
+    cost[2].macs = n * (hid * (ql + l + r) + q * h * (l + r) + h * l * hid) + pairs * h * (2 * l + r);
+    cost[3].macs = in + n * up + pairs * h * (dn + r + dv) + n * down;
+    cost[0].weight_bytes = cost[1].weight_bytes = cost[3].weight_bytes = bytes + uq + uo;
+    cost[2].weight_bytes = bytes + 4 * (q + hid) * h * l + swa__weight(&m->w_uq, &m->w_qr, 0, h * r, q);
+    cost[0].cache_bytes = cost[1].cache_bytes = cost[2].cache_bytes = 4 * cached * (l + r);
+    cost[3].cache_bytes = 4 * cached * h * (dn + r + dv);
+}
+static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
+    const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
+    const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
+    return n * (a - s * b) > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
+}
+SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]) {
+    if (swa__mla_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
+    if (cost != NULL) swa__mla_costs(mla, (double)n_cached, n_new, cost);
+    return swa__mla_rule(mla, n_cached, n_new);
+}
+/* The path of one run: its own length and the cached rows in its reach decide, not the batch it is in. */
+static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const swa__seq *s = swa__seq_of(c, run->seq);
+    int64_t lo = swa__max64(swa__lowest(&l->window, run->pos), s->start);
+    if (c->d.shape.n_kv_heads != 1 || !c->d.shape.v_in_k) return SWA_MLA_NAIVE;
+    if (m->path != SWA_MLA_AUTO) return m->path;
+    return swa__mla_rule(m, run->pos - lo + swa__min64(l->window.n_sink, lo), run->n);
+}
+/* The next packed rows [t0, t1) from run *i on that take one of the paths [lo, hi]; 0 at the end. */
+static int swa__mla_rows(const swa__mla *x, swa_mla_path lo, swa_mla_path hi, int *i, size_t *t0, size_t *t1) {
+    *t0 = *t1 = 0;
+    for (; *i < x->step->n_runs; (*i)++) {
+        const swa_run *run = &x->step->runs[*i];
+        swa_mla_path path;
+        if (run->n == 0) continue;
+        path = swa__mla_path_of(x->m, x->c, x->layer, run);
+        if (path >= lo && path <= hi) {
+            if (*t1 == 0) *t0 = (size_t)run->row;
+            *t1 = (size_t)run->row + (size_t)run->n;
+        } else if (*t1 > 0) return 1;
+    }
+    return *t1 > 0;
+}
+
+/* ---- products ---- */
+
+/* Rows [a, b) of one of the pair of matrices, of head h where there are heads. */
+typedef struct { const swa_matrix *w; size_t stride, first; } swa__rows_at;
+
+static swa__rows_at swa__rows_at_of(const swa_matrix *w, const swa_matrix *second, int which, size_t h, size_t n0,
+                                    size_t n1, size_t cols) {
+    swa__rows_at r;
+    r.w = which == 1 && second->p != NULL ? second : w;
+    r.stride = r.w->stride > 0 ? (size_t)r.w->stride : cols;
+    if (second->p != NULL) r.first = h * (which == 0 ? n0 : n1);
+    else r.first = h * (n0 + n1) + (which == 0 ? 0 : n0);
+    return r;
+}
+static void swa__product(const swa__mla *x, const swa_gemm *p) {
+    if (p->n == 0 || p->n_out == 0) return;
+    if (x->m->gemm != NULL) x->m->gemm(x->m->user, p);
+    else x->kr->product(p, x->pack);
+}
+static const void *swa__element(const swa_matrix *w, size_t i) {
+    return (const unsigned char *)w->p + i * swa__type_size((int)w->type);
+}
+/* Outputs [a, b) of a matrix: rows a.. of w from r on, into y + a. */
+static void swa__project(const swa__mla *x, swa__rows_at r, size_t a, size_t b, size_t n_in, size_t n, const float *in,
+                         size_t in_stride, float *y, size_t y_stride) {
+    swa_gemm p;
+    if (a >= b) return;
+    p.n = (int32_t)n;
+    p.n_in = (int32_t)n_in;
+    p.n_out = (int32_t)(b - a);
+    p.transposed = 0;
+    p.x = in;
+    p.x_stride = (int64_t)in_stride;
+    p.w.p = swa__element(r.w, (r.first + a) * r.stride);
+    p.w.type = r.w->type;
+    p.w.stride = (int64_t)r.stride;
+    p.y = y + a;
+    p.y_stride = (int64_t)y_stride;
+    swa__product(x, &p);
+}
+/* This part's share [a, b) of n things, cut at multiples of `step`. */
+static void swa__share(const swa__mla *x, size_t n, size_t step, size_t *a, size_t *b) {
+    size_t units = (n + step - 1) / step, part = (size_t)x->part, of = (size_t)x->of;
+    *a = units / of * part + (units % of * part) / of;
+    *b = units / of * (part + 1) + (units % of * (part + 1)) / of;
+    *a = *a * step < n ? *a * step : n;
+    *b = *b * step < n ? *b * step : n;
+}
+static size_t swa__within(size_t at, size_t from, size_t n) { return at <= from ? 0 : at - from < n ? at - from : n; }
+
+/* Phase 0: outputs are c_q, c_kv and k_rope side by side. */
+static void swa__mla_down(const swa__mla *x) {
+    const size_t hidden = (size_t)x->m->hidden;
+    const swa_matrix none = { NULL, SWA_F32, 0 };
+    size_t a, b, at = 0;
+    swa__share(x, x->q_lora + x->latent + x->rope, 16, &a, &b);
+    if (x->q_lora > 0)
+        swa__project(x, swa__rows_at_of(&x->m->w_dq, &none, 0, 0, x->q_lora, 0, hidden), swa__within(a, at, x->q_lora),
+                     swa__within(b, at, x->q_lora), hidden, x->n, x->h, hidden, x->c_q, x->q_lora);
+    at += x->q_lora;
+    swa__project(x, swa__rows_at_of(&x->m->w_dkv, &x->m->w_kr, 0, 0, x->latent, x->rope, hidden),
+                 swa__within(a, at, x->latent), swa__within(b, at, x->latent), hidden, x->n, x->h, hidden, x->c_kv,
+                 x->latent);
+    at += x->latent;
+    swa__project(x, swa__rows_at_of(&x->m->w_dkv, &x->m->w_kr, 1, 0, x->latent, x->rope, hidden),
+                 swa__within(a, at, x->rope), swa__within(b, at, x->rope), hidden, x->n, x->h, hidden, x->k_rope,
+                 x->rope);
+}
+/* Rotates one head's rope part of token t. */
+static void swa__mla_rotate(const swa__mla *x, size_t t, float *v) {
+    const size_t half = x->rope / 2;
+    const double *c = x->angles + t * x->rope;
+    const int apart = x->m->pairs == SWA_ROPE_HALF;
+    swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, c, c + half);
+}
+/* Phase 1: norms, angles, and RoPE of k, token by token. */
+static void swa__mla_norms(const swa__mla *x) {
+    const double mscale = x->m->rope_mscale != 0 ? x->m->rope_mscale : 1.0;
+    const size_t half = x->rope / 2;
+    int i;
+    int32_t r;
+    size_t t, d;
+    for (i = 0; i < x->step->n_runs; i++) {
+        const swa_run *run = &x->step->runs[i];
+        for (r = 0; r < run->n; r++) {
+            t = (size_t)run->row + (size_t)r;
+            if (t % (size_t)x->of != (size_t)x->part) continue;
+            for (d = 0; d < half; d++) {
+                double *c = x->angles + t * x->rope + d;
+                swa__rope_angle(run->pos + r, x->m->freq[d], c, c + half);
+                c[0] *= mscale;
+                c[half] *= mscale;
+            }
+            if (x->m->q_norm != NULL)
+                swa_rmsnorm(x->c_q + t * x->q_lora, x->c_q + t * x->q_lora, x->m->q_norm, 1, (int)x->q_lora, x->m->eps);
+            if (x->m->kv_norm != NULL)
+                swa_rmsnorm(x->c_kv + t * x->latent, x->c_kv + t * x->latent, x->m->kv_norm, 1, (int)x->latent,
+                            x->m->eps);
+            swa__mla_rotate(x, t, x->k_rope + t * x->rope);
+        }
+    }
+}
+static const float *swa__mla_uqk(const swa_mla *m) { return (const float *)(const void *)swa__align64(m->merged); }
+static size_t swa__round64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+/* Phase 2: q [heads][nope | rope] from c_q. Merged: the nope part goes straight into latent space. */
+static void swa__mla_queries(const swa__mla *x) {
+    const float *in = x->q_lora > 0 ? x->c_q : x->h;
+    const size_t row = x->heads * x->dk, dims[2] = { x->nope, x->rope };
+    const int merged = x->m->path == SWA_MLA_MERGED;
+    size_t a, b, h, at;
+    int which;
+    swa__share(x, row, 16, &a, &b);
+    if (merged) {
+        swa_matrix w = { NULL, SWA_F32, 0 }, none = { NULL, SWA_F32, 0 };
+        size_t c, d;
+        w.p = swa__mla_uqk(x->m);
+        swa__share(x, x->heads * x->latent, 16, &c, &d);
+        swa__project(x, swa__rows_at_of(&w, &none, 0, 0, 0, 0, x->q_in), c, d, x->q_in, x->n, in, x->q_in, x->wide,
+                     x->heads * x->latent);
+    } else if (x->m->w_qr.p == NULL) {   /* rows of W_UQ are outputs of q, one product */
+        swa__project(x, swa__rows_at_of(&x->m->w_uq, &x->m->w_qr, 0, 0, 0, 0, x->q_in), a, b, x->q_in, x->n, in,
+                     x->q_in, x->q, row);
+        return;
+    }
+    for (h = 0; h < x->heads; h++)
+        for (which = merged; which < 2; which++) {
+            at = h * x->dk + (which == 1 ? x->nope : 0);
+            swa__project(x, swa__rows_at_of(&x->m->w_uq, &x->m->w_qr, which, h, x->nope, x->rope, x->q_in),
+                         swa__within(a, at, dims[which]), swa__within(b, at, dims[which]), x->q_in, x->n, in, x->q_in,
+                         x->q + at, row);
+        }
+}
+/* Phase 3 in latent space: q_nope of rows [t0, t1) through W_UK, head by head, some of the columns. */
+static void swa__mla_absorb(const swa__mla *x, size_t t0, size_t t1) {
+    const size_t row = x->heads * x->latent;
+    size_t a, b, h;
+    swa_gemm p;
+    swa__share(x, row, 16, &a, &b);
+    p.n = (int32_t)(t1 - t0);
+    p.n_in = (int32_t)x->nope;
+    p.transposed = 1;
+    p.x_stride = (int64_t)(x->heads * x->dk);
+    p.y_stride = (int64_t)row;
+    for (h = 0; h < x->heads; h++) {
+        const size_t c = swa__within(a, h * x->latent, x->latent), d = swa__within(b, h * x->latent, x->latent);
+        const swa__rows_at r = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 0, h, x->nope, x->dv, x->latent);
+        if (c == d) continue;
+        p.n_out = (int32_t)(d - c);
+        p.x = x->q + t0 * x->heads * x->dk + h * x->dk;
+        p.w.p = swa__element(r.w, r.first * r.stride + c);
+        p.w.type = r.w->type;
+        p.w.stride = (int64_t)r.stride;
+        p.y = x->wide + t0 * row + h * x->latent + c;
+        swa__product(x, &p);
+    }
+}
+/* Phase 3 of an expanded cache: K [n][heads][nope | rope] and V [n][heads][v] of the new tokens. */
+static void swa__mla_expand_new(const swa__mla *x) {
+    const size_t row = x->heads * x->dk, per = x->nope + x->dv;
+    float *k = x->wide, *v = x->wide + x->n * row;
+    size_t a, b, h, t;
+    swa__share(x, x->heads * per, 16, &a, &b);
+    for (h = 0; h < x->heads; h++) {
+        const swa__rows_at uk = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 0, h, x->nope, x->dv, x->latent);
+        const swa__rows_at uv = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 1, h, x->nope, x->dv, x->latent);
+        swa__project(x, uk, swa__within(a, h * per, x->nope), swa__within(b, h * per, x->nope), x->latent, x->n,
+                     x->c_kv, x->latent, k + h * x->dk, row);
+        swa__project(x, uv, swa__within(a, h * per + x->nope, x->dv), swa__within(b, h * per + x->nope, x->dv),
+                     x->latent, x->n, x->c_kv, x->latent, v + h * x->dv, x->heads * x->dv);
+        for (t = 0; x->rope > 0 && h * per >= a && h * per < b && t < x->n; t++)
+            memcpy(k + t * row + h * x->dk + x->nope, x->k_rope + t * x->rope, x->rope * sizeof(float));
+    }
+}
+static void swa__mla_turn_queries(const swa__mla *x) {
+    size_t a, b, h, t;
+    int i = 0;
+    size_t t0, t1;
+    swa__share(x, x->heads, 1, &a, &b);
+    for (t = 0; x->rope > 0 && t < x->n; t++)
+        for (h = a; h < b; h++) swa__mla_rotate(x, t, x->q + (t * x->heads + h) * x->dk + x->nope);
+    if (x->expanded) swa__mla_expand_new(x);
+    while (swa__mla_rows(x, SWA_MLA_ABSORBED, SWA_MLA_ABSORBED, &i, &t0, &t1)) swa__mla_absorb(x, t0, t1);
+}
+/* Phase 6: the output in latent space through W_UV, per head. */
+static void swa__mla_values(const swa__mla *x) {
+    const size_t row = x->heads * x->latent;
+    size_t a, b, h, t0, t1;
+    int i = 0;
+    swa__share(x, x->heads * x->dv, 16, &a, &b);
+    while (swa__mla_rows(x, SWA_MLA_ABSORBED, SWA_MLA_ABSORBED, &i, &t0, &t1))
+        for (h = 0; h < x->heads; h++)
+            swa__project(x, swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 1, h, x->nope, x->dv, x->latent),
+                         swa__within(a, h * x->dv, x->dv), swa__within(b, h * x->dv, x->dv), x->latent, t1 - t0,
+                         x->wide + t0 * row + h * x->latent, row, x->o + (t0 * x->heads + h) * x->dv, x->heads * x->dv);
+}
+/* Phase 7 */
+static void swa__mla_output(const swa__mla *x) {
+    const swa_matrix none = { NULL, SWA_F32, 0 };
+    const size_t hidden = (size_t)x->m->hidden, heads = x->heads;
+    swa_matrix uvo = { NULL, SWA_F32, 0 };
+    size_t a, b;
+    swa__share(x, hidden, 16, &a, &b);
+    if (x->m->path == SWA_MLA_MERGED && !x->expanded) {
+        uvo.p = (const unsigned char *)(const void *)swa__mla_uqk(x->m)
+                + swa__round64(heads * x->latent * x->q_in * sizeof(float));
+        swa__project(x, swa__rows_at_of(&uvo, &none, 0, 0, 0, 0, heads * x->latent), a, b, heads * x->latent, x->n,
+                     x->wide, heads * x->latent, x->out, hidden);
+    } else
+        swa__project(x, swa__rows_at_of(&x->m->w_o, &none, 0, 0, 0, 0, heads * x->dv), a, b, heads * x->dv, x->n, x->o,
+                     heads * x->dv, x->out, hidden);
+}
+
+/* ---- attention ---- */
+
+/* The naive path's stage: latents as the ring holds them, then K and V of one head as f32 tiles. */
+struct swa__expand {
+    const swa_mla *m;
+    swa__job latent;                     /* how the rows are stored                                                  */
+};
+static const swa__job *swa__expand_rows_of(const struct swa__expand *e) { return &e->latent; }
+/* W_UK and W_UV of head h, f32 in panels of 16 dims, [dims/16][latent][16]: packed once per head. */
+static void swa__expand_weights(const swa_mla *m, const swa__kernels *kr, int h, const swa__expand_scratch *s) {
+    const size_t latent = (size_t)m->kv_lora_rank;
+    const void *src[16];
+    int which, d, i;
+    if (*s->head == h) return;
+    *s->head = h;
+    for (which = 0; which < 2; which++) {
+        const swa__rows_at r =
+            swa__rows_at_of(&m->w_uk, &m->w_uv, which, (size_t)h, (size_t)m->nope_dim, (size_t)m->v_dim, latent);
+        const int dims = which == 0 ? m->nope_dim : m->v_dim;
+        float *to = which == 0 ? s->w_uk : s->w_uv;
+        for (d = 0; d < dims; d += 16, to += 16 * latent) {
+            for (i = 0; i < 16; i++)
+                src[i] = swa__element(r.w, (r.first + (size_t)(d + i < dims ? d + i : dims - 1)) * r.stride);
+            kr->pack(src, (int)r.w->type, 16, m->kv_lora_rank, 1.0f, to);
+        }
+    }
+}
+/* K [nope | rope][16] and V rows [16][dvp] of one head for two tiles; the second may be the first again. */
+static void swa__expand_tiles(const swa__job *j, const swa__expand_scratch *s, const swa__tile *const from[2],
+                              swa__tile *const to[2], float *const k[2], float *const v[2]) {
+    const swa_mla *m = j->expand->m;
+    const int dvp = j->geo.dvp, nope = m->nope_dim * 16;
+    const float *latent[2];
+    float *turn[2];
+    int x, d;
+    for (x = 0; x < 2; x++) {
+        latent[x] = (const float *)from[x]->k;
+        turn[x] = from[0] == from[1] ? s->turn : s->turn + x * 16 * dvp;
+        memset(turn[x], 0, 16 * (size_t)dvp * sizeof(float));
+    }
+    j->kr->expand(m->nope_dim, m->kv_lora_rank, s->w_uk, latent, k);
+    j->kr->expand(m->v_dim, m->kv_lora_rank, s->w_uv, latent, turn);
+    for (x = 0; x < (from[0] == from[1] ? 1 : 2); x++) {
+        const float *ks = from[x]->k_scale, *ts = from[x]->tail_scale, *tail = (const float *)from[x]->tail;
+        for (d = 0; ks != NULL && d < nope; d++) k[x][d] *= ks[d % 16];
+        for (d = 0; ks != NULL && d < 16 * m->v_dim; d++) turn[x][d] *= ks[d % 16];
+        for (d = 0; d < 16 * m->rope_dim; d++) k[x][nope + d] = ts != NULL ? tail[d] * ts[d % 16] : tail[d];
+        j->kr->turn(dvp, turn[x], v[x], (size_t)dvp);
+        memset(to[x], 0, sizeof *to[x]);
+        to[x]->k = k[x];
+        to[x]->v = v[x];
+        to[x]->v_token = dvp;
+        to[x]->k_type = to[x]->tail_type = to[x]->v_type = SWA_F32;
+    }
+}
+static void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w, swa__block *b) {
+    const swa__expand_scratch s = swa__expand_carve(j->expand->m, (unsigned char *)(void *)w->q);
+    const swa__tile *from[2];
+    swa__tile *to[2];
+    float *k[2], *v[2];
+    swa__job latent = j->expand->latent;
+    swa__scratch rows;
+    swa__block staged;
+    int r, t, n = 0, done = -1;
+    memset(&rows, 0, sizeof rows);
+    rows.k = s.k;
+    rows.scale = s.scale;
+    rows.row = s.row;
+    rows.present = w->present;
+    latent.kv = j->kv;
+    latent.n_kv = j->n_kv;
+    staged.pos = b->pos;
+    swa__stage(&latent, 0, range, 1, &rows, &staged);
+    b->present = staged.present;
+    swa__expand_weights(j->expand->m, j->kr, h, &s);
+    for (r = 0; r < 4; r += 2)
+        for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
+            if (t <= done) continue;
+            done = t;
+            from[n] = &staged.tile[t];
+            to[n] = &b->tile[t];
+            k[n] = w->k + (size_t)t * 16 * (size_t)j->geo.dk;
+            v[n] = w->v + (size_t)t * 16 * (size_t)j->geo.dvp;
+            if (++n < 2) continue;
+            swa__expand_tiles(j, &s, from, to, k, v);
+            n = 0;
+        }
+    if (n == 0) return;
+    from[1] = from[0];
+    to[1] = to[0];
+    k[1] = k[0];
+    v[1] = v[0];
+    swa__expand_tiles(j, &s, from, to, k, v);
+}
+static swa_attn swa__mla_attn(const swa__mla *x) {
+    const swa_mla *m = x->m;
+    swa_attn a;
+    memset(&a, 0, sizeof a);
+    a.scale = (float)(m->scale != 0 ? m->scale : swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale));
+    a.compute = m->compute;
+    if (x->expanded) {
+        a.q.p = x->q;
+        a.k.p = x->wide;
+        a.v.p = x->wide + x->n * x->heads * x->dk;
+        a.out.p = x->o;
+        return a;
+    }
+    a.q.p = a.out.p = x->wide;
+    a.k.p = x->c_kv;
+    if (x->rope > 0) {
+        a.q_tail.p = x->q + x->nope;
+        a.q_tail.head = (int64_t)x->dk;
+        a.q_tail.token = (int64_t)(x->heads * x->dk);
+        a.k_tail.p = x->k_rope;
+    }
+    return a;
+}
+/* The naive call over the same step: ordinary heads, whose keys the stage expands. */
+static void swa__mla_naive(const swa__mla *x, const swa__call *latent, struct swa__expand *e, swa__call *call) {
+    const swa_shape shape = swa_mla_shape(x->m, 1);
+    swa_attn a = swa__mla_attn(x);
+    memset(&a.q_tail, 0, sizeof a.q_tail);
+    a.q.p = x->q;
+    a.q.token = a.q.head = 0;
+    a.out.p = x->o;
+    swa__call_base(call, &shape, &a, x->c->d.isa);
+    call->c = x->c;
+    call->layer = x->layer;
+    call->step = x->step;
+    call->n_jobs = x->step->n_runs;
+    call->scratch = x->parts;
+    call->part_bytes = x->part_bytes;
+    call->split = latent->split;
+    if (x->m->path == SWA_MLA_NAIVE)     /* AUTO: the absorbed runs of this step may need it */
+        call->split_rows = latent->split_rows * swa__partial_bytes(&latent->base.shape) / swa__partial_bytes(&shape);
+    e->m = x->m;
+    e->latent = latent->base;
+    call->base.expand = e;
+    call->mla = x->m;
+    call->path = SWA_MLA_NAIVE;
+}
+/* Phases 4 and 5. Attention comes first, by path; then all new rows are stored. */
+static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase) {
+    swa__call call = *base, store = *base;
+    struct swa__expand e;
+    if (x->expanded) {
+        swa__phase(&call, phase, x->part, x->of);
+        return;
+    }
+    call.base.a.no_store = 1;
+    if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_ABSORBED || x->m->path == SWA_MLA_MERGED) {
+        call.mla = x->m;
+        call.path = x->m->path == SWA_MLA_MERGED ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
+        swa__phase(&call, phase, x->part, x->of);
+    }
+    if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_NAIVE) {
+        swa__mla_naive(x, base, &e, &call);
+        call.base.a.no_store = 1;
+        *swa__expand_carve(x->m, call.scratch + (size_t)x->part * call.part_bytes).head = -1;
+        swa__phase(&call, phase, x->part, x->of);
+    }
+    if (phase == 1) swa__store_rows(&store, x->part, x->of);
+}
+
+/* ---- merged weights ---- */
+
+enum { SWA__MERGE_ROWS = 64 };           /* rows of W_O widened at a time                                            */
+
+static int swa__merged_layout(const swa__mla *x, size_t *uvo, size_t *temp, size_t *total) {
+    size_t n = 0, hidden = (size_t)x->m->hidden, row = x->latent * x->nope;
+    if (!swa__region(&n, x->heads * x->latent, x->q_in, sizeof(float))) return 0;
+    *uvo = n;
+    if (!swa__region(&n, x->heads * x->latent, hidden, sizeof(float))) return 0;
+    *temp = n;
+    if (row < SWA__MERGE_ROWS * x->dv) row = SWA__MERGE_ROWS * x->dv;
+    return swa__region(&n, row, sizeof(float), 1) && swa__add(n, 63, total);
+}
+SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
+    size_t uvo, temp, total;
+    swa__mla x;
+    if (swa__mla_check(mla) != SWA_OK) return 0;
+    x = swa__mla_sizes(mla);
+    return swa__merged_layout(&x, &uvo, &temp, &total) ? total : 0;
+}
+static void swa__merge_head(const swa__mla *x, size_t h, float *uqk, float *uvo, float *temp) {
+    const swa__rows_at uq = swa__rows_at_of(&x->m->w_uq, &x->m->w_qr, 0, h, x->nope, x->rope, x->q_in);
+    const swa__rows_at uk = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 0, h, x->nope, x->dv, x->latent);
+    const swa__rows_at uv = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 1, h, x->nope, x->dv, x->latent);
+    const size_t hidden = (size_t)x->m->hidden,
+                 o_stride = x->m->w_o.stride > 0 ? (size_t)x->m->w_o.stride : x->heads * x->dv;
+    size_t c, d, r, n;
+    swa_gemm p;
+    p.transposed = 1;
+    for (d = 0; d < x->nope; d++)
+        for (c = 0; c < x->latent; c++)
+            temp[c * x->nope + d] = swa__load1((int)uk.w->type, uk.w->p, (uk.first + d) * uk.stride + c);
+    p.n = (int32_t)x->latent;
+    p.n_in = (int32_t)x->nope;
+    p.n_out = (int32_t)x->q_in;
+    p.x = temp;
+    p.x_stride = (int64_t)x->nope;
+    p.w.p = swa__element(uq.w, uq.first * uq.stride);
+    p.w.type = uq.w->type;
+    p.w.stride = (int64_t)uq.stride;
+    p.y = uqk + h * x->latent * x->q_in;
+    p.y_stride = (int64_t)x->q_in;
+    swa__product(x, &p);
+    p.n_in = (int32_t)x->dv;
+    p.n_out = (int32_t)x->latent;
+    p.x_stride = (int64_t)x->dv;
+    p.w.p = swa__element(uv.w, uv.first * uv.stride);
+    p.w.type = uv.w->type;
+    p.w.stride = (int64_t)uv.stride;
+    p.y_stride = (int64_t)(x->heads * x->latent);
+    for (r = 0; r < hidden; r += n) {
+        n = hidden - r < SWA__MERGE_ROWS ? hidden - r : (size_t)SWA__MERGE_ROWS;
+        for (c = 0; c < n; c++)
+            for (d = 0; d < x->dv; d++)
+                temp[c * x->dv + d] = swa__load1((int)x->m->w_o.type, x->m->w_o.p, (r + c) * o_stride + h * x->dv + d);
+        p.n = (int32_t)n;
+        p.y = uvo + r * x->heads * x->latent + h * x->latent;
+        swa__product(x, &p);
+    }
+}
+SWA_API swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t bytes) {
+    swa_status status = swa__mla_check(mla);
+    size_t uvo, temp, total, h;
+    unsigned char *base;
+    swa__mla x;
+    if (status != SWA_OK) return status;
+    if (merged == NULL) return SWA_ERR_ARG;
+    x = swa__mla_sizes(mla);
+    if (!swa__merged_layout(&x, &uvo, &temp, &total)) return SWA_ERR_OVERFLOW;
+    if (bytes < total) return SWA_ERR_MEMORY;
+    x.kr = swa__kernels_of(swa_isa_best());
+    base = swa__align64(merged);
+    for (h = 0; h < x.heads; h++)
+        swa__merge_head(&x, h, (float *)(void *)base, (float *)(void *)(base + uvo), (float *)(void *)(base + temp));
+    return SWA_OK;
+}
+
+/* ---- the public calls ---- */
+
+static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
+                                const float *h, float *out, int parts, swa__mla *x, swa__call *call) {
+    const swa__cache *c = swa__get(cache);
+    swa_status status = swa__mla_check(mla);
+    swa_shape latent, expanded;
+    swa_attn a;
+    int64_t n = 0;
+    int i;
+    if (status != SWA_OK) return status;
+    if (c == NULL || step == NULL || h == NULL || out == NULL || mla->scratch == NULL) return SWA_ERR_ARG;
+    if (step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL)) return SWA_ERR_ARG;
+    if (mla->path == SWA_MLA_MERGED && mla->merged == NULL) return SWA_ERR_ARG;
+    latent = swa_mla_shape(mla, 0);
+    expanded = swa_mla_shape(mla, 1);
+    *x = swa__mla_sizes(mla);
+    x->expanded = !swa__shape_is(&c->d.shape, &latent);
+    if (x->expanded && !swa__shape_is(&c->d.shape, &expanded)) return SWA_ERR_ARG;
+    if (x->expanded && (mla->path == SWA_MLA_ABSORBED || mla->path == SWA_MLA_MERGED)) return SWA_ERR_ARG;
+    if (parts < 1 || parts > c->d.max_parts) return SWA_ERR_ORDER;
+    for (i = 0; i < step->n_runs; i++) {
+        if (step->runs[i].n < 0) return SWA_ERR_ORDER;
+        n += step->runs[i].n;
+    }
+    if (n > INT32_MAX || !swa__mla_carve(x, (size_t)n, parts, swa__align64(mla->scratch))) return SWA_ERR_OVERFLOW;
+    a = swa__mla_attn(x);
+    status = swa__ring_call(cache, layer, step, &a, call);
+    if (status != SWA_OK) return status;
+    if (mla->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
+    x->c = c;
+    x->layer = layer;
+    x->step = step;
+    x->kr = swa__kernels_of(c->d.isa);
+    x->h = h;
+    x->out = out;
+    x->of = parts;
+    return SWA_OK;
+}
+static void swa__mla_phase(const swa__mla *x, const swa__call *call, int phase) {
+    if (x->n == 0) return;
+    if (phase == 0) swa__mla_down(x);
+    else if (phase == 1) swa__mla_norms(x);
+    else if (phase == 2) swa__mla_queries(x);
+    else if (phase == 3) swa__mla_turn_queries(x);
+    else if (phase == 4 || phase == 5) swa__mla_attend(x, call, phase - 4);
+    else if (phase == 6) swa__mla_values(x);
+    else swa__mla_output(x);
+}
+SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
+                                        const float *h, float *out, int phase, int part, int parts) {
+    swa__mla x;
+    swa__call call;
+    swa_status status = swa__mla_call(cache, layer, step, mla, h, out, parts, &x, &call);
+    if (status != SWA_OK && status != SWA_ERR_MEMORY) return status;
+    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    if (status != SWA_OK) return status;
+    x.part = part;
+    x.pack += (size_t)part * SWA__PACK;
+    swa__mla_phase(&x, &call, phase);
+    return SWA_OK;
+}
+SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
+                                   const float *h, float *out) {
+    swa__mla x;
+    swa__call call;
+    swa_status status;
+    int parts = 1, phase, part;
+#if SWA__OPENMP
+    parts = swa__get(cache) != NULL ? swa__get(cache)->d.max_parts : 1;
+    while (parts > 1 && swa__mla_call(cache, layer, step, mla, h, out, parts, &x, &call) == SWA_ERR_MEMORY) parts--;
+#endif
+    status = swa__mla_call(cache, layer, step, mla, h, out, parts, &x, &call);
+    if (status != SWA_OK) return status;
+    for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
+#if SWA__OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
+#endif
+        for (part = 0; part < parts; part++) {
+            swa__mla mine = x;
+            mine.part = part;
+            mine.pack += (size_t)part * SWA__PACK;
+            swa__mla_phase(&mine, &call, phase);
+        }
+    }
+    return SWA_OK;
+}
 
 /* ==== [SECTION 11] HELPERS ======================================================================================
    Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
@@ -3765,10 +4705,11 @@ static SWV_TARGET void SWA__FN(fold_panel)(int dv, float *o, float *m, float *l,
             SWV_STORE(o + (size_t)d * NR + j * SWV_N, SWV_MUL(SWV_LOAD(o + (size_t)d * NR + j * SWV_N), a));
     }
 }
-/* inv = 1/l, or 0 for a row that saw nothing; one function for both shapes. */
-static SWV_TARGET void SWA__FN(inverse)(int n, const float *l, float *inv) {
+/* inv = 1/l, or 0 for a row that saw nothing. One loop of one length for both shapes: under -ffast-math a division is
+   not the same in the body and at the end of a loop. */
+static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
     int i;
-    for (i = 0; i < n; i += SWV_N) {
+    for (i = 0; i < SWA__LANES; i += SWV_N) {
         SWV x = SWV_LOAD(l + i);
         SWV_STORE(inv + i,
                   SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
@@ -3777,7 +4718,7 @@ static SWV_TARGET void SWA__FN(inverse)(int n, const float *l, float *inv) {
 static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
                                        float *tmp, float *const *out) {
     int i, d;
-    SWA__FN(inverse)((rows + 15) / 16 * 16, l, inv);
+    SWA__FN(inverse)(l, inv);
     for (i = 0; i < rows; i++) {
         SWV x = SWV_SET1(inv[i]);
         for (d = 0; d < dvp; d += SWV_N)
@@ -3790,7 +4731,7 @@ static SWV_TARGET void SWA__FN(unpack)(int rows, int dv, const float *o, const f
     SWV x[SWV_N], y;
     float part[SWV_N];
     int r, d, i;
-    SWA__FN(inverse)(NR, l, inv);
+    SWA__FN(inverse)(l, inv);
     for (r = 0; r < rows; r += SWV_N) {
         y = SWV_LOAD(inv + r);
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
@@ -3864,6 +4805,340 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
     for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(dst + i), SWV_SET1(inv))));
 }
+
+/* ---- matrix products ---- */
+
+/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a block 16 lanes by
+   input mod 16, each a sum from left to right over the block's pieces of SWA__PIECE inputs, a piece being one FMA chain
+   from zero (missing inputs of the last 16 count as zeros); then one tree over the lanes; blocks added from left to
+   right. So one token streams a weight row from memory in its own order, with chains short enough to overlap, and
+   several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
+#define GV (16 / SWV_N)                  /* vectors per 16 inputs */
+#define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
+#define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
+#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
+
+/* acc[r*T+t] += the 16 products of weight row r and token t at w, x. */
+SWA__INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const char *w, size_t ws, const float *x, size_t xs,
+                                            SWV (*acc)[GV]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    SWV a, b[PT];
+    int g, r, t;
+    SWA__UNROLL for (g = 0; g < GV; g++) {
+        SWA__UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(x + (size_t)t * xs + g * SWV_N);
+        SWA__UNROLL for (r = 0; r < R; r++) {
+            a = SWA__FN(load)(type, w + (size_t)r * ws + (size_t)(g * SWV_N) * es);
+            SWA__UNROLL for (t = 0; t < T; t++) acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
+        }
+    }
+}
+/* The last n < 16 inputs, with zeros behind them. */
+static SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int n, const char *w, size_t ws, const float *x,
+                                          size_t xs, float (*sum)[16]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    unsigned char wt[64];
+    float xt[16];
+    int r, t, g;
+    for (r = 0; r < R; r++)
+        for (t = 0; t < T; t++) {
+            memset(wt, 0, sizeof wt);
+            memset(xt, 0, sizeof xt);
+            memcpy(wt, w + (size_t)r * ws, (size_t)n * es);
+            memcpy(xt, x + (size_t)t * xs, (size_t)n * sizeof(float));
+            for (g = 0; g < 16; g += SWV_N) {
+                SWV a = SWA__FN(load)(type, wt + (size_t)g * es), b = SWV_LOAD(xt + g);
+                SWV_STORE(sum[r * T + t] + g, SWV_FMA(a, b, SWV_LOAD(sum[r * T + t] + g)));
+            }
+        }
+}
+/* One piece of R weight rows and T tokens, added to the block's sums. ahead: distance in bytes of what to fetch into
+   L2 (fetch 1) or L1 (fetch 2); 0 = nothing is fetched. */
+SWA__INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, size_t ahead, int first, int n,
+                                          const char *w, size_t ws, const float *x, size_t xs, float (*sum)[16]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    SWV acc[PR * PT][GV];
+    float last[PR * PT][16];
+    int i, r, g;
+    SWA__UNROLL for (r = 0; r < R * T; r++)
+        SWA__UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
+    for (i = 0; i + 32 <= n; i += 32) {
+        for (r = 0; fetch > 0 && r < R; r++) {
+            const char *next = w + (size_t)r * ws + (size_t)i * es + ahead;
+            if (fetch == 2) SWA__PREFETCH_L1(next);
+            else SWA__PREFETCH(next);
+            if (es == 4) SWA__PREFETCH(next + 64);
+        }
+        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
+        SWA__FN(dots16)(R, T, type, w + (size_t)(i + 16) * es, ws, x + i + 16, xs, acc);
+    }
+    if (i + 16 <= n) {
+        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
+        i += 16;
+    }
+    if (i < n) {
+        SWA__UNROLL for (r = 0; r < R * T; r++)
+            SWA__UNROLL for (g = 0; g < GV; g++) SWV_STORE(last[r] + g * SWV_N, acc[r][g]);
+        SWA__FN(dots_tail)(R, T, type, n - i, w + (size_t)i * es, ws, x + i, xs, last);
+        SWA__UNROLL for (r = 0; r < R * T; r++)
+            SWA__UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_LOAD(last[r] + g * SWV_N);
+    }
+    SWA__UNROLL for (r = 0; r < R * T; r++)
+        SWA__UNROLL for (g = 0; g < GV; g++) {
+            if (!first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
+            SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
+        }
+}
+/* y[r] = the tree over part[r], for n <= 16 rows; part holds 16. */
+static SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
+    SWV x[16];
+    int r, g, i, w;
+    for (r = 0; r < n; r += SWV_N) {
+        SWA__UNROLL for (g = 0; g < GV; g++) {
+            SWA__UNROLL for (i = 0; i < SWV_N; i++) x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
+            SWV_TRANSPOSE(x + g * SWV_N);
+        }
+        SWA__UNROLL for (w = 8; w > 0; w /= 2)
+            SWA__UNROLL for (i = 0; i < w; i++) x[i] = SWV_ADD(x[i], x[i + w]);
+        SWV_STORE(y + r, x[0]);
+    }
+}
+/* Tokens [t0, t1), at most 2*PT, against G groups of R weight rows from r on, the block of n inputs from k on: both
+   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. */
+SWA__INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int R, int type, const swa_gemm *p, int t0, int t1, int fetch,
+                                                  int r, int k, int n, const float *x, size_t xs, size_t ps) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)k * es;
+    const size_t ahead = fetch && r + 2 * G * R <= p->n_out ? (size_t)(G * R) * ws : 0;
+    float part[4 * PR * PT + 16][16], sum[16];
+    int t, i, j, g, at, m, step;
+    memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
+    for (i = 0; i < n; i += m, w += (size_t)m * es, x += ps) {
+        m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+        for (g = 0, at = 0; g < G; g++)
+            for (t = t0; t < t1; t += step, at += R * step) {
+                const float *xt = x + (size_t)(t - t0) * xs;
+                const char *wg = w + (size_t)(g * R) * ws;
+                step = t + PT <= t1 ? PT : 1;
+                if (step == PT && fetch && t == t0)
+                    SWA__FN(dots)(R, PT, type, 1, ahead, i == 0, m, wg, ws, xt, xs, part + at);
+                else if (step == PT) SWA__FN(dots)(R, PT, type, 0, 0, i == 0, m, wg, ws, xt, xs, part + at);
+                else SWA__FN(dots)(R, 1, type, 1, t == t0 ? ahead : 0, i == 0, m, wg, ws, xt, xs, part + at);
+            }
+    }
+    for (g = 0, at = 0; g < G; g++)
+        for (t = t0; t < t1; t += step, at += R * step) {
+            step = t + PT <= t1 ? PT : 1;
+            SWA__FN(tree)(R * step, part + at, sum);
+            for (j = 0; j < step; j++) {
+                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + r + g * R;
+                for (i = 0; i < R; i++) y[i] = k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
+            }
+        }
+}
+/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many is copied to pack,
+   piece by piece, since rows that are a multiple of 4 KiB apart evict each other from L1. */
+SWA__INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, float *pack) {
+    enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
+    const int few = p->n <= PT;
+    const size_t xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
+    const size_t ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
+    int t, u, t1, u1, k, r, i, n;
+    for (t = 0; t < p->n; t = t1) {
+        t1 = p->n - t < TILE ? p->n : t + TILE;
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (u = t; !few && u < t1; u++)
+                for (i = 0; i < n; i += SWA__PIECE)
+                    memcpy(pack + (i / SWA__PIECE * TILE + u - t) * SWA__PIECE,
+                           p->x + (size_t)u * (size_t)p->x_stride + k + i,
+                           (size_t)(n - i < SWA__PIECE ? n - i : SWA__PIECE) * sizeof(float));
+            for (r = 0; r < p->n_out;) {
+                const int left = p->n_out - r, rows = left >= 2 * PR && !few ? 2 * PR : left >= PR ? PR : 1;
+                for (u = t; u < t1; u = u1) {
+                    const float *x = few ? p->x + (size_t)u * xs + k : pack + (u - t) * SWA__PIECE;
+                    u1 = t1 - u < SUB ? t1 : u + SUB;
+                    if (rows == 1) SWA__FN(product_rows)(1, 1, type, p, u, u1, u == t, r, k, n, x, xs, ps);
+                    else SWA__FN(product_rows)(rows / PR, PR, type, p, u, u1, u == t, r, k, n, x, xs, ps);
+                }
+                r += rows;
+            }
+        }
+    }
+}
+/* One token, rows r0 and on, one by one in the order of memory. */
+SWA__INLINE SWV_TARGET void SWA__FN(product_rows_one)(int type, const swa_gemm *p, int r0) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    float sum[2][16];
+    int r, k, i, n, m, w;
+    for (r = r0; r < p->n_out; r++)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                const char *at = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                SWA__FN(dots)(1, 1, type, 1, SWA__AHEAD, i == 0, m, at, ws, p->x + k + i, 0, sum);
+            }
+            for (w = 8; w > 0; w /= 2)
+                for (i = 0; i < w; i++) sum[0][i] = sum[0][i] + sum[0][i + w];
+            p->y[r] = k == 0 ? sum[0][0] : p->y[r] + sum[0][0];
+        }
+}
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it. */
+SWA__INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    float part[16][16], sum[16];
+    int r = 0, k, i, n, m;
+    memset(part, 0, sizeof part);
+    for (; p->n_in > SWA__LONG && r + PR <= p->n_out; r += PR)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                /* near the end of these rows the next ones are fetched */
+                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, SWA__NEAR + jump, i == 0, m, w, ws, p->x + k + i, 0,
+                              part);
+            }
+            SWA__FN(tree)(PR, part, sum);
+            for (i = 0; i < PR; i++) p->y[r + i] = k == 0 ? sum[i] : p->y[r + i] + sum[i];
+        }
+    SWA__FN(product_rows_one)(type, p, r);
+}
+/* C vectors of columns from column c on, T tokens, inputs [d0, d1). part < SWV_N: only so many columns are there
+   (C is 1 then). */
+SWA__INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, const swa_gemm *p, int t, int c, int d0,
+                                             int d1) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es, xs = (size_t)p->x_stride;
+    const char *w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * ws;
+    const size_t ahead = d1 < p->n_in ? (size_t)(d1 - d0) * ws : 0;
+    const float *x = p->x + (size_t)t * xs;
+    unsigned char tail[4 * SWV_N];
+    float last[SWV_N];
+    SWV acc[4][PC], a[PC], b;
+    int i, j, d;
+    memset(tail, 0, sizeof tail);
+    SWA__UNROLL for (i = 0; i < T; i++) {
+        const float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        if (part < SWV_N) {
+            memset(last, 0, sizeof last);
+            if (d0 > 0) memcpy(last, y, (size_t)part * sizeof(float));
+            acc[i][0] = SWV_LOAD(last);
+        } else
+            SWA__UNROLL for (j = 0; j < C; j++) acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
+    }
+    for (d = d0; d < d1; d++, w += ws) {
+        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
+        if (T == 1 && C > 1)
+            SWA__UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + ahead + (size_t)j * 64);
+        SWA__UNROLL for (j = 0; j < C; j++)
+            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
+        SWA__UNROLL for (i = 0; i < T; i++) {
+            b = SWV_SET1(x[(size_t)i * xs + (size_t)d]);
+            SWA__UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
+        }
+    }
+    SWA__UNROLL for (i = 0; i < T; i++) {
+        float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        if (part < SWV_N) {
+            SWV_STORE(last, acc[i][0]);
+            memcpy(y, last, (size_t)part * sizeof(float));
+        } else
+            SWA__UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
+    }
+}
+/* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the chains wait in y. */
+SWA__INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p) {
+    const int rows = p->n >= 4 ? p->n_in : 16;
+    int c, t, wide, d, d1, left;
+    for (d = 0; d < p->n_in; d = d1) {
+        d1 = p->n_in - d < rows ? p->n_in : d + rows;
+        for (c = 0; c < p->n_out; c += wide * SWV_N) {
+            left = p->n_out - c;
+            wide = left >= PC * SWV_N && p->n < 4 ? PC : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4 : 1;
+            for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
+                SWA__FN(columns)(PC / 4, 4, type, SWV_N, p, t, c, d, d1);
+            for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
+                if (wide == PC) SWA__FN(columns)(PC, 1, type, SWV_N, p, t, c, d, d1);
+                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, type, SWV_N, p, t, c, d, d1);
+                else SWA__FN(columns)(1, 1, type, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
+            }
+        }
+    }
+}
+/* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
+static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
+    if (p->transposed) {
+        if (p->w.type == SWA_F32) SWA__FN(product_columns)(SWA_F32, p);
+        else if (p->w.type == SWA_F16) SWA__FN(product_columns)(SWA_F16, p);
+        else SWA__FN(product_columns)(SWA_BF16, p);
+    } else if (p->n == 1) {
+        if (p->w.type == SWA_F32) SWA__FN(product_one)(SWA_F32, p);
+        else if (p->w.type == SWA_F16) SWA__FN(product_one)(SWA_F16, p);
+        else SWA__FN(product_one)(SWA_BF16, p);
+    } else {
+        if (p->w.type == SWA_F32) SWA__FN(product_many)(SWA_F32, p, pack);
+        else if (p->w.type == SWA_F16) SWA__FN(product_many)(SWA_F16, p, pack);
+        else SWA__FN(product_many)(SWA_BF16, p, pack);
+    }
+}
+
+/* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
+
+#define TILES (SWV_N == 16 ? 2 : 1)      /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
+#define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
+
+/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds them. */
+SWA__INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w, const float *const *latent,
+                                                 float *const *dst, int d) {
+    SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
+    int i, g;
+    SWA__UNROLL for (i = 0; i < ROWS; i++)
+        SWA__UNROLL for (g = 0; g < TILES * GV; g++)
+            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N) : SWV_SET1(0.0f);
+    for (; c < c1; c++) {
+        SWA__UNROLL for (g = 0; g < TILES * GV; g++) x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
+        SWA__UNROLL for (i = 0; i < ROWS; i++) {
+            y = SWV_SET1(w[c * 16 + i]);
+            SWA__UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
+        }
+    }
+    SWA__UNROLL for (i = 0; i < ROWS; i++)
+        SWA__UNROLL for (g = 0; g < TILES * GV; g++)
+            if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
+}
+/* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w [dims/16][n][16]. One FMA
+   chain a number, cut where the latents of a piece fill L1. */
+static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst) {
+    enum { PIECE = 128 };
+    int i, c, d, c1;
+    for (i = 0; i < 2; i += TILES)
+        for (c = 0; c < n; c = c1) {
+            c1 = n - c < PIECE ? n : c + PIECE;
+            for (d = 0; d < dims; d += ROWS) {
+                const float *panel = w + (size_t)(d / 16) * (size_t)n * 16 + d % 16;
+                if (dims - d >= ROWS) SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
+                else SWA__FN(expand_rows)(dims - d, c, c1, panel, latent + i, dst + i, d);
+            }
+        }
+}
+#undef TILES
+#undef ROWS
+/* [dims][16] as 16 rows of dims, a multiple of 16. */
+static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, size_t stride) {
+    SWV x[SWV_N];
+    int d, k, i;
+    for (d = 0; d < dims; d += SWV_N)
+        for (k = 0; k < 16; k += SWV_N) {
+            SWA__UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_LOAD(src + (d + i) * 16 + k);
+            SWV_TRANSPOSE(x);
+            SWA__UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(k + i) * stride + d, x[i]);
+        }
+}
+#undef GV
+#undef PR
+#undef PT
+#undef PC
 
 #undef SWV_BY_TYPE
 #undef MR
