@@ -5,8 +5,8 @@
        md m;                                       // test_cache.c feeds random bytes, fuzz/fuzz_ring.c the fuzzer's
        if (!md_run(&m, bytes, n)) puts(m.why);     // 0 = they differ, and how
 
-   A call is exact if every row it needs still lies in its slot, and that is read off the picture: the formula of the
-   library is not repeated here. What must be refused has to leave the whole memory as it was, byte for byte. */
+   A call is exact if every row it needs still lies in its slot, and that is read off the picture: the formula of
+   the library is not repeated here. What must be refused has to leave the whole memory as it was, byte for byte. */
 #ifndef SWA_TEST_MODEL_H
 #define SWA_TEST_MODEL_H
 #include "../swa.h"
@@ -36,8 +36,8 @@ typedef struct {
     or_window see[MD_LAYERS];
     int64_t cap[MD_LAYERS], reach[MD_LAYERS];
     int bounded[MD_LAYERS], n_windows, seqs, dk, dv;
-    unsigned char *block, *mem, *before;
-    size_t size;
+    unsigned char *block, *mem, *before, *scratch;
+    size_t size, scratch_size;
     uint32_t next_id;
     long ops, refused, rows_checked;
     md_seq seq[MD_SEQS];
@@ -63,13 +63,14 @@ static inline float md_value(uint32_t id, int what, int layer, int head, int d, 
     if (d == (int)(id % (uint32_t)dim)) return x & 64 ? 127.0f / 128.0f : -127.0f / 128.0f;
     return (float)((int)(x % 255u) - 127) / 128.0f;
 }
-/* Row of one token: K is [head_dim | tail_dim], both with a full-scale number so that q8 is exact in either part. */
+/* Row of one token: K is [head_dim | tail_dim], both with a full-scale number, so that q8 is exact in either. */
 static inline void md_row(const md *m, uint32_t id, int layer, int what, int heads, float *row) {
     int hd = m->shape.head_dim, td = m->shape.tail_dim, dim = what == 2 ? m->dv : m->dk;
     for (int h = 0; h < heads; h++)
         for (int d = 0; d < dim; d++)
-            row[h * dim + d] = what == 2 ? md_value(id, 2, layer, h, d, dim)
-                             : d < hd ? md_value(id, what, layer, h, d, hd) : md_value(id, what + 8, layer, h, d - hd, td);
+            if (what == 2) row[h * dim + d] = md_value(id, 2, layer, h, d, dim);
+            else if (d < hd) row[h * dim + d] = md_value(id, what, layer, h, d, hd);
+            else row[h * dim + d] = md_value(id, what + 8, layer, h, d - hd, td);
 }
 
 /* ---- the slots ---- */
@@ -116,8 +117,6 @@ static inline void md_rewind(md_seq *s, int64_t pos) {
 }
 
 /* ---- making the cache ---- */
-
-static inline int64_t md_round16(int64_t n) { return (n + 15) / 16 * 16; }
 
 static inline void md_make_window(md *m, int i) {
     int kind = md_pick(m, 0, 7), W = md_pick(m, 1, 9), sinks = md_pick(m, 1, 4);
@@ -172,8 +171,10 @@ static inline void md_make_desc(md *m) {
     if (!m->shape.v_dim) m->shape.v_dim = m->shape.head_dim;
     m->dk = m->shape.head_dim + m->shape.tail_dim;
     m->dv = m->shape.v_dim;
-    for (int i = 0; i < m->n_windows; i++)
-        m->cap[i] = d->capacity ? d->capacity : md_round16(m->reach[i] - 1 + (d->max_rollback ? d->max_rollback : 1));
+    for (int i = 0; i < m->n_windows; i++) {
+        int64_t need = m->reach[i] - 1 + (d->max_rollback ? d->max_rollback : 1);
+        m->cap[i] = d->capacity ? d->capacity : (need + 15) / 16 * 16;
+    }
 }
 /* Memory for what m->desc says, at an odd address and between guards, and an empty cache in it. */
 static inline int md_start(md *m, int shift) {
@@ -219,6 +220,7 @@ static inline int md_close(md *m) {
     }
     free(m->block);
     free(m->before);
+    free(m->scratch);
     return ok || m->why[0] ? !m->why[0] : md_wrong(m, "bytes outside the cache's memory were written");
 }
 
@@ -226,14 +228,17 @@ static inline int md_close(md *m) {
 
 /* Every call goes through here: the status is one that the model allows, and a refusal leaves the memory alone. */
 static inline int md_status(md *m, swa_status got, unsigned may, const char *call) {
-    if (!(may & MD_MAY(got))) return md_wrong(m, "%s gave \"%s\", the model allows %#x", call, swa_status_str(got), may);
+    if (!(may & MD_MAY(got)))
+        return md_wrong(m, "%s gave \"%s\", the model allows %#x", call, swa_status_str(got), may);
     if (got == SWA_OK) return 1;
     m->refused++;
     if (memcmp(m->before, m->mem, m->size) != 0) return md_wrong(m, "refused %s changed the memory", call);
     return 1;
 }
 /* Before a call that the model knows to be refused. */
-static inline void md_expect(md *m, unsigned may) { if (!(may & MD_MAY(SWA_OK))) memcpy(m->before, m->mem, m->size); }
+static inline void md_expect(md *m, unsigned may) {
+    if (!(may & MD_MAY(SWA_OK))) memcpy(m->before, m->mem, m->size);
+}
 
 /* K and V of the positions [from, to) of one layer, as the host gave them; caller frees. */
 static inline float *md_rows(const md *m, const md_seq *s, int layer, int what, int64_t from, int64_t to) {
@@ -254,107 +259,145 @@ static inline float *md_values(const md *m, const md_seq *s, int layer, const fl
 }
 static inline float md_scale(const md *m) { return m->shape.tail_dim || m->shape.v_in_k ? 0.625f : 0.0f; }
 
-/* One run's outputs against the definition in double, and bit for bit against a call over the unbounded rows. */
-static inline int md_outputs(md *m, int layer, const md_seq *s, int64_t pos, int32_t n, const float *q, const float *out,
-                             const float *lse) {
+/* Scratch for a stateless call; kept, for taking and giving it back with every row costs more than the rest. */
+static inline void md_scratch(md *m, swa_rows *r) {
+    r->scratch_bytes = swa_attention_bytes(r, 1);
+    if (r->scratch_bytes > m->scratch_size) {
+        free(m->scratch);
+        m->scratch_size = r->scratch_bytes;
+        m->scratch = (unsigned char *)malloc(m->scratch_size);
+        if (!m->scratch) exit(2);
+    }
+    r->scratch = m->scratch;
+}
+/* The same queries over rows of the caller's own: everything the sequence ever held, in one segment. */
+static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, const float *v, int64_t pos,
+                               int32_t n, const float *q, float *out) {
     const swa_shape *h = &m->shape;
-    int l = layer % m->n_windows;
-    size_t rows = (size_t)n * (size_t)h->n_heads, width = (size_t)m->dv;
-    float *k = md_rows(m, s, layer, 1, s->start, s->end), *v = md_values(m, s, layer, k, s->start, s->end);
-    float *bits = (float *)malloc((rows * width + 1) * sizeof *bits);
-    double *want = (double *)malloc((rows * width + rows + (size_t)(s->end - s->start) + 1) * sizeof *want), *wlse;
-    or_case c = { h->n_heads, h->n_kv_heads, m->dk, m->dv, m->see[l], pos, s->start, n, s->end - s->start, q, NULL, k, v,
-                  NULL, md_scale(m) > 0 ? (double)md_scale(m) : 1.0 / sqrt((double)h->head_dim), 0, NULL, NULL, NULL, 0, 0 };
     swa_kv kv;
     swa_rows r;
     swa_attn a;
-    int ok = 1;
-    if (!bits || !want) exit(2);
-    wlse = want + rows * width;
-    or_attention(&c, want, wlse, wlse + rows);
-    for (size_t i = 0; i < rows * width && ok; i++)
-        if (!(fabs((double)out[i] - want[i]) <= 1e-5)) ok = md_wrong(m, "layer %d, position %lld: out is %g, not %g", layer,
-            (long long)(pos + (int64_t)(i / width) / h->n_heads), (double)out[i], want[i]);
-    for (size_t i = 0; i < rows && ok && lse; i++)
-        if (wlse[i] > -HUGE_VAL ? !(fabs((double)lse[i] - wlse[i]) <= 1e-4) : !((double)lse[i] < -1e30))
-            ok = md_wrong(m, "layer %d: lse is %g, not %g", layer, (double)lse[i], wlse[i]);
+    int ok;
     memset(&kv, 0, sizeof kv); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
     kv.k = k; kv.v = v; kv.tail = k + h->head_dim;
     kv.k_head = kv.tail_head = m->dk;
     kv.k_token = kv.tail_token = (int64_t)m->dk * h->n_kv_heads;
     kv.pos = s->start; kv.n = (int32_t)(s->end - s->start);
-    r.shape = *h; r.window = m->window[l]; r.pos = pos; r.n_tokens = n; r.kv = &kv; r.n_kv = 1; r.isa = m->desc.isa;
-    r.scratch_bytes = swa_attention_bytes(&r, 1);
-    r.scratch = malloc(r.scratch_bytes + 1);
+    r.shape = *h; r.window = m->window[l]; r.pos = pos; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+    r.isa = m->desc.isa;
+    md_scratch(m, &r);
     a.q.p = q; a.q_tail.p = q + h->head_dim;
     a.q.head = a.q_tail.head = m->dk;
     a.q.token = a.q_tail.token = (int64_t)m->dk * h->n_heads;
-    a.out.p = bits;
+    a.out.p = out;
     a.scale = md_scale(m);
-    if (ok && swa_attention_part(&r, &a, 0, 0, 1) + swa_attention_part(&r, &a, 1, 0, 1) != 0) ok = md_wrong(m, "stateless call");
-    if (ok && m->desc.k_type != SWA_Q8 && m->desc.tail_type != SWA_Q8 && m->desc.v_type != SWA_Q8
-        && memcmp(bits, out, rows * width * sizeof *bits) != 0)
+    ok = swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
+    return ok ? 1 : md_wrong(m, "the stateless call is refused");
+}
+/* One run's outputs against the definition in double, and bit for bit against the call over the unbounded rows (q8
+   apart: a ring multiplies by its scale later than rows that come as numbers). */
+static inline int md_outputs(md *m, int layer, const md_seq *s, int64_t pos, int32_t n, const float *q,
+                             const float *out, const float *lse) {
+    const swa_shape *h = &m->shape;
+    int l = layer % m->n_windows, ok;
+    size_t rows = (size_t)n * (size_t)h->n_heads, width = (size_t)m->dv;
+    int q8 = m->desc.k_type == SWA_Q8 || m->desc.tail_type == SWA_Q8 || m->desc.v_type == SWA_Q8;
+    float *k = md_rows(m, s, layer, 1, s->start, s->end), *v = md_values(m, s, layer, k, s->start, s->end);
+    float *bits = (float *)malloc((rows * width + 1) * sizeof *bits);
+    double *want = (double *)malloc((rows * width + rows + (size_t)(s->end - s->start) + 1) * sizeof *want);
+    double *wlse = want + rows * width;
+    or_case c;
+    memset(&c, 0, sizeof c);
+    if (!bits || !want) exit(2);
+    c.n_heads = h->n_heads; c.n_kv_heads = h->n_kv_heads; c.dk = m->dk; c.dv = m->dv;
+    c.window = m->see[l]; c.q_pos = pos; c.k_pos = s->start; c.n_q = n; c.n_k = s->end - s->start;
+    c.q = q; c.k = k; c.v = v;
+    c.scale = md_scale(m) > 0 ? (double)md_scale(m) : 1.0 / sqrt((double)h->head_dim);
+    or_attention(&c, want, wlse, wlse + rows);
+    ok = md_stateless(m, l, s, k, v, pos, n, q, bits);
+    for (size_t i = 0; i < rows * width && ok; i++)
+        if (!(fabs((double)out[i] - want[i]) <= 1e-5))
+            ok = md_wrong(m, "layer %d, position %lld: out is %g, not %g", layer,
+                          (long long)(pos + (int64_t)(i / width) / h->n_heads), (double)out[i], want[i]);
+    for (size_t i = 0; i < rows && ok && lse; i++)
+        if (wlse[i] > -HUGE_VAL ? !(fabs((double)lse[i] - wlse[i]) <= 1e-4) : !((double)lse[i] < -1e30))
+            ok = md_wrong(m, "layer %d: lse is %g, not %g", layer, (double)lse[i], wlse[i]);
+    if (ok && !q8 && memcmp(bits, out, rows * width * sizeof *bits) != 0)
         ok = md_wrong(m, "layer %d, position %lld: ring and unbounded rows differ in bits", layer, (long long)pos);
     m->rows_checked += (long)rows;
-    free(k); free(v); free(bits); free(want); free(r.scratch);
+    free(k); free(v); free(bits); free(want);
     return ok;
 }
 
-/* Copy-out of all resident rows against what was given, and of one more row on either side: refused. */
+/* The first row in which two arrays [n][width] of numbers differ; n = none does. */
+static inline size_t md_differ(const float *a, const float *b, size_t n, size_t width) {
+    for (size_t i = 0; i < n * width; i++) if (!(a[i] >= b[i] && a[i] <= b[i])) return i / width;
+    return n;
+}
+/* Copy-out of the resident rows [first, to) against what was given, and of one more on either side: refused. */
 static inline int md_read(md *m, int seq, int layer, int64_t first, int64_t to) {
     const md_seq *s = &m->seq[seq];
-    size_t heads = (size_t)m->shape.n_kv_heads, n = (size_t)(to - first), i;
+    size_t heads = (size_t)m->shape.n_kv_heads, n = (size_t)(to - first), bad;
+    size_t dk = heads * (size_t)m->dk, dv = heads * (size_t)m->dv;
     float *k = md_rows(m, s, layer, 1, first, to), *v = md_values(m, s, layer, k, first, to);
-    float *gk = (float *)malloc((n * heads * (size_t)m->dk + 1) * sizeof *gk);
-    float *gv = (float *)malloc((n * heads * (size_t)m->dv + 1) * sizeof *gv);
+    float *gk = (float *)malloc((n * dk + dk) * sizeof *gk), *gv = (float *)malloc((n * dv + dv) * sizeof *gv);
     int ok = 1;
     if (!gk || !gv) exit(2);
     if (swa_cache_read(&m->cache, seq, layer, first, (int32_t)n, gk, gv) != SWA_OK)
-        ok = md_wrong(m, "seq %d layer %d: rows %lld..%lld cannot be read", seq, layer, (long long)first, (long long)to - 1);
-    for (i = 0; ok && i < n * heads * (size_t)m->dk; i++)
-        if (!(gk[i] >= k[i] && gk[i] <= k[i])) ok = md_wrong(m, "seq %d layer %d: K row %lld is another one", seq, layer,
-                                            (long long)(first + (int64_t)(i / heads / (size_t)m->dk)));
-    for (i = 0; ok && i < n * heads * (size_t)m->dv; i++)
-        if (!(gv[i] >= v[i] && gv[i] <= v[i])) ok = md_wrong(m, "seq %d layer %d: V row %lld is another one", seq, layer,
-                                            (long long)(first + (int64_t)(i / heads / (size_t)m->dv)));
-    if (ok && swa_cache_read(&m->cache, seq, layer, s->end, 1, gk, NULL) == SWA_OK) ok = md_wrong(m, "read past the end");
+        ok = md_wrong(m, "seq %d layer %d: rows %lld..%lld cannot be read", seq, layer, (long long)first,
+                      (long long)to - 1);
+    bad = ok ? md_differ(gk, k, n, dk) : n;
+    if (bad == n && ok) bad = md_differ(gv, v, n, dv);
+    if (bad < n) ok = md_wrong(m, "seq %d layer %d: row %lld is another one", seq, layer,
+                               (long long)(first + (int64_t)bad));
+    if (ok && swa_cache_read(&m->cache, seq, layer, s->end, 1, gk, NULL) == SWA_OK)
+        ok = md_wrong(m, "seq %d layer %d: a row past the end can be read", seq, layer);
     if (ok && first > 0 && first > m->see[layer % m->n_windows].pinned
-        && swa_cache_read(&m->cache, seq, layer, first - 1, 1, gk, NULL) == SWA_OK) ok = md_wrong(m, "read of a lost row");
+        && swa_cache_read(&m->cache, seq, layer, first - 1, 1, gk, NULL) == SWA_OK)
+        ok = md_wrong(m, "seq %d layer %d: a lost row can be read", seq, layer);
     free(k); free(v); free(gk); free(gv);
     return ok;
 }
-/* The zero-copy views hold the resident positions and nothing else, and attention over them is attention. */
+/* The zero-copy views hold the resident positions and nothing else ... */
+static inline int md_span_positions(md *m, int seq, int layer, int64_t first, const swa_kv *kv, int n) {
+    const md_seq *s = &m->seq[seq];
+    int64_t pinned = m->see[layer % m->n_windows].pinned, want = first;
+    if (s->start < pinned && s->end > s->start) want = s->start;
+    for (int i = 0; i < n; i++) {
+        if (want == pinned || (want == s->end && want < pinned)) want = first > want ? first : want;
+        if (kv[i].pos != want || kv[i].n <= 0)
+            return md_wrong(m, "seq %d layer %d: span %d begins at %lld, not %lld", seq, layer, i,
+                            (long long)kv[i].pos, (long long)want);
+        want = kv[i].pos + kv[i].n;
+    }
+    if (want != s->end && !(want == pinned && first == s->end))
+        return md_wrong(m, "seq %d layer %d: spans end at %lld, not %lld", seq, layer, (long long)want,
+                        (long long)s->end);
+    return 1;
+}
+/* ... and attention over them is attention: one query at the position after the last. */
 static inline int md_spans(md *m, int seq, int layer, int64_t first) {
     const md_seq *s = &m->seq[seq];
     const swa_shape *h = &m->shape;
-    int64_t pinned = m->see[layer % m->n_windows].pinned, want = s->start < pinned && s->end > s->start ? s->start : first;
     float q[6 * 8], out[6 * 5], lse[6];
     swa_kv kv[3];
     swa_rows r;
     swa_attn a;
-    int n = swa_cache_spans(&m->cache, seq, layer, kv), i, ok;
+    int n = swa_cache_spans(&m->cache, seq, layer, kv), ok;
     if (n < 0 || n > 3) return md_wrong(m, "%d spans", n);
-    for (i = 0; i < n; i++) {
-        if (want == pinned || (want == s->end && want < pinned)) want = first > want ? first : want;
-        if (kv[i].pos != want || kv[i].n <= 0) return md_wrong(m, "seq %d layer %d: span %d begins at %lld, not %lld", seq,
-                                                               layer, i, (long long)kv[i].pos, (long long)want);
-        want = kv[i].pos + kv[i].n;
-    }
-    if (want != s->end && !(want == pinned && first == s->end))
-        return md_wrong(m, "seq %d layer %d: spans end at %lld, not %lld", seq, layer, (long long)want, (long long)s->end);
+    if (!md_span_positions(m, seq, layer, first, kv, n)) return 0;
     if (s->end > INT64_MAX - 2) return 1;                    /* no position is left for one more query */
     md_row(m, 77u + m->next_id, layer, 0, h->n_heads, q);
     memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
     r.shape = *h; r.window = m->window[layer % m->n_windows]; r.pos = s->end; r.n_tokens = 1; r.kv = kv; r.n_kv = n;
     r.isa = m->desc.isa;
-    r.scratch_bytes = swa_attention_bytes(&r, 1);
-    r.scratch = malloc(r.scratch_bytes + 1);
+    md_scratch(m, &r);
     a.q.p = q; a.q_tail.p = q + h->head_dim;
     a.q.head = a.q_tail.head = m->dk;
     a.out.p = out; a.lse = lse; a.scale = md_scale(m);
     ok = swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
-    free(r.scratch);
-    return ok ? md_outputs(m, layer, s, s->end, 1, q, out, lse) : md_wrong(m, "attention over spans is refused");
+    if (!ok) return md_wrong(m, "attention over spans is refused");
+    return md_outputs(m, layer, s, s->end, 1, q, out, lse);
 }
 /* Everything that can be asked of one sequence. */
 static inline int md_check(md *m, int seq) {
@@ -499,12 +542,14 @@ static inline int md_layer(md *m, md_step *t, int layer, int mode, int parts) {
         const swa_run *r = &t->run[i];
         int64_t at = (int64_t)r->row * m->shape.n_heads;
         if (r->n == 0) continue;
-        ok = md_outputs(m, layer, &m->seq[r->seq], r->pos, r->n, t->q + at * m->dk, t->out + at * m->dv, t->lse + at);
+        ok = md_outputs(m, layer, &m->seq[r->seq], r->pos, r->n, t->q + at * m->dk, t->out + at * m->dv,
+                        t->lse + at);
         if (!ok) return 0;
     }
     return 1;
 }
-/* A step of 1..n runs; `back` = how far each may begin before its end. quit: dies somewhere, and is dirty. */
+/* A step of some runs. kind 0 appends, 1 begins up to 9 positions before the end, 2 dies after some layer (what it
+   began is dirty until it is begun again), 3 has runs that may be refused. */
 static inline int md_do_step(md *m, int kind) {
     md_step t;
     int mode = md_pick(m, 0, 5), parts, begun, quit = kind == 2, ok;
@@ -540,8 +585,10 @@ static inline int md_do_step(md *m, int kind) {
         int layers = quit ? md_pick(m, 0, m->desc.n_layers - 1) : m->desc.n_layers;
         for (int layer = 0; ok && layer < layers; layer++)
             ok = md_layer(m, &t, layer, mode < 4 ? 0 : mode - 3, parts);
-        for (int i = 0; quit && i < t.step.n_runs; i++)
-            if (t.run[i].n > 0 && t.run[i].pos < m->seq[t.run[i].seq].dirty) m->seq[t.run[i].seq].dirty = t.run[i].pos;
+        for (int i = 0; quit && i < t.step.n_runs; i++) {
+            md_seq *s = &m->seq[t.run[i].seq];
+            if (t.run[i].n > 0 && t.run[i].pos < s->dirty) s->dirty = t.run[i].pos;
+        }
     }
     md_free_step(&t);
     return ok;
@@ -584,7 +631,7 @@ static inline int md_do_truncate(md *m) {
     md_seq *s = &m->seq[seq];
     int64_t end = (s->dirty < s->end ? s->dirty : s->end) - md_pick(m, 0, 12);
     if (how == 0) end = s->start - md_pick(m, 0, 2);
-    if (how == 1) end = s->end + md_pick(m, 0, 2);
+    if (how == 1 && s->end < INT64_MAX - 2) end = s->end + md_pick(m, 0, 2);
     if (s->dirty < s->end && end > s->dirty && end <= s->end) end = s->dirty;
     return md_truncate(m, seq, end);
 }
@@ -637,8 +684,9 @@ static inline int md_run(md *m, const uint8_t *bytes, size_t n) {
     while (ok && m->left > 0) {
         int op = md_pick(m, 0, 19);
         m->ops++;
-        ok = op < 8 ? md_do_step(m, 0) : op < 11 ? md_do_step(m, 1) : op < 12 ? md_do_step(m, 2) : op < 13 ? md_do_step(m, 3)
-           : op < 15 ? md_do_truncate(m) : op < 16 ? md_do_reset(m) : op < 18 ? md_do_fork(m) : md_do_save(m);
+        ok = op < 8 ? md_do_step(m, 0) : op < 11 ? md_do_step(m, 1) : op < 12 ? md_do_step(m, 2)
+           : op < 13 ? md_do_step(m, 3) : op < 15 ? md_do_truncate(m) : op < 16 ? md_do_reset(m)
+           : op < 18 ? md_do_fork(m) : md_do_save(m);
         for (int s = 0; ok && s < m->seqs; s++) ok = md_check(m, s);
     }
     return md_close(m) && ok;

@@ -1,5 +1,5 @@
-/* The ring: content, slots and views against an array that never forgets (model.h); the rollback law, replay, forks,
-   blobs, pinned tokens and capacity, each to the bit against a cache that was never rewound. */
+/* The ring: content, slots and views against an array that never forgets (model.h); the rollback law, replay,
+   forks, blobs, pinned tokens and capacity, each to the bit against a cache that was never rewound. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "test.h"
@@ -7,7 +7,9 @@
 #include "toy.h"
 
 static const swa_type ring_types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
-static const char *type_name(swa_type t) { return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8"; }
+static const char *type_name(swa_type t) {
+    return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8";
+}
 
 static uint32_t one_text(int seq, int64_t pos) { (void)seq; return (uint32_t)(pos * 7919 + 17); }
 static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (uint32_t)(pos * 7919 + 17); }
@@ -18,7 +20,7 @@ TEST(random_calls_agree_with_an_unbounded_array) {
     static md m;
     uint8_t bytes[400];
     long ops = 0, refused = 0, rows = 0;
-    for (int i = 0; i < 1200; i++) {
+    for (int i = 0; i < 600; i++) {
         int ok;
         for (size_t j = 0; j < sizeof bytes; j++) bytes[j] = (uint8_t)t_u32();
         ok = md_run(&m, bytes, sizeof bytes);
@@ -27,10 +29,10 @@ TEST(random_calls_agree_with_an_unbounded_array) {
         ops += m.ops; refused += m.refused; rows += m.rows_checked;
     }
     t_label("%ld calls, %ld refused, %ld rows", ops, refused, rows);
-    CHECK(ops > 20000 && refused > ops / 50 && rows > ops);
+    CHECK(ops > 10000 && refused > ops / 50 && rows > ops);
 }
 
-/* After every chunk, in a fork: every position may be cut at or not, as the slots say; then it goes on from there. */
+/* After every chunk, in a fork: each position may be cut at or not, as the slots say; then on from there. */
 static int cut_everywhere(md *m, int64_t start, int chunk) {
     for (int64_t p = start - 1; p <= m->seq[0].end; p++) {
         if (!md_fork(m, 1, 0, -1) || !md_truncate(m, 1, p)) return 0;
@@ -123,8 +125,8 @@ static void drafts_against_cold(int isa, swa_type k, swa_type v, int64_t capacit
     if (!cold || !toy_open(&t, &d)) return;
     while (pos < n) {
         int draft = t_int(1, 6), keep = t_int(1, draft);
-        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep, draft,
-                (int)pos);
+        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep,
+                draft, (int)pos);
         if (!CHECK_INT(toy_run(&t, 0, pos, (int32_t)draft, text, x), SWA_OK)) return;
         if (!CHECK_BITS(x, cold + pos * TOY_DIM, draft * TOY_DIM)) return;
         pos += keep;
@@ -140,8 +142,8 @@ TEST_EACH_ISA(warm_after_rollback_is_cold) {
     drafts_against_cold(isa, SWA_F16, SWA_F32, 11, 3000);    /* wraps by the hundred */
 }
 
-/* Some rewinds need no row of the ring: W = 1, a chunk's first token, positions among the sinks. What is stored after
-   such a rewind is as resident as any other row, although `high` was once far above. */
+/* Some rewinds need no row of the ring: W = 1, a chunk's first token, positions among the sinks. What is stored
+   after such a rewind is as resident as any other row, although the end was once far above. */
 static void rewind_to_nothing(swa_window w, int64_t capacity, int64_t far, int64_t back) {
     swa_cache_desc d = toy_desc(&w, 1, 2, 2);
     float *cold, x[64 * TOY_DIM];
@@ -229,7 +231,7 @@ TEST(crowd_with_one_refused_run) {
         CHECK_INT(toy_step(&t, &step, text, x), SWA_OK);
         for (int i = 0; i < CROWD; i++) {
             CHECK_BITS(x + runs[i].row * TOY_DIM, cold[i] + end[i] * TOY_DIM, DRAFTS * TOY_DIM);
-            end[i] += t_int(0, DRAFTS);                      /* accepted; the rest is taken back by the next begin */
+            end[i] += t_int(0, DRAFTS);                      /* accepted; the next begin takes back the rest */
         }
         was = end[bad];
         end[bad] = swa_cache_min_end(&t.kv, bad) - 1;
@@ -245,8 +247,8 @@ TEST(crowd_with_one_refused_run) {
 
 /* ---- replay ---- */
 
-static void check_replay(const swa_window *w, int n_windows, int n_layers, int64_t context, int64_t start, int64_t pos,
-                         int64_t want) {
+static void check_replay(const swa_window *w, int n_windows, int n_layers, int64_t context, int64_t start,
+                         int64_t pos, int64_t want) {
     swa_cache_desc d = toy_desc(w, n_windows, n_layers, 1);
     float *cold, *x = t_floats(200 * TOY_DIM);
     int64_t from;
@@ -298,7 +300,7 @@ TEST(windows_repeat_over_the_layers) {
     CHECK_INT(toy_run(&t, 1, 0, 40, text, x), SWA_OK);
     CHECK_BITS(x, cold, 40 * TOY_DIM);
     for (int layer = 0; layer < 7; layer++) {
-        CHECK_INT(swa_cache_first(&t.kv, 1, layer), layer % 3 == 2 ? 0 : 24);      /* 16 slots in the windowed ones */
+        CHECK_INT(swa_cache_first(&t.kv, 1, layer), layer % 3 == 2 ? 0 : 24);      /* 16 slots in the windowed */
         CHECK_INT(swa_cache_end(&t.kv, 1), 40);
     }
     CHECK_INT(swa_cache_first(&t.kv, 1, 7), -1);
@@ -342,7 +344,8 @@ TEST(sequences_begin_anywhere) {
 TEST(sinks_stay) {
     const swa_window w = swa_window_sinks(4, 3);
     swa_cache_desc d = toy_desc(&w, 1, 1, 1);
-    float *x = t_floats(200 * TOY_DIM), k0[3 * TOY_HEAD_DIM], v0[3 * TOY_HEAD_DIM], k1[3 * TOY_HEAD_DIM], v1[3 * TOY_HEAD_DIM];
+    float *x = t_floats(200 * TOY_DIM);
+    float k0[3 * TOY_HEAD_DIM], v0[3 * TOY_HEAD_DIM], k1[3 * TOY_HEAD_DIM], v1[3 * TOY_HEAD_DIM];
     toy t;
     for (int audit = 0; audit < 2; audit++) {
         d.audit = audit;
@@ -373,7 +376,8 @@ TEST(sequences_that_begin_among_the_sinks) {
             u.mode = 1;                                      /* put first, one at a time */
             for (int p = 0; p < 24; p++) CHECK_INT(toy_run(&u, 0, start + p, 1, text, cold + p * TOY_DIM), SWA_OK);
             for (int p = 0; p < 24; p += chunk)
-                CHECK_INT(toy_run(&t, 0, start + p, p + chunk <= 24 ? chunk : 24 - p, text, x + p * TOY_DIM), SWA_OK);
+                CHECK_INT(toy_run(&t, 0, start + p, p + chunk <= 24 ? chunk : 24 - p, text, x + p * TOY_DIM),
+                          SWA_OK);
             CHECK_BITS(x, cold, 24 * TOY_DIM);
         }
 }
@@ -469,7 +473,7 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
         toy u;
         float y[20 * TOY_DIM];
         int64_t from = s % 2 ? 41 : 40;
-        REQUIRE(toy_open(&u, &d));                           /* the same thing without a fork: own text after the prompt */
+        REQUIRE(toy_open(&u, &d));                           /* the same in a cache of its own */
         CHECK_INT(toy_run(&u, 0, 0, (int32_t)from, text, x), SWA_OK);
         CHECK_OK(swa_cache_fork(&u.kv, s, 0, -1));
         CHECK_OK(swa_cache_reset(&u.kv, 0, 0));
@@ -596,10 +600,54 @@ TEST(blobs_of_another_geometry_are_refused) {
     CHECK_STATUS(swa_cache_load(&t.kv, -1, blob, n), SWA_ERR_BLOB);
 }
 
+/* ---- rows of the caller's own, with holes ---- */
+
+/* Keys 1..600 without [gone, back), one number wide, many rows and few: the hole may straddle a block of 256. */
+static void check_hole(const float *q, const float *k, int isa, int gone, int back, int n, int in_k) {
+    enum { KEYS = 600, HEADS = 4 };
+    unsigned char absent[KEYS];
+    float out[16 * HEADS];
+    double want[16 * HEADS], room[KEYS];
+    swa_kv kv[2];
+    swa_rows r;
+    swa_attn a;
+    or_case c;
+    memset(kv, 0, sizeof kv); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a); memset(&c, 0, sizeof c);
+    kv[0].k = kv[0].v = k;
+    kv[0].pos = 1; kv[0].n = gone - 1;
+    kv[1].k = kv[1].v = k + (back - 1);
+    kv[1].pos = back; kv[1].n = KEYS + 1 - back;
+    r.shape.n_heads = HEADS; r.shape.n_kv_heads = r.shape.head_dim = r.shape.v_dim = 1; r.shape.v_in_k = in_k;
+    r.window = swa_window_symmetric(234);
+    r.pos = 336; r.n_tokens = n; r.kv = kv; r.n_kv = 2; r.isa = isa;
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    r.scratch = t_alloc(r.scratch_bytes);
+    a.q.p = q; a.out.p = out; a.scale = 0.5f;
+    CHECK_OK(swa_attention_part(&r, &a, 0, 0, 1));
+    CHECK_OK(swa_attention_part(&r, &a, 1, 0, 1));
+    for (int i = 0; i < KEYS; i++) absent[i] = i + 1 >= gone && i + 1 < back;
+    c.n_heads = HEADS; c.n_kv_heads = c.dk = c.dv = 1;
+    c.window = or_causal();
+    c.window.left = c.window.right = 234;
+    c.q_pos = 336; c.k_pos = 1; c.n_q = n; c.n_k = KEYS;
+    c.q = q; c.k = c.v = k; c.absent = absent; c.scale = 0.5;
+    or_attention(&c, want, NULL, room);
+    t_label("hole [%d, %d), %d queries, v_in_k %d", gone, back, n, in_k);
+    CHECK_CLOSE(out, want, n * HEADS, 1e-5);
+}
+TEST_EACH_ISA(missing_keys_across_a_block_edge) {
+    static const int hole[][2] = { { 222, 256 }, { 222, 257 }, { 250, 258 }, { 255, 300 }, { 256, 257 },
+                                   { 300, 512 }, { 300, 513 }, { 500, 520 }, { 200, 560 } };
+    float *q = t_random(64, 1.0f), *k = t_random(600, 1.0f);
+    for (int i = 0; i < (int)(sizeof hole / sizeof *hole); i++)
+        for (int n = 1; n <= 16; n += 15)
+            for (int in_k = 0; in_k < 2; in_k++) check_hole(q, k, isa, hole[i][0], hole[i][1], n, in_k);
+}
+
 /* ---- audit ---- */
 
-/* With audit on, what a sequence no longer holds is no longer in memory. Another sequence then runs, so that what the
-   scratch held is gone as well. */
+/* With audit on, what a sequence no longer holds is no longer in memory. Another sequence then runs, so that what
+   the scratch held is gone as well. */
 TEST(audit_wipes_what_is_lost) {
     const swa_window w = swa_window_sliding(3);
     for (int audit = 0; audit < 2; audit++)

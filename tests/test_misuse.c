@@ -1,6 +1,6 @@
-/* Misuse: every public function with NULL, negative, zero, huge, inconsistent and untimely arguments. Each row names the
-   status it wants; a refused call must leave the cache's whole memory, its guards and all output buffers as they were.
-   The run fails if a status was never seen, or if swa.h has a function that no row calls. */
+/* Misuse: every public function with NULL, negative, zero, huge, inconsistent and untimely arguments. A row names
+   the status it wants; a refused call must leave the cache's whole memory, its guards and all outputs as they
+   were. The run fails if a status was never seen, or if swa.h has a function that no row calls. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "test.h"
@@ -25,7 +25,7 @@ typedef struct {
     swa_attn attn;
     unsigned char blob[32768];
     size_t blob_bytes;
-    unsigned char scratch[262144];
+    unsigned char scratch[1 << 18];
 } world;
 static world w;
 
@@ -83,7 +83,8 @@ static void refused(const char *name, const char *call, swa_status got, swa_stat
     t_check(untouched(), "a refused call changed memory", __FILE__, line);
 }
 /* A row: this call of this function is refused with this status, and nothing changed. */
-#define REFUSE(name, args, want) do { remember(); refused(#name, #name #args, name args, want, __LINE__); } while (0)
+#define REFUSE(name, args, want)                                                                  \
+    do { remember(); refused(#name, #name #args, name args, want, __LINE__); } while (0)
 /* The same for a function that answers a number. */
 #define ANSWER(name, args, want) do {                                                             \
         remember(); name_called(#name);                                                           \
@@ -93,7 +94,7 @@ static void refused(const char *name, const char *call, swa_status got, swa_stat
 #define ACCEPT(name, args) do { swa_status got_ = name args; name_called(#name); saw(got_);       \
         t_check_status(got_, SWA_OK, #name #args, __FILE__, __LINE__); } while (0)
 
-static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX };      /* of 3 sequences, or of 2 layers */
+static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX };     /* of 3 sequences or 2 layers */
 enum { BAD = (int)(sizeof bad_index / sizeof *bad_index) };
 
 /* ---- cache: describing and making one ---- */
@@ -136,7 +137,8 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 31: d->max_parts = INT32_MAX; return 1;
     case 32: d->isa = -1; return 1;
     case 33: d->isa = 99; return 1;
-    case 34: d->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX2 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 34: d->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX2 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED;
+             return 1;
     case 35: odd[0] = swa_window_sliding(0); return 1;
     case 36: odd[0] = swa_window_symmetric(3); *want = SWA_ERR_UNSUPPORTED; return 1;
     case 37: odd[0] = swa_window_flash(3, -1); *want = SWA_ERR_UNSUPPORTED; return 1;
@@ -172,14 +174,16 @@ static void misuse_init(void) {
 /* Legal one by one, too much together: bytes is 0 rather than a product that wrapped. */
 static void misuse_huge_descs(void) {
     static const int huge[] = { 1, 2, 3, 255, 4096, 65535, 65536, 1 << 20, 1 << 24, INT32_MAX };
-    static const int64_t far[] = { 0, 1, 4, 4096, 65536, INT32_MAX - 40, (int64_t)1 << 32, INT64_MAX / 2, INT64_MAX };
+    static const int64_t far[] = { 0, 1, 4, 4096, 65536, INT32_MAX - 40, (int64_t)1 << 32, INT64_MAX / 2,
+                                   INT64_MAX };
     swa_cache kv;
     long refusals = 0;
     memset(&kv, 0, sizeof kv);
     remember();
     for (int i = 0; i < 20000; i++) {
         swa_cache_desc d = w.desc;
-        swa_window odd = t_int(0, 1) ? swa_window_sliding(far[t_int(1, 8)]) : swa_window_sinks(far[t_int(1, 5)], huge[t_int(0, 9)]);
+        swa_window odd = t_int(0, 1) ? swa_window_sliding(far[t_int(1, 8)])
+                                     : swa_window_sinks(far[t_int(1, 5)], huge[t_int(0, 9)]);
         size_t bytes;
         swa_status got;
         d.windows = &odd; d.n_windows = 1;
@@ -199,7 +203,7 @@ static void misuse_huge_descs(void) {
         refusals += bytes == 0;
         t_label("huge desc %d: %llu bytes, %s", i, (unsigned long long)bytes, swa_status_str(got));
         CHECK(bytes ? got == SWA_ERR_MEMORY : got == SWA_ERR_ARG || got == SWA_ERR_OVERFLOW);
-        if (bytes) {                                         /* at least what the rows alone take, in floating point */
+        if (bytes) {                                         /* at least what one row of each ring takes */
             double rows = (double)d.n_layers * (double)(d.n_seqs ? d.n_seqs : 1) * (double)d.shape.head_dim;
             CHECK((double)bytes >= rows);
         }
@@ -548,6 +552,7 @@ static swa_rows good_rows(swa_kv *kv) {
     r.n_kv = 2;
     r.scratch = w.scratch;
     r.scratch_bytes = sizeof w.scratch;
+    CHECK(swa_attention_bytes(&r, 1) <= sizeof w.scratch);
     return r;
 }
 static int spoil_rows(swa_rows *r, swa_kv *kv, int i, swa_status *want) {
@@ -568,7 +573,8 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int i, swa_status *want) {
     case 12: r->n_kv = -1; return 1;
     case 13: r->isa = -1; return 1;
     case 14: r->isa = 99; return 1;
-    case 15: r->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX512 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 15: r->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX512 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED;
+             return 1;
     case 16: kv[0].n = -1; return 1;
     case 17: kv[0].k = NULL; return 1;
     case 18: kv[1].v = NULL; return 1;
@@ -653,6 +659,144 @@ static void misuse_merge(void) {
     ACCEPT(swa_merge, (NULL, NULL, 0, 2, DIM, NULL, HEADS, w.out, w.lse));
     ACCEPT(swa_merge, (outs, stats, 1, 0, DIM, NULL, HEADS, w.out, w.lse));
     ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, NULL, NULL));
+}
+
+/* ---- latent ---- */
+
+static const double one_freq[1] = { 1.0 };
+static swa_mla good_mla(void) {
+    swa_mla m;
+    memset(&m, 0, sizeof m);
+    m.hidden = 8; m.n_heads = 2; m.kv_lora_rank = 4; m.nope_dim = 4; m.rope_dim = 2; m.v_dim = 4;
+    m.w_uq.p = m.w_qr.p = m.w_dkv.p = m.w_kr.p = m.w_uk.p = m.w_uv.p = m.w_o.p = w.x;
+    m.freq = one_freq;
+    m.scratch = w.scratch;
+    m.scratch_bytes = sizeof w.scratch;
+    return m;
+}
+static int spoil_mla(swa_mla *m, int i, swa_status *want) {
+    *want = SWA_ERR_ARG;
+    switch (i) {
+    case 0: m->hidden = 0; return 1;
+    case 1: m->hidden = -1; return 1;
+    case 2: m->n_heads = 0; return 1;
+    case 3: m->n_heads = INT32_MIN; return 1;
+    case 4: m->q_lora_rank = -1; return 1;
+    case 5: m->kv_lora_rank = 0; return 1;
+    case 6: m->nope_dim = 0; return 1;
+    case 7: m->rope_dim = -2; return 1;
+    case 8: m->rope_dim = 3; return 1;
+    case 9: m->v_dim = -1; return 1;
+    case 10: m->hidden = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 11: m->n_heads = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 12: m->kv_lora_rank = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 13: m->v_dim = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 14: m->path = (swa_mla_path)-1; return 1;
+    case 15: m->path = (swa_mla_path)9; return 1;
+    case 16: m->freq = NULL; return 1;
+    case 17: m->pairs = (swa_rope_pairs)7; return 1;
+    case 18: m->eps = -1.0f; return 1;
+    case 19: m->eps = (float)NAN; return 1;
+    case 20: m->scale = -1.0; return 1;
+    case 21: m->scale = (double)INFINITY; return 1;
+    case 22: m->mscale = (double)NAN; return 1;
+    case 23: m->rope_mscale = -1.0; return 1;
+    case 24: m->w_uq.p = NULL; return 1;
+    case 25: m->w_dkv.p = NULL; return 1;
+    case 26: m->w_uk.p = NULL; return 1;
+    case 27: m->w_o.p = NULL; return 1;
+    case 28: m->w_o.stride = 3; return 1;
+    case 29: m->w_uq.stride = -8; return 1;
+    case 30: m->w_uq.type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 31: m->w_kr.type = (swa_type)77; return 1;
+    case 32: m->q_lora_rank = 4; return 1;                   /* and no W_DQ */
+    default: return 0;
+    }
+}
+static void misuse_mla_sizes(void) {
+    swa_mla m = good_mla();
+    double macs[4];
+    unsigned char *merged = (unsigned char *)t_alloc(swa_mla_merged_bytes(&m));
+    ANSWER(swa_mla_bytes, (NULL, 1, 1), 0);
+    ANSWER(swa_mla_bytes, (&m, -1, 1), 0);
+    ANSWER(swa_mla_bytes, (&m, 1, 0), 0);
+    ANSWER(swa_mla_bytes, (&m, 1, INT32_MAX), 0);
+    ANSWER(swa_mla_merged_bytes, (NULL), 0);
+    ANSWER(swa_mla_choose, (NULL, 0, 1, NULL), SWA_MLA_AUTO);
+    ANSWER(swa_mla_choose, (&m, -1, 1, NULL), SWA_MLA_AUTO);
+    ANSWER(swa_mla_choose, (&m, INT64_MIN, INT32_MIN, NULL), SWA_MLA_AUTO);
+    CHECK(swa_mla_choose(&m, INT64_MAX, INT32_MAX, NULL) != SWA_MLA_AUTO);
+    REFUSE(swa_mla_document_macs, (NULL, 1, macs), SWA_ERR_ARG);
+    REFUSE(swa_mla_document_macs, (&m, 1, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_document_macs, (&m, -1, macs), SWA_ERR_ARG);
+    REFUSE(swa_mla_precompute, (NULL, merged, SIZE_MAX), SWA_ERR_ARG);
+    REFUSE(swa_mla_precompute, (&m, NULL, SIZE_MAX), SWA_ERR_ARG);
+    REFUSE(swa_mla_precompute, (&m, merged, 0), SWA_ERR_MEMORY);
+    REFUSE(swa_mla_precompute, (&m, merged, swa_mla_merged_bytes(&m) - 1), SWA_ERR_MEMORY);
+    ACCEPT(swa_mla_precompute, (&m, merged, swa_mla_merged_bytes(&m)));
+    name_called("swa_mla_scale");
+    CHECK(!(swa_mla_scale(0, 2, 1) > 0) && !(swa_mla_scale(4, -2, 1) > 0) && !(swa_mla_scale(INT32_MIN, 0, 0) > 0));
+    CHECK(swa_mla_scale(INT32_MAX, INT32_MAX, 0) > 0);
+    name_called("swa_mla_shape");
+    CHECK(swa_mla_shape(NULL, 0).n_heads == 0 && swa_mla_shape(NULL, 1).n_heads == 0);
+}
+static void misuse_mla(void) {
+    swa_mla m = good_mla(), ok;
+    swa_cache_desc d = w.desc;
+    swa_step s = w.step;
+    swa_run run = w.run;
+    swa_cache c;
+    swa_status want;
+    t_label("mla");
+    misuse_mla_sizes();
+    m.scratch_bytes = swa_mla_bytes(&m, HELD, 2);
+    m.scratch = t_alloc(m.scratch_bytes);
+    ok = m;
+    s.runs = &run;
+    d.shape = swa_mla_shape(&m, 0);
+    CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ORDER);      /* not begun */
+    CHECK_OK(swa_step_begin(&c, &s));
+    for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
+        t_label("mla %d", i);
+        ANSWER(swa_mla_bytes, (&m, 1, 1), 0);
+        ANSWER(swa_mla_merged_bytes, (&m), 0);
+        REFUSE(swa_mla_precompute, (&m, w.scratch, SIZE_MAX), want);
+        REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), want);
+        REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, 1), want);
+    }
+    t_label("mla forward");
+    REFUSE(swa_mla_forward, (NULL, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, NULL, &m, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &s, NULL, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, NULL, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&w.kv, 0, &w.step, &m, w.x, w.out), SWA_ERR_ARG);     /* a cache of another shape */
+    for (int i = 0; i < BAD; i++) {
+        int n = bad_index[i];
+        REFUSE(swa_mla_forward, (&c, n, &s, &m, w.x, w.out), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (&c, n, &s, &m, w.x, w.out, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, n), SWA_ERR_ORDER);
+        if (n < 0 || n >= SWA_MLA_PHASES)
+            REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
+    }
+    REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
+    m.path = SWA_MLA_MERGED;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);             /* nothing was precomputed */
+    m = ok;
+    m.scratch = NULL;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
+    m = ok;
+    m.scratch_bytes = swa_mla_bytes(&m, HELD, 1) - 1;
+    REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, 1), SWA_ERR_MEMORY);
+    m.scratch_bytes = 0;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_MEMORY);
+    m = ok;
+    run.n = -1;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ORDER);
+    run.n = HELD;
+    ACCEPT(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out));
 }
 
 /* ---- windows and masks ---- */
@@ -820,8 +964,9 @@ static void misuse_names(void) {
     static const int odd[] = { INT32_MIN, -1, 99, INT32_MAX };
     t_label("names");
     for (int i = 0; i < N_STATUS; i++) {
-        for (int j = 0; j < i; j++) CHECK(strcmp(swa_status_str((swa_status)i), swa_status_str((swa_status)j)) != 0);
-        CHECK(swa_status_str((swa_status)i)[0] != 0);
+        const char *name = swa_status_str((swa_status)i);
+        for (int j = 0; j < i; j++) CHECK(strcmp(name, swa_status_str((swa_status)j)) != 0);
+        CHECK(name[0] != 0);
     }
     for (int i = 0; i < 4; i++) {
         CHECK(swa_status_str((swa_status)odd[i]) != NULL && swa_isa_name(odd[i]) != NULL);
@@ -849,7 +994,7 @@ static void check_every_function(void) {
         size_t len = 0;
         char *end = strchr(++p, '('), *s;
         if (!end) break;
-        for (s = end; s > p && (s[-1] == '_' || (s[-1] >= 'a' && s[-1] <= 'z') || (s[-1] >= '0' && s[-1] <= '9')); s--) len++;
+        for (s = end; s > p && strchr("abcdefghijklmnopqrstuvwxyz0123456789_", s[-1]); s--) len++;
         if (len >= sizeof name) len = sizeof name - 1;
         memcpy(name, s, len);
         name[len] = 0;
@@ -877,6 +1022,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_tail();
     misuse_rows();
     misuse_merge();
+    misuse_mla();
     misuse_windows();
     misuse_masks();
     misuse_compressed();

@@ -10,8 +10,8 @@ static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (
 
 /* ---- the iterator ---- */
 
-/* Everything that the iterator hands out for these prompts, against the definition: round r gives every sequence that
-   still has tokens its tokens [r*chunk, (r+1)*chunk), in the order of the list. */
+/* Everything that the iterator hands out for these prompts, against the definition: round r gives every sequence
+   that still has tokens its tokens [r*chunk, (r+1)*chunk), in the order of the list. */
 static void check_plan(const int *seqs, const int64_t *start, const int32_t *lens, int n_seqs, int32_t chunk) {
     swa_plan plan;
     swa_run runs[8];
@@ -121,7 +121,8 @@ static void check_chunk(batch *b, int32_t chunk, float *x) {
 static void check_chunks(int isa, int64_t W, int mode_windows, swa_type type, int parts) {
     static const int64_t start[SEQS] = { 0, 7, 300, (int64_t)1 << 33 };
     static const int32_t len[SEQS] = { 41, 0, 3, 29 };
-    const swa_window w[2] = { swa_window_sliding(W), mode_windows == 1 ? swa_window_sinks(W, 3) : swa_window_chunked(W + 1) };
+    const swa_window w[2] = { swa_window_sliding(W),
+                              mode_windows == 1 ? swa_window_sinks(W, 3) : swa_window_chunked(W + 1) };
     swa_cache_desc d = toy_desc(w, mode_windows ? 2 : 1, 2, SEQS);
     float *x = t_floats(SEQS * ROWS * TOY_DIM);
     int32_t chunks[9];
@@ -132,7 +133,8 @@ static void check_chunks(int isa, int64_t W, int mode_windows, swa_type type, in
     chunks[0] = 1; chunks[1] = 2; chunks[2] = (int32_t)W - 1; chunks[3] = (int32_t)W; chunks[4] = (int32_t)W + 1;
     chunks[5] = (int32_t)(2 * W); chunks[6] = (int32_t)(3 * W + 1); chunks[7] = 41; chunks[8] = INT32_MAX;
     for (int i = 0; i < 9; i++) {
-        t_label("W=%d windows %d type %d parts %d chunk %d", (int)W, mode_windows, (int)type, parts, (int)chunks[i]);
+        t_label("W=%d windows %d type %d parts %d chunk %d", (int)W, mode_windows, (int)type, parts,
+                (int)chunks[i]);
         if (chunks[i] > 0) check_chunk(&b, chunks[i], x);
     }
 }
@@ -297,7 +299,8 @@ TEST(attending_a_step_that_was_not_begun) {
 /* ---- dying ---- */
 
 /* A step of n tokens at the end of 30 dies after one call, and is begun again, whole or in another cut. */
-static void die_and_retry(toy *t, const float *cold, int mode, int layer, int phase, int part, int32_t n, int32_t again) {
+static void die_and_retry(toy *t, const float *cold, int mode, int layer, int phase, int part, int32_t n,
+                          int32_t again) {
     float x[ROWS * TOY_DIM];
     int64_t pos = 30, room = 16 - 6;                         /* rows that can be taken back: capacity-(W-1) */
     int got;
@@ -331,8 +334,8 @@ TEST(a_step_that_dies_is_begun_again) {
                     for (int part = 0; part < parts; part++)
                         for (int32_t n = 1; n <= 12; n++) {
                             t.parts = parts;
-                            t_label("parts %d mode %d dies after layer %d phase %d part %d, n %d", parts, mode, layer, phase,
-                                    part, (int)n);
+                            t_label("parts %d mode %d dies after layer %d phase %d part %d, n %d", parts, mode,
+                                    layer, phase, part, (int)n);
                             die_and_retry(&t, cold, mode && n <= 10, layer, phase, part, n, n % 3 + 1);
                         }
 }

@@ -1,5 +1,5 @@
-/* The window: swa_visible against predicates written out here, its inverse, the phrases of swa_explain, and the windows
-   that have to be refused. Small windows and positions exhaustively, then the far end of int64. */
+/* The window: swa_visible against predicates written out here, its inverse, the phrases of swa_explain, and the
+   windows that have to be refused. Small windows and positions exhaustively, then the far end of int64. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "test.h"
@@ -20,7 +20,9 @@ static asked ask(int kind, int64_t a, int64_t b) {
     return w;
 }
 static const char *kind_name(int kind) {
-    static const char *const names[KINDS] = { "causal", "sliding", "flash", "chunked", "symmetric", "sinks", "prefix" };
+    static const char *const names[KINDS] = {
+        "causal", "sliding", "flash", "chunked", "symmetric", "sinks", "prefix"
+    };
     return names[kind];
 }
 /* The definitions. Differences of non-negative positions cannot overflow. */
@@ -97,7 +99,8 @@ TEST(zero_is_causal) {
 
 /* The fields that the header allows to be set after a constructor. */
 TEST(sinks_on_every_kind) {
-    asked base[4] = { ask(KIND_CAUSAL, 0, 0), ask(KIND_FLASH, 2, 1), ask(KIND_CHUNKED, 3, 0), ask(KIND_SYMMETRIC, 2, 0) };
+    asked base[4] = { ask(KIND_CAUSAL, 0, 0), ask(KIND_FLASH, 2, 1), ask(KIND_CHUNKED, 3, 0),
+                      ask(KIND_SYMMETRIC, 2, 0) };
     for (int i = 0; i < 4; i++)
         for (int32_t sinks = 0; sinks <= 5; sinks++) {
             swa_window w = base[i].window;

@@ -1,6 +1,6 @@
-/* toy.h - an engine of a few lines over the real cache: every layer's q, k and v come from the layer below, so that a
-   wrong row in layer 0 is seen in whatever layer L makes of it. Weights and embeddings are made up on the spot; each
-   row is computed by itself, so that batches and chunks cannot change its bits. A step can be made to die anywhere. */
+/* toy.h - an engine of a few lines over the real cache: every layer's q, k and v come from the layer below, so that
+   a wrong row in layer 0 is seen in whatever layer L makes of it. Weights and embeddings are made up on the spot;
+   each row is computed by itself, so that batches and chunks cannot change its bits. A step can die anywhere. */
 #ifndef SWA_TEST_TOY_H
 #define SWA_TEST_TOY_H
 #include "test.h"
@@ -26,7 +26,8 @@ static inline float toy_noise(uint32_t a, uint32_t b) {
 static inline void toy_matvec(int layer, int what, const float *x, float *y, int rows) {
     for (int i = 0; i < rows; i++) {
         float s = 0;
-        for (int j = 0; j < TOY_DIM; j++) s += toy_noise((uint32_t)(layer * 8 + what), (uint32_t)(i * 64 + j)) * x[j];
+        for (int j = 0; j < TOY_DIM; j++)
+            s += toy_noise((uint32_t)(layer * 8 + what), (uint32_t)(i * 64 + j)) * x[j];
         y[i] = s;
     }
 }

@@ -1,0 +1,988 @@
+/* test_mla.c - DeepSeek's latent attention: golden vectors of the published codes, a double oracle with windows, the
+   paths against each other, the bits of every chunking, the cost rule, and misuse. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "test.h"
+#include "golden.h"
+
+/* ---- a block, its cache, and steps over it ---- */
+
+enum { EXPANDED = 8 };   /* besides SWA_MLA_*: the naive path over a cache of expanded rows */
+static const int all_paths[] = { SWA_MLA_AUTO, SWA_MLA_NAIVE, SWA_MLA_ABSORBED, SWA_MLA_MERGED, EXPANDED };
+enum { N_PATHS = 5 };
+static const char *path_name(int path) {
+    static const char *const names[] = { "auto", "naive", "absorbed", "merged" };
+    return path == EXPANDED ? "expanded" : names[path];
+}
+
+typedef struct {
+    swa_mla    m;
+    swa_window window;
+    int        windowed, isa, parts, n_seqs, n_layers;
+    swa_type   k_type, tail_type;
+    int64_t    max_context, max_rollback, capacity;
+} setup;
+typedef struct { swa_cache cache; setup s; int32_t max_tokens; } rig;
+
+static swa_matrix matrix(const void *p) {
+    swa_matrix w;
+    memset(&w, 0, sizeof w);
+    w.p = p;
+    return w;
+}
+/* A cache and scratch for a setup; path EXPANDED picks the other cache shape. */
+static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
+    swa_cache_desc d;
+    size_t bytes;
+    memset(&d, 0, sizeof d);
+    r->s = *s;
+    r->max_tokens = max_tokens;
+    r->s.m.path = path == EXPANDED ? SWA_MLA_AUTO : (swa_mla_path)path;
+    d.shape = swa_mla_shape(&s->m, path == EXPANDED);
+    d.n_layers = s->n_layers ? s->n_layers : 1;
+    d.n_seqs = s->n_seqs;
+    d.k_type = s->k_type;
+    d.v_type = s->k_type;
+    d.tail_type = s->tail_type;
+    if (s->windowed) { d.windows = &s->window; d.n_windows = 1; }
+    d.max_context = s->max_context;
+    d.max_rollback = s->max_rollback;
+    d.capacity = s->capacity;
+    d.max_parts = s->parts > 0 ? s->parts : 1;
+    d.isa = s->isa;
+    bytes = swa_cache_bytes(&d);
+    if (!CHECK(bytes > 0)) return 0;
+    if (!CHECK_OK(swa_cache_init(&r->cache, &d, t_alloc(bytes), bytes))) return 0;
+    if (path == SWA_MLA_MERGED) {
+        size_t n = swa_mla_merged_bytes(&r->s.m);
+        void *merged = t_alloc(n);
+        if (!CHECK(n > 0) || !CHECK_OK(swa_mla_precompute(&r->s.m, merged, n))) return 0;
+        r->s.m.merged = merged;
+    }
+    r->s.m.scratch_bytes = swa_mla_bytes(&r->s.m, max_tokens, d.max_parts);
+    r->s.m.scratch = t_alloc(r->s.m.scratch_bytes);
+    return CHECK(r->s.m.scratch_bytes > 0);
+}
+/* One step; parts > 1 runs every part of every phase, backwards, since their order must not matter. */
+static int rig_step(rig *r, int layer, swa_run *runs, int n_runs, const float *h, float *out) {
+    swa_step step;
+    memset(&step, 0, sizeof step);
+    step.runs = runs;
+    step.n_runs = n_runs;
+    if (!CHECK_OK(swa_step_begin(&r->cache, &step))) return 0;
+    if (r->s.parts <= 1) return CHECK_OK(swa_mla_forward(&r->cache, layer, &step, &r->s.m, h, out));
+    for (int phase = 0; phase < SWA_MLA_PHASES; phase++)
+        for (int part = r->s.parts - 1; part >= 0; part--)
+            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &step, &r->s.m, h, out, phase, part, r->s.parts))) return 0;
+    return 1;
+}
+/* Tokens [from, to) of every sequence in chunks; x, out [n_seqs][n][hidden]. */
+static int rig_run(rig *r, const float *x, int n, int from, int to, int chunk, float *out) {
+    const size_t dim = (size_t)r->s.m.hidden, bytes = dim * sizeof(float);
+    const int seqs = r->s.n_seqs > 0 ? r->s.n_seqs : 1;
+    swa_run runs[16];
+    for (int at = from; at < to; at += chunk) {
+        int len = to - at < chunk ? to - at : chunk;
+        float *h = t_floats((size_t)(len * seqs) * dim);
+        memset(runs, 0, sizeof runs);
+        for (int b = 0; b < seqs; b++) {
+            runs[b].seq = b;
+            runs[b].n = len;
+            runs[b].pos = at;
+            memcpy(h + (size_t)(b * len) * dim, x + (size_t)(b * n + at) * dim, (size_t)len * bytes);
+        }
+        if (!rig_step(r, 0, runs, seqs, h, h)) return 0;
+        for (int b = 0; b < seqs; b++)
+            memcpy(out + (size_t)(b * n + at) * dim, h + (size_t)(b * len) * dim, (size_t)len * bytes);
+    }
+    return 1;
+}
+
+/* ---- golden: DeepSeek-V3's published code ---- */
+
+static int deepseek_setup(const golden *g, setup *s) {
+    swa_mla *m = &s->m;
+    memset(s, 0, sizeof *s);
+    m->hidden = golden_int(g, "dim");
+    m->n_heads = golden_int(g, "n_heads");
+    m->q_lora_rank = golden_int(g, "q_lora");
+    m->kv_lora_rank = golden_int(g, "kv_lora");
+    m->nope_dim = golden_int(g, "nope_dim");
+    m->rope_dim = golden_int(g, "rope_dim");
+    m->v_dim = golden_int(g, "v_dim");
+    m->eps = (float)golden_num(g, "eps");
+    if (m->q_lora_rank > 0) {
+        m->w_dq = matrix(golden_f32(g, "wq_a"));
+        m->q_norm = golden_f32(g, "q_norm_weight");
+        m->w_uq = matrix(golden_f32(g, "wq_b"));
+    } else m->w_uq = matrix(golden_f32(g, "wq"));
+    m->w_dkv = matrix(golden_f32(g, "wkv_a"));
+    m->kv_norm = golden_f32(g, "kv_norm_weight");
+    m->w_uk = matrix(golden_f32(g, "wkv_b"));
+    m->w_o = matrix(golden_f32(g, "wo"));
+    m->freq = golden_f64(g, "freqs");
+    if (golden_int(g, "yarn")) m->mscale = 0.1 * golden_num(g, "mscale") * log(golden_num(g, "rope_factor")) + 1.0;
+    s->n_seqs = golden_int(g, "batch");
+    s->max_context = golden_int(g, "prefill") + golden_int(g, "steps");
+    return CHECK(m->w_o.p != NULL && m->freq != NULL);
+}
+/* The cache against the published one: [latent | rope] per token. */
+static void deepseek_cache(const golden *g, rig *r, int n) {
+    const int latent = r->s.m.kv_lora_rank, rope = r->s.m.rope_dim, row = latent + rope;
+    const double *kv = golden_f64(g, "kv_cache"), *pe = golden_f64(g, "pe_cache");
+    float *got = t_floats((size_t)n * (size_t)row);
+    double *want = t_doubles((size_t)n * (size_t)row);
+    for (int b = 0; kv && pe && b < r->s.n_seqs; b++) {
+        for (int t = 0; t < n; t++)
+            for (int d = 0; d < row; d++)
+                want[t * row + d] = d < latent ? kv[(b * n + t) * latent + d] : pe[(b * n + t) * rope + d - latent];
+        CHECK_OK(swa_cache_read(&r->cache, b, 0, 0, n, got, NULL));
+        CHECK_CLOSE(got, want, n * row, 1e-6);
+    }
+}
+static void deepseek_case(const golden *g, int isa) {
+    setup s;
+    rig r;
+    if (!deepseek_setup(g, &s)) return;
+    s.isa = isa;
+    CHECK_NEAR(swa_mla_scale(s.m.nope_dim, s.m.rope_dim, s.m.mscale), golden_num(g, "softmax_scale"), 1e-12);
+    const int n = (int)s.max_context, prefill = golden_int(g, "prefill");
+    const size_t total = (size_t)(n * s.n_seqs * s.m.hidden);
+    const float *x = golden_f32(g, "x");
+    const double *want = golden_f64(g, "out_naive"), *want2 = golden_f64(g, "out_absorb");
+    float *once = t_floats(total), *out = t_floats(total);
+    REQUIRE(x && want && want2);
+    for (int p = 0; p < N_PATHS; p++) {
+        const int path = all_paths[p], parts[] = { 2, 3, 8 };
+        t_label("%s %s", g->name, path_name(path));
+        if (!rig_open(&r, &s, path, n * s.n_seqs) || !rig_run(&r, x, n, 0, n, n, once)) return;
+        CHECK_CLOSE(once, want, total, 1e-5);
+        CHECK_CLOSE(once, want2, total, 1e-5);
+        if (path != EXPANDED) deepseek_cache(g, &r, n);
+        if (!rig_open(&r, &s, path, n * s.n_seqs)) return;          /* as published: one prefill, then tokens */
+        if (!rig_run(&r, x, n, 0, prefill, prefill, out) || !rig_run(&r, x, n, prefill, n, 1, out)) return;
+        CHECK_CLOSE(out, want, total, 1e-5);
+        for (int chunk = 1; chunk < n; chunk++) {                   /* and as the published code cannot */
+            if (!rig_open(&r, &s, path, n * s.n_seqs) || !rig_run(&r, x, n, 0, n, chunk, out)) return;
+            CHECK_CLOSE(out, want, total, 1e-5);
+            if (path != SWA_MLA_AUTO) CHECK_BITS(out, once, total);
+        }
+        for (int i = 0; i < 3; i++) {
+            s.parts = parts[i];
+            if (!rig_open(&r, &s, path, n * s.n_seqs) || !rig_run(&r, x, n, 0, n, 3, out)) return;
+            if (path != SWA_MLA_AUTO) CHECK_BITS(out, once, total);
+            else CHECK_CLOSE(out, want, total, 1e-5);
+        }
+        s.parts = 0;
+    }
+}
+TEST_EACH_ISA(golden_deepseek) {
+    golden_list cases = golden_cases("mla_deepseek");
+    for (int i = 0; i < cases.n; i++) {
+        golden g;
+        if (golden_open(&g, cases.name[i])) deepseek_case(&g, isa);
+    }
+}
+
+/* ---- golden: the source document's classes ---- */
+
+static int seed4_setup(const golden *g, setup *s) {
+    swa_mla *m = &s->m;
+    double *freq;
+    swa_yarn_desc y;
+    memset(s, 0, sizeof *s);
+    memset(&y, 0, sizeof y);
+    m->hidden = golden_int(g, "hidden");
+    m->n_heads = golden_int(g, "n_heads");
+    m->q_lora_rank = golden_int(g, "q_lora");
+    m->kv_lora_rank = golden_int(g, "kv_lora");
+    m->nope_dim = golden_int(g, "nope_dim");
+    m->rope_dim = golden_int(g, "rope_dim");
+    m->v_dim = golden_int(g, "v_dim");
+    m->eps = (float)golden_num(g, "eps");
+    m->w_dq = matrix(golden_f32(g, "W_DQ"));
+    m->w_uq = matrix(golden_f32(g, "W_UQ"));
+    m->w_qr = matrix(golden_f32(g, "W_QR"));
+    m->w_dkv = matrix(golden_f32(g, "W_DKV"));
+    m->w_kr = matrix(golden_f32(g, "W_KR"));
+    m->w_uk = matrix(golden_f32(g, "W_UK"));
+    m->w_uv = matrix(golden_f32(g, "W_UV"));
+    m->w_o = matrix(golden_f32(g, "W_O"));
+    m->q_norm = golden_f32(g, "q_norm_weight");
+    freq = t_doubles(m->rope_dim / 2);
+    y.base = golden_num(g, "theta");
+    m->freq = freq;
+    s->n_seqs = golden_int(g, "batch");
+    s->max_context = golden_int(g, "past_len") + golden_int(g, "steps");
+    return CHECK_OK(swa_yarn(&y, m->rope_dim, freq, NULL)) && CHECK(m->w_o.p != NULL);
+}
+/* The document's cache holds the rope key unrotated; ours takes it rotated, at its own position. */
+static int seed4_past(const golden *g, rig *r, int n) {
+    const int latent = r->s.m.kv_lora_rank, rope = r->s.m.rope_dim;
+    const float *ckv = golden_f32(g, "ckv0"), *kpe = golden_f32(g, "kpe0");
+    const size_t tail = (size_t)(n * rope);
+    for (int b = 0; b < r->s.n_seqs && n > 0; b++) {
+        float *pe = t_floats(tail);
+        int64_t *pos = (int64_t *)t_alloc((size_t)n * sizeof(int64_t));
+        swa_run run;
+        swa_step step;
+        swa_attn a;
+        memset(&run, 0, sizeof run);
+        memset(&step, 0, sizeof step);
+        memset(&a, 0, sizeof a);
+        if (!CHECK(ckv && kpe)) return 0;
+        memcpy(pe, kpe + (size_t)b * tail, tail * sizeof(float));
+        for (int t = 0; t < n; t++) pos[t] = t;
+        if (!CHECK_OK(swa_rope(pe, n, 1, rope, pos, r->s.m.freq, rope, SWA_ROPE_INTERLEAVED, 0))) return 0;
+        run.seq = b;
+        run.n = n;
+        step.runs = &run;
+        step.n_runs = 1;
+        a.k.p = ckv + (size_t)(b * n * latent);
+        a.k_tail.p = pe;
+        if (!CHECK_OK(swa_step_begin(&r->cache, &step)) || !CHECK_OK(swa_attend(&r->cache, 0, &step, &a))) return 0;
+    }
+    return 1;
+}
+/* steps [from, to) as one chunk; x and out [steps][batch][hidden] as the document has them. */
+static int seed4_steps(rig *r, const float *x, int past, int from, int to, float *out) {
+    const int n = to - from, seqs = r->s.n_seqs;
+    const size_t dim = (size_t)r->s.m.hidden;
+    float *h = t_floats((size_t)(n * seqs) * dim);
+    swa_run runs[16];
+    memset(runs, 0, sizeof runs);
+    for (int b = 0; b < seqs; b++) {
+        runs[b].seq = b;
+        runs[b].n = n;
+        runs[b].pos = past + from;
+        for (int t = 0; t < n; t++)
+            memcpy(h + (size_t)(b * n + t) * dim, x + (size_t)((from + t) * seqs + b) * dim, dim * sizeof(float));
+    }
+    if (!rig_step(r, 0, runs, seqs, h, h)) return 0;
+    for (int b = 0; b < seqs; b++)
+        for (int t = 0; t < n; t++)
+            memcpy(out + (size_t)((from + t) * seqs + b) * dim, h + (size_t)(b * n + t) * dim, dim * sizeof(float));
+    return 1;
+}
+static void seed4_merged(const golden *g, const rig *r) {
+    const size_t rows = (size_t)(r->s.m.n_heads * r->s.m.kv_lora_rank), q = (size_t)r->s.m.q_lora_rank, hid = (size_t)r->s.m.hidden;
+    const float *uqk = (const float *)(const void *)swa__align64(r->s.m.merged);
+    const float *uvo = uqk + (rows * q + 15) / 16 * 16;
+    double *want = t_doubles(rows * (q > hid ? q : hid));
+    const double *a, *b;
+    if (!golden_has_tensor(g, "W_UQK")) return;
+    a = golden_f64(g, "W_UQK");
+    b = golden_f64(g, "W_UV_O");
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < q; j++) want[i * q + j] = a[j * rows + i];
+    CHECK_CLOSE(uqk, want, rows * q, 1e-6);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < hid; j++) want[j * rows + i] = b[i * hid + j];
+    CHECK_CLOSE(uvo, want, rows * hid, 1e-6);
+}
+static void seed4_case(const golden *g, int isa) {
+    setup s;
+    rig r;
+    if (!seed4_setup(g, &s)) return;
+    s.isa = isa;
+    const int past = golden_int(g, "past_len"), steps = golden_int(g, "steps");
+    const size_t total = (size_t)(steps * s.n_seqs * s.m.hidden);
+    const float *x = golden_f32(g, "x");
+    const double *want = golden_f64(g, "out_vanilla"), *want2 = golden_f64(g, "out_absorb");
+    float *single = t_floats(total), *out = t_floats(total);
+    REQUIRE(x && want && want2);
+    CHECK_NEAR(swa_mla_scale(s.m.nope_dim, s.m.rope_dim, 0), golden_num(g, "scale"), 1e-12);
+    for (int p = 0; p < N_PATHS - 1; p++) {                          /* its past is given as latents */
+        t_label("%s %s", g->name, path_name(all_paths[p]));
+        for (int chunk = 1; chunk <= steps; chunk++) {
+            s.parts = chunk == 2 ? 3 : 1;
+            if (!rig_open(&r, &s, all_paths[p], steps * s.n_seqs) || !seed4_past(g, &r, past)) return;
+            for (int at = 0; at < steps; at += chunk)
+                if (!seed4_steps(&r, x, past, at, at + chunk < steps ? at + chunk : steps, out)) return;
+            CHECK_CLOSE(out, want, total, 1e-5);
+            CHECK_CLOSE(out, want2, total, 1e-5);
+            if (chunk == 1) memcpy(single, out, total * sizeof(float));
+            if (all_paths[p] != SWA_MLA_AUTO) CHECK_BITS(out, single, total);
+        }
+        if (all_paths[p] == SWA_MLA_MERGED) seed4_merged(g, &r);
+    }
+}
+TEST_EACH_ISA(golden_seed4) {
+    golden_list cases = golden_cases("mla_seed4");
+    for (int i = 0; i < cases.n; i++) {
+        golden g;
+        if (golden_open(&g, cases.name[i])) seed4_case(&g, isa);
+    }
+}
+
+/* ---- random blocks against a double oracle ---- */
+
+/* Weights as the tests make them: f32 masters, and what the block is given (perhaps narrowed, split or strided). */
+typedef struct { float *dq, *uq, *dkv, *ukv, *o; } masters;
+
+static float *normal(size_t n, double scale) {
+    float *x = t_floats(n);
+    for (size_t i = 0; i < n; i++) x[i] = (float)scale * t_normal();
+    return x;
+}
+static float narrowed(swa_type type, float x) {
+    if (type == SWA_F16) return swa__f32_from_f16(swa__f16_from_f32(x));
+    return type == SWA_BF16 ? swa__f32_from_bf16(swa__bf16_from_f32(x)) : x;
+}
+/* rows x cols of src as `type`, rows `stride` apart; src itself is rounded to what the type holds. */
+static swa_matrix stored(float *src, size_t rows, size_t cols, swa_type type, size_t stride) {
+    const size_t es = swa__type_size((int)type);
+    unsigned char *p = (unsigned char *)t_alloc(((rows - 1) * stride + cols) * es);
+    swa_matrix w = matrix(p);
+    w.type = type;
+    w.stride = stride == cols ? 0 : (int64_t)stride;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++) {
+            src[r * cols + c] = narrowed(type, src[r * cols + c]);
+            if (type == SWA_F32) ((float *)(void *)p)[r * stride + c] = src[r * cols + c];
+            else if (type == SWA_F16) ((uint16_t *)(void *)p)[r * stride + c] = swa__f16_from_f32(src[r * cols + c]);
+            else ((uint16_t *)(void *)p)[r * stride + c] = swa__bf16_from_f32(src[r * cols + c]);
+        }
+    return w;
+}
+/* Rows first, first+n, ... of every group of `per` rows. */
+static float *rows_of(const float *src, size_t groups, size_t per, size_t first, size_t n, size_t cols) {
+    float *out = t_floats(groups * n * cols);
+    for (size_t g = 0; g < groups; g++)
+        memcpy(out + g * n * cols, src + (g * per + first) * cols, n * cols * sizeof(float));
+    return out;
+}
+static void make_weights(setup *s, masters *w, swa_type type, int split, size_t pad) {
+    swa_mla *m = &s->m;
+    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, ql = (size_t)m->q_lora_rank, l = (size_t)m->kv_lora_rank;
+    const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim, q = ql ? ql : hid;
+    if (ql) w->dq = normal(ql * hid, 1 / sqrt((double)hid));
+    w->uq = normal(h * (dn + r) * q, 1.5 / sqrt((double)q));
+    w->dkv = normal((l + r) * hid, 1 / sqrt((double)hid));
+    w->ukv = normal(h * (dn + dv) * l, 1 / sqrt((double)l));
+    w->o = normal(hid * h * dv, 1 / sqrt((double)(h * dv)));
+    if (ql) m->w_dq = stored(w->dq, ql, hid, type, hid + pad);
+    m->w_o = stored(w->o, hid, h * dv, type, h * dv + pad);
+    m->w_uq = stored(w->uq, h * (dn + r), q, type, q + pad);
+    m->w_dkv = stored(w->dkv, l + r, hid, type, hid + pad);
+    m->w_uk = stored(w->ukv, h * (dn + dv), l, type, l + pad);
+    if (!split) return;
+    m->w_uq = stored(rows_of(w->uq, h, dn + r, 0, dn, q), h * dn, q, type, q + pad);
+    if (r) m->w_qr = stored(rows_of(w->uq, h, dn + r, dn, r, q), h * r, q, type, q + pad);
+    m->w_dkv = stored(rows_of(w->dkv, 1, l + r, 0, l, hid), l, hid, type, hid + pad);
+    if (r) m->w_kr = stored(rows_of(w->dkv, 1, l + r, l, r, hid), r, hid, type, hid + pad);
+    m->w_uk = stored(rows_of(w->ukv, h, dn + dv, 0, dn, l), h * dn, l, type, l + pad);
+    m->w_uv = stored(rows_of(w->ukv, h, dn + dv, dn, dv, l), h * dv, l, type, l + pad);
+}
+static void make_block(setup *s, int hidden, int heads, int ql, int l, int dn, int r, int dv) {
+    double *freq = t_doubles(r / 2 + 1);
+    memset(s, 0, sizeof *s);
+    s->m.hidden = hidden;
+    s->m.n_heads = heads;
+    s->m.q_lora_rank = ql;
+    s->m.kv_lora_rank = l;
+    s->m.nope_dim = dn;
+    s->m.rope_dim = r;
+    s->m.v_dim = dv;
+    s->m.eps = 1e-5f;
+    for (int i = 0; i < r / 2; i++) freq[i] = pow(10000.0, -2.0 * i / r);
+    s->m.freq = freq;
+    if (ql) s->m.q_norm = t_random(ql, 1.0f);
+    s->m.kv_norm = t_random(l, 1.0f);
+    s->n_seqs = 1;
+}
+
+static void mul(double *y, const float *w, const double *x, size_t rows, size_t cols) {
+    for (size_t i = 0; i < rows; i++) {
+        y[i] = 0;
+        for (size_t j = 0; j < cols; j++) y[i] += (double)w[i * cols + j] * x[j];
+    }
+}
+static void norm(double *x, const float *w, size_t n, double eps) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    sum = 1 / sqrt(sum / (double)n + eps);
+    for (size_t i = 0; w && i < n; i++) x[i] *= sum * (double)w[i];
+}
+static void rotate(const swa_mla *m, double *x, int64_t pos) {
+    const int half = m->rope_dim / 2, apart = m->pairs == SWA_ROPE_HALF;
+    const double ms = m->rope_mscale > 0 ? m->rope_mscale : 1;
+    for (int i = 0; i < half; i++) {
+        double *a = x + (apart ? i : 2 * i), *b = a + (apart ? half : 1), c = cos((double)pos * m->freq[i]) * ms;
+        double s = sin((double)pos * m->freq[i]) * ms, t = *a;
+        *a = t * c - *b * s;
+        *b = t * s + *b * c;
+    }
+}
+/* The block for tokens 0..n-1 of one sequence, in double, K and V expanded, the window asked key by key. */
+static double *oracle(const setup *s, const masters *w, const float *x, int n) {
+    const swa_mla *m = &s->m;
+    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, l = (size_t)m->kv_lora_rank, q_in = (size_t)(m->q_lora_rank ? m->q_lora_rank : m->hidden);
+    const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim, N = (size_t)n;
+    double *in = t_doubles(hid), *cq = t_doubles(q_in), *q = t_doubles(h * (dn + r)), *row = t_doubles(l + r), *out = t_doubles(N * hid);
+    double *kv = t_doubles(N * h * (dn + dv)), *kr = t_doubles(N * (r + 1)), *p = t_doubles(N), *o = t_doubles(h * dv);
+    const double scale = m->scale > 0 ? m->scale : (m->mscale > 0 ? m->mscale * m->mscale : 1) / sqrt((double)(dn + r));
+    swa_window causal;
+    memset(&causal, 0, sizeof causal);
+    for (size_t t = 0; t < N; t++) {
+        for (size_t i = 0; i < hid; i++) in[i] = (double)x[t * hid + i];
+        mul(row, w->dkv, in, l + r, hid);
+        norm(row, m->kv_norm, l, (double)m->eps);
+        rotate(m, row + l, (int64_t)t);
+        memcpy(kr + t * r, row + l, r * sizeof(double));
+        mul(kv + t * h * (dn + dv), w->ukv, row, h * (dn + dv), l);
+        if (m->q_lora_rank) {
+            mul(cq, w->dq, in, q_in, hid);
+            norm(cq, m->q_norm, q_in, (double)m->eps);
+        } else memcpy(cq, in, hid * sizeof(double));
+        mul(q, w->uq, cq, h * (dn + r), q_in);
+        for (size_t g = 0; g < h; g++) {
+            double *qh = q + g * (dn + r), top = -1e300, sum = 0;
+            rotate(m, qh + dn, (int64_t)t);
+            for (size_t k = 0; k <= t; k++) {
+                const double *kh = kv + (k * h + g) * (dn + dv);
+                p[k] = 0;
+                for (size_t d = 0; d < dn; d++) p[k] += qh[d] * kh[d];
+                for (size_t d = 0; d < r; d++) p[k] += qh[dn + d] * kr[k * r + d];
+                p[k] = swa_visible(s->windowed ? &s->window : &causal, (int64_t)t, (int64_t)k) ? p[k] * scale : -1e300;
+                if (p[k] > top) top = p[k];
+            }
+            for (size_t d = 0; d < dv; d++) o[g * dv + d] = 0;
+            for (size_t k = 0; k <= t; k++) {
+                p[k] = exp(p[k] - top);
+                sum += p[k];
+                for (size_t d = 0; d < dv; d++) o[g * dv + d] += p[k] * kv[(k * h + g) * (dn + dv) + dn + d];
+            }
+            for (size_t d = 0; d < dv; d++) o[g * dv + d] /= sum;
+        }
+        mul(out + t * hid, w->o, o, hid, h * dv);
+    }
+    return out;
+}
+
+/* Every path of a setup against the oracle, and its bits over chunkings and parts. */
+static void check_setup(setup *s, const masters *w, int n, double rel, const int *chunks, int n_chunks) {
+    const size_t total = (size_t)n * (size_t)s->m.hidden;
+    const float *x = normal(total, 1.0);
+    const double *want = oracle(s, w, x, n);
+    float *out = t_floats(total), *once = t_floats(total);
+    char label[sizeof t_.label];
+    rig r;
+    memcpy(label, t_.label, sizeof label);
+    if (!s->max_context) s->max_context = n;
+    for (int p = 0; p < N_PATHS; p++) {
+        const t_block *mark = t_.blocks;
+        t_label("%.60s, %s", label, path_name(all_paths[p]));
+        s->parts = 0;
+        if (!rig_open(&r, s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
+        CHECK_CLOSE(once, want, total, rel);
+        for (int i = 0; i < n_chunks; i++) {
+            s->parts = i % 4 == 1 ? 3 : i % 4 == 3 ? 8 : 1;
+            if (!rig_open(&r, s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, chunks[i], out)) return;
+            if (all_paths[p] != SWA_MLA_AUTO) CHECK_BITS(out, once, total);
+            else CHECK_CLOSE(out, want, total, rel);
+        }
+        t_free_to(mark);
+    }
+    s->parts = 0;
+}
+TEST_EACH_ISA(oracle_shapes) {
+    static const int shape[][7] = {        /* hidden, heads, q_lora, kv_lora, nope, rope, v */
+        { 40, 4, 24, 32, 16, 8, 16 }, { 33, 3, 17, 19, 7, 6, 5 }, { 24, 2, 0, 16, 4, 2, 9 }, { 32, 5, 16, 24, 8, 0, 8 },
+        { 20, 17, 8, 40, 3, 4, 20 } };
+    static const int chunks[] = { 1, 3, 7, 16, 20 };
+    for (int i = 0; i < 5; i++) {
+        const int *d = shape[i];
+        setup s;
+        masters w;
+        make_block(&s, d[0], d[1], d[2], d[3], d[4], d[5], d[6]);
+        make_weights(&s, &w, SWA_F32, i % 2, (size_t)(i % 3));
+        s.isa = isa;
+        s.m.pairs = i & 1 ? SWA_ROPE_HALF : SWA_ROPE_INTERLEAVED;
+        s.m.mscale = i == 1 ? 1.3 : 0;
+        s.m.rope_mscale = i == 2 ? 1.2 : 0;
+        s.m.scale = i == 4 ? 0.3 : 0;
+        t_label("shape %d", i);
+        check_setup(&s, &w, 37, 1e-5, chunks, 5);
+    }
+}
+TEST_EACH_ISA(oracle_windows) {
+    static const int chunks[] = { 1, 5, 64, 100, 33 };
+    setup s;
+    masters w;
+    make_block(&s, 24, 3, 16, 32, 8, 8, 8);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.windowed = 1;
+    s.window = swa_window_sliding(64);
+    t_label("W=64");
+    check_setup(&s, &w, 330, 1e-5, chunks, 5);
+    s.window = swa_window_sinks(20, 3);
+    s.capacity = 37;                       /* no multiple of 16: every tile goes through the stage */
+    t_label("W=20, 3 sinks, capacity 37");
+    check_setup(&s, &w, 150, 1e-5, chunks, 5);
+    s.windowed = 0;
+    s.capacity = 0;
+    t_label("causal over two blocks");
+    check_setup(&s, &w, 300, 1e-5, chunks, 5);
+}
+/* Narrow weights: the oracle has the rounded ones, so the tolerance stays. Narrow rows: the paths must still agree. */
+TEST_EACH_ISA(narrow_types) {
+    static const swa_type types[] = { SWA_F16, SWA_BF16 };
+    static const int chunks[] = { 1, 6, 32 };
+    for (int i = 0; i < 2; i++)
+        for (int split = 0; split < 2; split++) {
+            setup s;
+            masters w;
+            make_block(&s, 70, 4, 36, 32, 16, 8, 16);
+            make_weights(&s, &w, types[i], split, 0);
+            s.isa = isa;
+            t_label("weights of type %d, split %d", (int)types[i], split);
+            check_setup(&s, &w, 40, 1e-5, chunks, 3);
+        }
+}
+TEST_EACH_ISA(narrow_caches) {
+    static const struct { swa_type k, tail; double off; } c[] = {
+        { SWA_F16, SWA_F16, 2e-3 }, { SWA_BF16, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_F32, 2e-2 }, { SWA_Q8, SWA_Q8, 3e-2 } };
+    const int n = 70;
+    setup s;
+    masters w;
+    make_block(&s, 48, 4, 36, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.max_context = n;
+    const size_t total = (size_t)(n * s.m.hidden);
+    const float *x = normal(total, 1.0);
+    const double *want = oracle(&s, &w, x, n);
+    for (int i = 0; i < 5; i++) {
+        double *naive = t_doubles(total);
+        for (int p = 1; p < N_PATHS; p++) {
+            float *once = t_floats(total), *out = t_floats(total);
+            rig r;
+            t_label("cache %d, %s", i, path_name(all_paths[p]));
+            s.k_type = c[i].k;
+            s.tail_type = c[i].tail;
+            if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
+            CHECK_CLOSE(once, want, total, c[i].off);
+            if (p == 1) for (size_t j = 0; j < total; j++) naive[j] = (double)once[j];
+            else if (all_paths[p] != EXPANDED) CHECK_CLOSE(once, naive, total, 1e-5);    /* the same rounded latents */
+            for (int chunk = 1; chunk < n; chunk += 23) {
+                s.parts = chunk == 24 ? 3 : 0;
+                if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, chunk, out)) return;
+                CHECK_BITS(out, once, total);
+            }
+            s.parts = 0;
+        }
+    }
+}
+/* All instruction sets, fused and separate matrices: the same bits. */
+TEST(same_bits_everywhere) {
+    const int n = 50;
+    setup s;
+    masters w;
+    make_block(&s, 70, 5, 36, 40, 20, 8, 24);
+    const size_t total = (size_t)(n * s.m.hidden);
+    const float *x = normal(total, 1.0);
+    s.max_context = n;
+    for (int type = 0; type < 3; type++) {
+        setup split = s, fused = s;
+        make_weights(&split, &w, (swa_type)type, 1, 3);
+        fused.m.w_dq = split.m.w_dq;
+        fused.m.w_o = split.m.w_o;
+        fused.m.w_uq = stored(w.uq, 5 * 28, 36, (swa_type)type, 36);
+        fused.m.w_dkv = stored(w.dkv, 48, 70, (swa_type)type, 70);
+        fused.m.w_uk = stored(w.ukv, 5 * 44, 40, (swa_type)type, 40);
+        for (int p = 1; p < N_PATHS; p++) {
+            float *first = NULL;
+            FOR_ISA(isa) {
+                float *a = t_floats(total), *b = t_floats(total);
+                rig r;
+                t_label("type %d, %s, %s", type, path_name(all_paths[p]), swa_isa_name(isa));
+                split.isa = fused.isa = isa;
+                if (!rig_open(&r, &split, all_paths[p], n) || !rig_run(&r, x, n, 0, n, 11, a)) return;
+                if (!rig_open(&r, &fused, all_paths[p], n) || !rig_run(&r, x, n, 0, n, 50, b)) return;
+                CHECK_BITS(a, b, total);
+                if (first) CHECK_BITS(a, first, total);
+                first = a;
+            }
+        }
+    }
+}
+/* Products of every size and shape: same bits on every instruction set and in any batch, and right. */
+TEST(products) {
+    enum { N = 9, IN = 4200, OUT = 75 };
+    float *pack = t_floats(SWA__PACK);
+    for (int i = 0; i < 60; i++) {
+        const int transposed = i & 1, type = i % 3, n = t_int(1, N), n_in = i > 50 ? t_int(2000, IN) : t_int(1, 120), n_out = t_int(1, OUT);
+        const size_t rows = (size_t)(transposed ? n_in : n_out), cols = (size_t)(transposed ? n_out : n_in), total = (size_t)(n * n_out);
+        float *w = normal(rows * cols, 1.0), *x = normal((size_t)(n * n_in), 1.0), *first = NULL;
+        double *want = t_doubles(total);
+        swa_gemm p;
+        memset(&p, 0, sizeof p);
+        p.w = stored(w, rows, cols, (swa_type)type, cols);
+        p.w.stride = (int64_t)cols;
+        p.n_in = n_in;
+        p.n_out = n_out;
+        p.transposed = transposed;
+        p.x_stride = n_in;
+        p.y_stride = n_out;
+        for (int t = 0; t < n; t++)
+            for (int o = 0; o < n_out; o++) {
+                double sum = 0;
+                for (int k = 0; k < n_in; k++) sum += (double)x[t * n_in + k] * (double)w[transposed ? k * n_out + o : o * n_in + k];
+                want[t * n_out + o] = sum;
+            }
+        t_label("%d x %d x %d, transposed %d, type %d", n, n_in, n_out, transposed, type);
+        FOR_ISA(isa) {
+            float *all = t_floats(total), *one = t_floats(total);
+            p.x = x;
+            p.y = all;
+            p.n = n;
+            swa__kernels_of(isa)->product(&p, pack);
+            CHECK_CLOSE(all, want, total, 1e-5);
+            p.n = 1;
+            for (int t = 0; t < n; t++) {
+                p.x = x + t * n_in;
+                p.y = one + t * n_out;
+                swa__kernels_of(isa)->product(&p, pack);
+            }
+            CHECK_BITS(all, one, total);
+            if (first) CHECK_BITS(all, first, total);
+            first = all;
+        }
+    }
+}
+
+/* ---- batches, AUTO, rollback, the hook ---- */
+
+/* Sequences at different places in one step: each gets the bits it gets alone, also when AUTO sends them two ways. */
+TEST_EACH_ISA(ragged_batches) {
+    static const int len[3][4] = { { 40, 3, 0, 25 }, { 1, 30, 1, 1 }, { 1, 1, 22, 6 } };
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 64, 16, 8, 16);          /* S* = 64*32/96 = 21.3 */
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.n_seqs = 4;
+    s.windowed = 1;
+    s.window = swa_window_sliding(29);
+    for (int p = 0; p < N_PATHS; p++)
+        for (int parts = 1; parts <= 3; parts += 2) {
+            rig batch, alone;
+            int64_t pos[4] = { 0, 7, 0, 100 };
+            s.parts = parts;
+            if (!rig_open(&batch, &s, all_paths[p], 80) || !rig_open(&alone, &s, all_paths[p], 80)) return;
+            t_label("%s, %d parts", path_name(all_paths[p]), parts);
+            for (int i = 0; i < 3; i++) {
+                const size_t dim = 40;
+                float *x = normal(80 * dim, 1.0), *out = t_floats(80 * dim), *one = t_floats(80 * dim);
+                swa_run runs[4];
+                memset(runs, 0, sizeof runs);
+                for (int b = 0; b < 4; b++) {
+                    runs[b].seq = b;
+                    runs[b].n = len[i][b];
+                    runs[b].pos = pos[b];
+                }
+                if (!rig_step(&batch, 0, runs, 4, x, out)) return;
+                for (int b = 0, row = 0; b < 4; row += len[i][b++]) {
+                    CHECK_INT(runs[b].row, row);
+                    if (!rig_step(&alone, 0, &runs[b], 1, x + (size_t)row * dim, one + (size_t)row * dim)) return;
+                    CHECK_BITS(out + (size_t)row * dim, one + (size_t)row * dim, (size_t)len[i][b] * dim);
+                    pos[b] += len[i][b];
+                }
+            }
+        }
+}
+TEST(auto_takes_the_named_path) {
+    const int n = 60;
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 64, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.max_context = n;
+    const size_t total = (size_t)(n * 40);
+    const float *x = normal(total, 1.0);
+    for (int chunk = 1; chunk < 30; chunk += 7)
+        for (int from = chunk; from + chunk < n; from += 10) {
+            float *a = t_floats(total), *b = t_floats(total);
+            rig r, q;
+            const swa_mla_path path = swa_mla_choose(&s.m, from, chunk, NULL);
+            if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n) || !rig_open(&q, &s, SWA_MLA_ABSORBED, n)) return;
+            if (!rig_run(&r, x, n, 0, from, from, a) || !rig_run(&q, x, n, 0, from, from, a)) return;
+            q.s.m.path = path;
+            r.s.m.path = SWA_MLA_AUTO;
+            r.s.m.scratch_bytes = q.s.m.scratch_bytes = swa_mla_bytes(&r.s.m, n, 1);
+            r.s.m.scratch = q.s.m.scratch = t_alloc(r.s.m.scratch_bytes);
+            if (!rig_run(&r, x, n, from, from + chunk, chunk, a) || !rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
+            t_label("%d cached, %d new: %s", from, chunk, path_name((int)path));
+            CHECK_BITS(a + (size_t)from * 40, b + (size_t)from * 40, (size_t)chunk * 40);
+        }
+}
+TEST_EACH_ISA(rollback) {
+    const int n = 60;
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.windowed = 1;
+    s.window = swa_window_sliding(17);
+    s.max_rollback = 8;
+    const size_t total = (size_t)(n * 40);
+    const float *x = normal(total, 1.0), *other = normal(total, 1.0);
+    for (int p = 1; p < N_PATHS; p++) {
+        float *once = t_floats(total), *out = t_floats(total);
+        rig r;
+        t_label("%s", path_name(all_paths[p]));
+        if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
+        if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, 30, 30, out)) return;
+        if (!rig_run(&r, other, n, 30, 38, 4, out)) return;        /* drafted tokens, all of them refused */
+        if (!rig_run(&r, x, n, 30, n, 5, out)) return;
+        CHECK_BITS(out, once, total);
+    }
+}
+typedef struct { int calls, bad; } hook_log;
+static void hook(void *user, const swa_gemm *p) {
+    hook_log *log = (hook_log *)user;
+    log->calls++;
+    log->bad |= p->n <= 0 || p->n_in <= 0 || p->n_out <= 0 || p->w.stride <= 0;
+    for (int32_t t = 0; t < p->n; t++)
+        for (int32_t o = 0; o < p->n_out; o++) {
+            double sum = 0;
+            for (int32_t i = 0; i < p->n_in; i++) {
+                int64_t at = p->transposed ? i * p->w.stride + o : o * p->w.stride + i;
+                sum += (double)p->x[t * p->x_stride + i] * (double)swa__load1((int)p->w.type, p->w.p, (size_t)at);
+            }
+            p->y[t * p->y_stride + o] = (float)sum;
+        }
+}
+TEST(gemm_hook) {
+    static const int chunks[] = { 1, 4 };
+    setup s;
+    masters w;
+    hook_log log = { 0, 0 };
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_BF16, 1, 2);
+    s.m.gemm = hook;
+    s.m.user = &log;
+    t_label("hook");
+    check_setup(&s, &w, 20, 1e-5, chunks, 2);
+    CHECK(log.calls > 100);
+    CHECK(!log.bad);
+}
+TEST(layers) {
+    const int n = 24;
+    setup s;
+    masters w;
+    float *a = t_floats(n * 40), *b = t_floats(n * 40);
+    rig r, one;
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.max_context = n;
+    s.n_layers = 3;
+    const float *x = normal((size_t)(n * 40), 1.0);
+    if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n) || !rig_open(&one, &s, SWA_MLA_ABSORBED, n)) return;
+    for (int t = 0; t < n; t += 4) {
+        swa_run run, again;
+        memset(&run, 0, sizeof run);
+        run.n = 4;
+        run.pos = t;
+        again = run;
+        if (!rig_step(&r, 2, &run, 1, x + t * 40, a + t * 40) || !rig_step(&one, 0, &again, 1, x + t * 40, b + t * 40)) return;
+    }
+    CHECK_BITS(a, b, n * 40);
+}
+
+/* ---- the rule and its numbers ---- */
+
+static swa_mla v3(void) {
+    static const float weight[1] = { 0 };
+    static const double freq[32] = { 0 };
+    swa_mla m;
+    memset(&m, 0, sizeof m);
+    m.hidden = 7168;
+    m.n_heads = 128;
+    m.q_lora_rank = 1536;
+    m.kv_lora_rank = 512;
+    m.nope_dim = 128;
+    m.rope_dim = 64;
+    m.v_dim = 128;
+    m.w_dq = m.w_uq = m.w_dkv = m.w_uk = m.w_o = matrix(weight);
+    m.freq = freq;
+    return m;
+}
+TEST(document_table) {
+    const swa_mla m = v3();
+    double c[4];
+    CHECK_OK(swa_mla_document_macs(&m, 20000, c));
+    CHECK_INT(c[0], 336342286336LL);                               /* "before" */
+    CHECK_INT(c[2], 3191865344LL);                                 /* "after" */
+    for (int n = 1; n < 60; n++) {
+        CHECK_OK(swa_mla_document_macs(&m, n, c));
+        CHECK_INT(c[2] < c[0], n >= 26);                           /* its crossover */
+        CHECK_INT(c[1] < c[0], n >= 2);                            /* and the one that it misses */
+        CHECK(c[1] < c[2]);
+    }
+    CHECK_OK(swa_mla_document_macs(&m, 0, c));
+    CHECK_INT(c[0], 142606336);
+    CHECK_INT(c[1], 159383552);
+    CHECK_INT(c[2], 570425344);
+    CHECK_INT(c[3], 159383552);
+    double next[4];
+    CHECK_OK(swa_mla_document_macs(&m, 1, next));
+    CHECK_INT(next[0] - c[0], 16809984);
+    CHECK_INT(next[1] - c[1], 131072);
+    CHECK_INT(next[2] - c[2], 131072);
+    CHECK_INT(next[3] - c[3], 32768);
+}
+TEST(choice) {
+    const swa_mla m = v3();
+    swa_mla_cost c[4];
+    CHECK_INT(swa_mla_choose(&m, 0, 1, NULL), SWA_MLA_ABSORBED);   /* a tile of 16 keys would be expanded for it */
+    CHECK_INT(swa_mla_choose(&m, 0, 16, NULL), SWA_MLA_NAIVE);
+    CHECK_INT(swa_mla_choose(&m, 1, 1, NULL), SWA_MLA_ABSORBED);
+    CHECK_INT(swa_mla_choose(&m, 102 - 64, 64, NULL), SWA_MLA_NAIVE);
+    CHECK_INT(swa_mla_choose(&m, 103 - 64, 64, NULL), SWA_MLA_ABSORBED);
+    CHECK_INT(swa_mla_choose(&m, 1 << 30, 170, NULL), SWA_MLA_ABSORBED);
+    CHECK_INT(swa_mla_choose(&m, 1 << 30, 171, NULL), SWA_MLA_NAIVE);
+    CHECK_INT(swa_mla_choose(&m, 0, 4096, NULL), SWA_MLA_NAIVE);
+    CHECK_INT(swa_mla_choose(&m, -1, 1, NULL), SWA_MLA_AUTO);
+    CHECK_INT(swa_mla_choose(NULL, 1, 1, NULL), SWA_MLA_AUTO);
+    CHECK_INT(swa_mla_choose(&m, 4095, 1, c), SWA_MLA_ABSORBED);
+    const double fixed = 7168.0 * (1536 + 512 + 64) + 1536.0 * 128 * 192 + 128.0 * 128 * 7168;
+    CHECK_INT(c[0].macs, fixed + 4096.0 * 512 * 128 * 256 + 4096.0 * 128 * 320);
+    CHECK_INT(c[1].macs, fixed + 512.0 * 128 * 256 + 4096.0 * 128 * 1088);
+    CHECK_INT(c[2].macs, 7168.0 * 2112 + 1536.0 * 128 * 576 + 7168.0 * 128 * 512 + 4096.0 * 128 * 1088);
+    CHECK_INT(c[3].macs, fixed + 512.0 * 128 * 256 + 4096.0 * 128 * 320);
+    CHECK_INT(c[1].weight_bytes, 4 * (fixed + 512.0 * 128 * 256));
+    CHECK_INT(c[1].cache_bytes, 4095.0 * 4 * 576);
+    CHECK_INT(c[3].cache_bytes, 4095.0 * 4 * 40960);
+}
+/* The width of the latent row must never reach the scale: 1/sqrt(192), not 1/sqrt(576). */
+TEST(scale) {
+    CHECK_NEAR(swa_mla_scale(128, 64, 0), 0.07216878364870322, 1e-15);
+    CHECK_NEAR(swa_mla_scale(128, 64, 0.1 * log(40.0) + 1), 0.13523377, 1e-7);
+    CHECK_NEAR(swa_mla_scale(128, 64, 0.1 * 0.707 * log(40.0) + 1), 0.11472138, 1e-7);
+    CHECK(!(swa_mla_scale(0, 64, 0) > 0) && !(swa_mla_scale(128, -1, 0) > 0));
+}
+
+/* ---- misuse ---- */
+
+typedef struct { setup s; rig r; swa_run run; swa_step step; float *h, *out; } misuse;
+
+static int misuse_open(misuse *u, int path) {
+    masters w;
+    make_block(&u->s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&u->s, &w, SWA_F32, 1, 0);
+    u->s.max_context = 16;
+    u->s.parts = 2;
+    if (!rig_open(&u->r, &u->s, path, 4)) return 0;
+    memset(&u->run, 0, sizeof u->run);
+    memset(&u->step, 0, sizeof u->step);
+    u->run.n = 4;
+    u->step.runs = &u->run;
+    u->step.n_runs = 1;
+    u->h = normal(160, 1.0);
+    u->out = t_floats(160);
+    return CHECK_OK(swa_step_begin(&u->r.cache, &u->step));
+}
+static swa_status misuse_call(misuse *u, const swa_mla *m) {
+    const swa_status a = swa_mla_forward(&u->r.cache, 0, &u->step, m, u->h, u->out);
+    for (int part = 0; part < 2; part++)                            /* the same from every part of every phase */
+        for (int phase = 0; phase < SWA_MLA_PHASES; phase++) {
+            const swa_status b = swa_mla_forward_part(&u->r.cache, 0, &u->step, m, u->h, u->out, phase, part, 2);
+            if (b != a && !(a == SWA_OK && b == SWA_ERR_MEMORY)) return (swa_status)99;
+        }
+    return a;
+}
+TEST(misuse_of_the_desc) {
+    misuse u;
+    swa_mla m;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
+#define REFUSED(change, status) do { m = u.r.s.m; change; CHECK_STATUS(misuse_call(&u, &m), status); } while (0)
+#define INVALID(change, status) do { REFUSED(change, status); CHECK_INT(swa_mla_bytes(&m, 4, 1), 0); \
+        CHECK_INT(swa_mla_merged_bytes(&m), 0); CHECK_INT(swa_mla_choose(&m, 5, 1, NULL), 0); } while (0)
+    INVALID(m.hidden = 0, SWA_ERR_ARG);
+    INVALID(m.n_heads = -1, SWA_ERR_ARG);
+    INVALID(m.q_lora_rank = -1, SWA_ERR_ARG);
+    INVALID(m.kv_lora_rank = 0, SWA_ERR_ARG);
+    INVALID(m.nope_dim = 0, SWA_ERR_ARG);
+    INVALID(m.rope_dim = 7, SWA_ERR_ARG);
+    INVALID(m.v_dim = 0, SWA_ERR_ARG);
+    INVALID(m.freq = NULL, SWA_ERR_ARG);
+    INVALID(m.eps = -1.0f, SWA_ERR_ARG);
+    INVALID(m.eps = (float)NAN, SWA_ERR_ARG);
+    INVALID(m.scale = -1.0, SWA_ERR_ARG);
+    INVALID(m.scale = NAN, SWA_ERR_ARG);
+    INVALID(m.mscale = -1.0, SWA_ERR_ARG);
+    INVALID(m.rope_mscale = HUGE_VAL, SWA_ERR_ARG);
+    INVALID(m.path = (swa_mla_path)4, SWA_ERR_ARG);
+    INVALID(m.pairs = (swa_rope_pairs)2, SWA_ERR_ARG);
+    INVALID(m.w_dq.p = NULL, SWA_ERR_ARG);
+    INVALID(m.w_uq.p = NULL, SWA_ERR_ARG);
+    INVALID(m.w_dkv.p = NULL, SWA_ERR_ARG);
+    INVALID(m.w_uk.p = NULL, SWA_ERR_ARG);
+    INVALID(m.w_o.p = NULL, SWA_ERR_ARG);
+    INVALID(m.w_o.stride = 5, SWA_ERR_ARG);
+    INVALID(m.w_uv.type = (swa_type)17, SWA_ERR_ARG);
+    INVALID(m.w_uv.type = SWA_Q8, SWA_ERR_UNSUPPORTED);
+    INVALID(m.q_lora_rank = 0, SWA_ERR_ARG);                        /* a norm of what is not there */
+    INVALID(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
+    INVALID((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);
+    REFUSED(m.kv_lora_rank = 31, SWA_ERR_ARG);                      /* not this cache's shape */
+    REFUSED(m.scratch = NULL, SWA_ERR_ARG);
+    REFUSED(m.path = SWA_MLA_MERGED, SWA_ERR_ARG);                  /* without merged weights */
+    REFUSED(m.compute = 77, SWA_ERR_ARG);
+    m = u.r.s.m;
+    m.scratch_bytes = swa_mla_bytes(&m, 4, 1) - 1;
+    CHECK_STATUS(misuse_call(&u, &m), SWA_ERR_MEMORY);
+    m.scratch_bytes = swa_mla_bytes(&m, 4, 2) - 1;
+    CHECK_STATUS(swa_mla_forward_part(&u.r.cache, 0, &u.step, &m, u.h, u.out, 0, 0, 2), SWA_ERR_MEMORY);
+    m = u.r.s.m;
+    CHECK_STATUS(misuse_call(&u, &m), SWA_OK);
+    CHECK_INT(swa_mla_bytes(&m, -1, 1), 0);
+    CHECK_INT(swa_mla_bytes(&m, 4, 0), 0);
+    CHECK_INT(swa_mla_bytes(NULL, 4, 1), 0);
+    CHECK_INT(swa_mla_shape(NULL, 0).n_heads, 0);
+    m.n_heads = 1 << 20;
+    m.kv_lora_rank = 2047;
+    CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* 2^31 tokens of 2^31 numbers */
+}
+TEST(misuse_of_the_calls) {
+    misuse u;
+    swa_mla m;
+    double macs[4];
+    char merged[64];
+    if (!misuse_open(&u, SWA_MLA_NAIVE)) return;
+    m = u.r.s.m;
+#define PART(phase, part, parts) swa_mla_forward_part(&u.r.cache, 0, &u.step, &m, u.h, u.out, phase, part, parts)
+    CHECK_STATUS(PART(-1, 0, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(PART(SWA_MLA_PHASES, 0, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(PART(0, -1, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(PART(0, 2, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(PART(0, 0, 0), SWA_ERR_ORDER);
+    CHECK_STATUS(PART(0, 0, 3), SWA_ERR_ORDER);                     /* more than the cache's max_parts */
+    CHECK_STATUS(swa_mla_forward(NULL, 0, &u.step, &m, u.h, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, NULL, &m, u.h, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, NULL, u.h, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, &m, NULL, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, &m, u.h, NULL), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 1, &u.step, &m, u.h, u.out), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, -1, &u.step, &m, u.h, u.out), SWA_ERR_ORDER);
+    u.run.pos = 8;                                                  /* a step that was not begun */
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, &m, u.h, u.out), SWA_ERR_ORDER);
+    u.run.pos = 0;
+    u.step.n_runs = 0;
+    CHECK_OK(swa_mla_forward(&u.r.cache, 0, &u.step, &m, u.h, u.out));
+    CHECK_STATUS(swa_mla_precompute(NULL, merged, 64), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_precompute(&m, NULL, 64), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_precompute(&m, merged, 64), SWA_ERR_MEMORY);
+    CHECK_STATUS(swa_mla_document_macs(NULL, 1, macs), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_document_macs(&m, -1, macs), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_document_macs(&m, 1, NULL), SWA_ERR_ARG);
+    if (!misuse_open(&u, EXPANDED)) return;
+    m = u.r.s.m;
+    CHECK_OK(misuse_call(&u, &m));
+    REFUSED(m.path = SWA_MLA_ABSORBED, SWA_ERR_ARG);                /* expanded rows hold no latents */
+    REFUSED((m.path = SWA_MLA_MERGED, m.merged = merged), SWA_ERR_ARG);
+}
