@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# install.sh - the compilers, emulators and checkers that tests/check uses, by apt-get, if this is root and the
+# packages can be reached. Nothing here is required: what stays missing is named by the script that wanted it. One
+# line per package; the last line is `N passed, N failed, N skipped`.
+set -u
+# gcc-multilib is absent on purpose: Debian has it conflict with the cross compilers, and i686-linux-gnu-gcc does more.
+packages="gcc g++ make python3 clang libclang-rt-14-dev libomp-dev valgrind
+    gcc-i686-linux-gnu libc6-dev-i386-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
+    gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user musl-tools gcc-mingw-w64-x86-64 wine64 tcc
+    wasi-libc lld libclang-rt-14-dev-wasm32 nodejs"
+passed=0 skipped=0 updated=
+export DEBIAN_FRONTEND=noninteractive
+
+have() { dpkg-query -W -f '${Status}' "$1" 2> /dev/null | grep -q 'ok installed'; }
+get() {       # one package, after at most one update
+    [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null || return 1
+    if [ -z "$updated" ]; then
+        timeout 180 apt-get update -qq > /dev/null 2>&1
+        updated=1
+    fi
+    timeout 600 apt-get install -y -qq --no-install-recommends "$1" > /dev/null 2>&1
+}
+
+for name in $packages; do
+    if have "$name"; then
+        passed=$((passed + 1))
+    elif get "$name"; then
+        printf '%-28s installed\n' "$name"
+        passed=$((passed + 1))
+    else
+        printf '%-28s SKIPPED: not here, and it could not be installed\n' "$name"
+        skipped=$((skipped + 1))
+    fi
+done
+echo "$passed passed, 0 failed, $skipped skipped"
