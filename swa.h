@@ -448,9 +448,9 @@ SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
 typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
-   sizes that is never the case from 171 new tokens on, and always for one token with a history. cost (may be NULL)
-   counts everything the block does: multiply-adds, bytes of weights and of cached rows read (f32 cache). AUTO (0) =
-   mla is invalid. */
+   sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
+   the first n counts as 16 at least.) cost (may be NULL) counts everything the block does: multiply-adds, bytes of
+   weights and of cached rows read (f32 cache). AUTO (0) = mla is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
 /* Multiply-adds of one step over n tokens as [MLA] counts them, by path as above: without W_DQ, W_DKV, the rope parts
    and W_O where it cancels. Its table is macs[0] ("before") and macs[2] ("after"); macs[1] is what it leaves out. */
@@ -3481,7 +3481,7 @@ static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_co
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
-    return n * (a - s * b) > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
+    return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]) {
     if (swa__mla_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
