@@ -214,8 +214,9 @@ typedef struct {
     int64_t   max_context;        /* positions that causal layers hold; required iff there is one. A windowed layer
                                      never takes more than this either                                               */
     int64_t   max_rollback;       /* rows that can be taken back at any time; 0 = 1                                  */
-    int64_t   capacity;           /* exact slots of windowed layers; 0 = W-1+max_rollback rounded up to 16. No
-                                     multiple of 16: correct, same bits, slower                                      */
+    int64_t   capacity;           /* exact slots of windowed layers, at least W-1+max_rollback (with 0 there: W-1, and
+                                     no rollback); 0 = W-1+max_rollback rounded up to 16. No multiple of 16: correct,
+                                     same bits, slower                                                               */
     int       max_parts;          /* parts that run at once; sizes the scratch; 0 = 1 (with OpenMP: its maximum)     */
     int       isa;                /* 0 = best                                                                        */
     int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
@@ -3085,7 +3086,7 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_st
         if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n < 0 || r->row != rows) return SWA_ERR_ORDER;
         rows += r->n;
         if (r->n == 0) continue;
-        if (swa__seq_of(c, r->seq)->end != r->pos + r->n || r->pos < swa__seq_of(c, r->seq)->start)
+        if (swa__seq_of(c, r->seq)->end - r->n != r->pos || r->pos < swa__seq_of(c, r->seq)->start)
             return SWA_ERR_ORDER;
         if (attn->k.p == NULL && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
     }

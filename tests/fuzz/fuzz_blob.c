@@ -1,6 +1,6 @@
 /* The blob loader. A blob saved from one cache is cut, grown and altered, or the input itself is the blob; then
-   another cache loads it. Refused: not a byte of that cache changed. Accepted: it was the blob that was saved, or the
-   input signed its changes with a right checksum (only this file can): then what was loaded must be a state that
+   another cache loads it. Refused: not a byte of that cache changed. Accepted: it is the blob that was saved, or
+   the input signed its changes with a right checksum (this file can): then what was loaded must be a state that
    every other call can live with, and that saves as the same bytes. */
 #define SWA_IMPLEMENTATION
 #include "../../swa.h"
