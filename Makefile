@@ -80,7 +80,7 @@ build/test_%.asan: tests/test_%.c build/swa.asan.o $(HEADERS)
 	$(CC) $(TFLAGS) -O1 $(SAN) -DSWA__IMPLEMENTED $< build/swa.asan.o -o $@ $(LIBS)
 # This one looks inside (the products on their own), so it compiles the implementation itself.
 build/test_mla: tests/test_mla.c swa.h $(HEADERS) build/flags
-	$(CC) -std=c99 $(CFLAGS) -g $(WARN) $< -o $@ $(LIBS)
+	$(CC) $(TFLAGS) -O1 $< -o $@ $(LIBS)
 build/test_mla.asan: tests/test_mla.c swa.h $(HEADERS) build/flags
 	$(CC) $(TFLAGS) -O1 $(SAN) $< -o $@ $(LIBS)
 # The bits again with the library's own threads.
