@@ -5,8 +5,8 @@ usage: make_gguf_mla.py model.npz out.gguf [f32|f16]      (f16 is the default)
 
 model.npz holds one float32 array per tensor (cfg: the configuration as JSON text), in the layouts of DeepSeek's own
 files: q_b has rows per head [nope | rope], kv_a rows [kv_lora | rope], kv_b rows per head [nope | v]. The file uses the
-names that llama.cpp writes for this architecture (deepseek2). Matrices are F16 (or F32), norms F32. The output matrix is
-the embedding, so the file holds no output.weight. The vocabulary is bytes: 0 unk, 1 bos, 2 eos, byte b is b + 3.
+names that llama.cpp writes for this architecture (deepseek2). Matrices are F16 (or F32), norms F32. The output matrix
+is the embedding, so the file holds no output.weight. The vocabulary is bytes: 0 unk, 1 bos, 2 eos, byte b is b + 3.
 """
 import ast
 import json

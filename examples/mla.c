@@ -3,8 +3,9 @@
 
        cc -O2 -o mla mla.c -lm && ./mla -p "She was"        (-fopenmp: several threads)
 
-   A GGUF file of llama.cpp's architecture deepseek2 (dense blocks) is read; the attention weights are used as they lie
-   in it, F32, F16 or BF16, in DeepSeek's fused layouts. gguf.h reads files, vocab.h makes tokens, nn.h does the rest. */
+   A GGUF file of llama.cpp's architecture deepseek2 (dense blocks) is read; the attention weights are used as they
+   lie in it, F32, F16 or BF16, in DeepSeek's fused layouts (little-endian machines). gguf.h reads files, vocab.h makes
+   tokens, nn.h does the rest. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "nn.h"
@@ -67,13 +68,14 @@ static swa_matrix block_matrix(model *m, int l, const char *what, int rows, int 
 static void model_layer(model *m, int l, const swa_mla *sizes) {
     layer *w = &m->layers[l];
     swa_mla *a = &w->attention;
-    int heads = sizes->n_heads, q_in = sizes->q_lora_rank > 0 ? sizes->q_lora_rank : m->dim;
+    int heads = sizes->n_heads, key = sizes->nope_dim + sizes->rope_dim, direct = sizes->q_lora_rank == 0;
     *a = *sizes;
-    if (sizes->q_lora_rank > 0) {
+    if (!direct) {
         a->w_dq = block_matrix(m, l, "attn_q_a", sizes->q_lora_rank, m->dim);
         a->q_norm = block_vector(m, l, "attn_q_a_norm", sizes->q_lora_rank, 0);
     }
-    a->w_uq = block_matrix(m, l, sizes->q_lora_rank > 0 ? "attn_q_b" : "attn_q", heads * (sizes->nope_dim + sizes->rope_dim), q_in);
+    if (direct) a->w_uq = block_matrix(m, l, "attn_q", heads * key, m->dim);
+    else a->w_uq = block_matrix(m, l, "attn_q_b", heads * key, sizes->q_lora_rank);
     a->w_dkv = block_matrix(m, l, "attn_kv_a_mqa", sizes->kv_lora_rank + sizes->rope_dim, m->dim);
     a->kv_norm = block_vector(m, l, "attn_kv_a_norm", sizes->kv_lora_rank, 0);
     a->w_uk = block_matrix(m, l, "attn_kv_b", heads * (sizes->nope_dim + sizes->v_dim), sizes->kv_lora_rank);
@@ -158,7 +160,7 @@ static void model_close(model *m) {
 
 /* ---- engine ---- */
 
-/* The ways to run: the paths over a cache of latents, and last the naive one over a cache of expanded keys and values. */
+/* The ways to run: the paths over a cache of latents, and last the naive one over a cache of expanded rows. */
 enum { EXPANDED = SWA_MLA_MERGED + 1, N_WAYS };
 static const char *const way_name[N_WAYS] = { "auto", "naive", "absorbed", "merged", "expanded" };
 
@@ -172,7 +174,8 @@ typedef struct {
     float    *x, *h, *gate, *up;
 } engine;
 
-static swa_cache_desc cache_desc(const model *m, swa_shape shape, int64_t window, int64_t context, int threads, swa_window *w) {
+static swa_cache_desc cache_desc(const model *m, swa_shape shape, int64_t window, int64_t context, int threads,
+                                 swa_window *w) {
     swa_cache_desc d = { 0 };
     d.shape = shape;
     d.n_layers = m->n_layers;
@@ -206,9 +209,11 @@ static swa_status engine_merge(engine *e) {
     }
     return e->merged ? SWA_OK : SWA_ERR_MEMORY;
 }
-static swa_status engine_open(engine *e, model *m, int way, int64_t window, int64_t context, int32_t chunk, int threads) {
+static swa_status engine_open(engine *e, model *m, int way, int64_t window, int64_t context, int32_t chunk,
+                              int threads) {
+    swa_shape shape = swa_mla_shape(&m->layers[0].attention, way == EXPANDED);
     swa_window w;
-    swa_cache_desc d = cache_desc(m, swa_mla_shape(&m->layers[0].attention, way == EXPANDED), window, context, threads, &w);
+    swa_cache_desc d = cache_desc(m, shape, window, context, threads, &w);
     size_t dim = (size_t)m->dim, hidden = (size_t)m->hidden, rows = (size_t)chunk, bytes;
     memset(e, 0, sizeof *e);
     e->m = m;
@@ -250,7 +255,9 @@ static swa_status forward(engine *e, const int32_t *ids, int32_t n, int64_t pos,
     step.runs = &run;
     step.n_runs = 1;
     status = swa_step_begin(&e->cache, &step);
-    for (int32_t t = 0; t < n; t++) memcpy(e->x + (size_t)t * dim, m->embedding + (size_t)ids[t] * dim, dim * sizeof(float));
+    for (int32_t t = 0; t < n; t++) {
+        memcpy(e->x + (size_t)t * dim, m->embedding + (size_t)ids[t] * dim, dim * sizeof(float));
+    }
     for (int l = 0; l < m->n_layers && status == SWA_OK; l++) {
         const layer *w = &m->layers[l];
         swa_rmsnorm(e->h, e->x, w->attn_norm, n, m->dim, m->eps);
@@ -259,7 +266,9 @@ static swa_status forward(engine *e, const int32_t *ids, int32_t n, int64_t pos,
         swa_rmsnorm(e->h, e->x, w->ffn_norm, n, m->dim, m->eps);
         matmul(e->gate, e->h, w->gate, n, m->hidden, m->dim);
         matmul(e->up, e->h, w->up, n, m->hidden, m->dim);
-        for (size_t i = 0; i < (size_t)n * (size_t)m->hidden; i++) e->gate[i] = e->gate[i] / (1.0f + expf(-e->gate[i])) * e->up[i];
+        for (size_t i = 0; i < (size_t)n * (size_t)m->hidden; i++) {
+            e->gate[i] = e->gate[i] / (1.0f + expf(-e->gate[i])) * e->up[i];
+        }
         matmul(e->h, e->gate, w->down, n, m->dim, m->hidden);
         add(e->x, e->h, numbers);
     }
@@ -270,7 +279,8 @@ static swa_status forward(engine *e, const int32_t *ids, int32_t n, int64_t pos,
 static swa_status forward_all(engine *e, const int32_t *ids, int32_t n, float *logits) {
     swa_status status = SWA_OK;
     for (int32_t at = 0; at < n && status == SWA_OK; at += e->chunk) {
-        status = forward(e, ids + at, n - at < e->chunk ? n - at : e->chunk, at, logits + (size_t)at * (size_t)e->m->n_vocab);
+        int32_t now = n - at < e->chunk ? n - at : e->chunk;
+        status = forward(e, ids + at, now, at, logits + (size_t)at * (size_t)e->m->n_vocab);
     }
     return status;
 }
@@ -283,7 +293,8 @@ typedef struct {
     double  temperature;
 } options;
 
-/* Continues ids [n_prompt]; returns how many tokens there are then, -1 after an error. logits [n_prompt + o->n][n_vocab]. */
+/* Continues ids [n_prompt]; returns how many tokens there are then, -1 after an error.
+   logits [n_prompt + o->n][n_vocab]. */
 static int32_t write_text(engine *e, const options *o, int32_t *ids, int32_t n_prompt, float *logits) {
     size_t n_vocab = (size_t)e->m->n_vocab;
     int32_t n = n_prompt;
@@ -368,7 +379,8 @@ static int show_ways(model *m, const options *o, int64_t window, int32_t *ids, i
         }
         if (!failed) {
             int same = n == n_first && memcmp(first, ids, (size_t)n * sizeof *first) == 0;
-            printf("%-8s  %d tokens, %s, held-out loss ", way_name[way], (int)n, way == 0 ? "above" : same ? "the same" : "DIFFERENT");
+            const char *text = way == 0 ? "above" : same ? "the same" : "DIFFERENT";
+            printf("%-8s  %d tokens, %s, held-out loss ", way_name[way], (int)n, text);
             failed = held_out_loss(&e, o) || !same;
             puts("");
         }
@@ -393,13 +405,14 @@ static void show_cache(const model *m, int64_t window) {
     const swa_mla *a = &m->layers[0].attention;
     swa_shape latent = swa_mla_shape(a, 0), mha = swa_mla_shape(a, 1), gqa = mha;
     gqa.n_kv_heads = a->n_heads % 4 == 0 && a->n_heads > 4 ? a->n_heads / 4 : a->n_heads % 2 == 0 ? a->n_heads / 2 : 1;
-    printf("\ncache, f16, %d layers            4096 positions    a window of %ld\n", m->n_layers, (long)(window ? window : 4096));
+    if (window == 0 || window > 4096) window = 4096;
+    printf("\ncache, f16, %d layers            4096 positions    a window of %ld\n", m->n_layers, (long)window);
     for (int i = 0; i < 3; i++) {
         swa_shape s = i == 0 ? latent : i == 1 ? gqa : mha;
         char what[64];
         int row = s.n_kv_heads * (s.head_dim + s.tail_dim + (s.v_in_k ? 0 : s.v_dim));
-        snprintf(what, sizeof what, "%s, %d numbers a token", i == 0 ? "latent" : i == 1 ? "GQA" : "MHA (expanded)", row);
-        printf("  %-32s %12.0f %16.0f\n", what, row_bytes(m, s, 0, 4096), row_bytes(m, s, window ? window : 4096, 4096));
+        snprintf(what, sizeof what, "%s, %d numbers", i == 0 ? "latent" : i == 1 ? "GQA" : "MHA (expanded)", row);
+        printf("  %-28s %15.0f %17.0f\n", what, row_bytes(m, s, 0, 4096), row_bytes(m, s, window, 4096));
     }
 }
 static void show_choice(const char *title, const swa_mla *a) {
@@ -413,8 +426,9 @@ static void show_choice(const char *title, const swa_mla *a) {
         for (int c = 0; c < 7; c++) {
             swa_mla_cost cost[4];
             swa_mla_path path = swa_mla_choose(a, cached[c], fresh[i], cost);
-            int naive = path == SWA_MLA_NAIVE;
-            printf("%9s %4.1f", naive ? "naive" : "absorbed", naive ? cost[1].macs / cost[0].macs : cost[0].macs / cost[1].macs);
+            double ratio = cost[0].macs / cost[1].macs;
+            if (path == SWA_MLA_NAIVE) printf("    naive %4.1f", 1 / ratio);
+            else printf(" absorbed %4.1f", ratio);
         }
         puts("");
     }
@@ -483,8 +497,8 @@ static int parse_int(const char *text, int64_t lo, int64_t hi, int64_t *out) {
 }
 static int parse_value(options *o, const char *name, const char *v) {    /* -1 = no such option, 0 = bad value */
     static const struct { const char *brief, *name; } known[] = {
-        { "-m", "--model" }, { "-p", "--prompt" }, { "", "--ids" }, { "-n", "--tokens" }, { "-w", "--window" }, { "-c", "--chunk" },
-        { "", "--threads" }, { "-s", "--seed" }, { "-t", "--temperature" } };
+        { "-m", "--model" }, { "-p", "--prompt" }, { "", "--ids" }, { "-n", "--tokens" }, { "-w", "--window" },
+        { "-c", "--chunk" }, { "", "--threads" }, { "-s", "--seed" }, { "-t", "--temperature" } };
     size_t i = 0, n = sizeof known / sizeof *known;
     char *end;
     while (i < n && strcmp(name, known[i].brief) != 0 && strcmp(name, known[i].name) != 0) i++;
@@ -499,7 +513,9 @@ static int parse_value(options *o, const char *name, const char *v) {    /* -1 =
     case 5: return parse_int(v, 1, 1 << 16, &o->chunk);
     case 6: return parse_int(v, 1, 1024, &o->threads);
     case 7: return parse_int(v, 0, INT64_MAX, &o->seed);
-    default: o->temperature = strtod(v, &end); return end != v && !*end && o->temperature >= 0.0 && o->temperature <= 100.0;
+    default:
+        o->temperature = strtod(v, &end);
+        return end != v && !*end && o->temperature >= 0.0 && o->temperature <= 100.0;
     }
 }
 

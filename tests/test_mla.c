@@ -73,7 +73,8 @@ static int rig_step(rig *r, int layer, swa_run *runs, int n_runs, const float *h
     if (r->s.parts <= 1) return CHECK_OK(swa_mla_forward(&r->cache, layer, &step, &r->s.m, h, out));
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++)
         for (int part = r->s.parts - 1; part >= 0; part--)
-            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &step, &r->s.m, h, out, phase, part, r->s.parts))) return 0;
+            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &step, &r->s.m, h, out, phase, part, r->s.parts)))
+                return 0;
     return 1;
 }
 /* Tokens [from, to) of every sequence in chunks; x, out [n_seqs][n][hidden]. */
@@ -265,7 +266,8 @@ static int seed4_steps(rig *r, const float *x, int past, int from, int to, float
     return 1;
 }
 static void seed4_merged(const golden *g, const rig *r) {
-    const size_t rows = (size_t)(r->s.m.n_heads * r->s.m.kv_lora_rank), q = (size_t)r->s.m.q_lora_rank, hid = (size_t)r->s.m.hidden;
+    const size_t rows = (size_t)(r->s.m.n_heads * r->s.m.kv_lora_rank), q = (size_t)r->s.m.q_lora_rank;
+    const size_t hid = (size_t)r->s.m.hidden;
     const float *uqk = (const float *)(const void *)swa__align64(r->s.m.merged);
     const float *uvo = uqk + (rows * q + 15) / 16 * 16;
     double *want = t_doubles(rows * (q > hid ? q : hid));
@@ -354,8 +356,9 @@ static float *rows_of(const float *src, size_t groups, size_t per, size_t first,
 }
 static void make_weights(setup *s, masters *w, swa_type type, int split, size_t pad) {
     swa_mla *m = &s->m;
-    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, ql = (size_t)m->q_lora_rank, l = (size_t)m->kv_lora_rank;
-    const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim, q = ql ? ql : hid;
+    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, l = (size_t)m->kv_lora_rank;
+    const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim;
+    const size_t ql = (size_t)m->q_lora_rank, q = ql ? ql : hid;
     if (ql) w->dq = normal(ql * hid, 1 / sqrt((double)hid));
     w->uq = normal(h * (dn + r) * q, 1.5 / sqrt((double)q));
     w->dkv = normal((l + r) * hid, 1 / sqrt((double)hid));
@@ -417,9 +420,11 @@ static void rotate(const swa_mla *m, double *x, int64_t pos) {
 /* The block for tokens 0..n-1 of one sequence, in double, K and V expanded, the window asked key by key. */
 static double *oracle(const setup *s, const masters *w, const float *x, int n) {
     const swa_mla *m = &s->m;
-    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, l = (size_t)m->kv_lora_rank, q_in = (size_t)(m->q_lora_rank ? m->q_lora_rank : m->hidden);
+    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, l = (size_t)m->kv_lora_rank;
+    const size_t q_in = (size_t)(m->q_lora_rank ? m->q_lora_rank : m->hidden);
     const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim, N = (size_t)n;
-    double *in = t_doubles(hid), *cq = t_doubles(q_in), *q = t_doubles(h * (dn + r)), *row = t_doubles(l + r), *out = t_doubles(N * hid);
+    double *in = t_doubles(hid), *cq = t_doubles(q_in), *q = t_doubles(h * (dn + r)), *row = t_doubles(l + r);
+    double *out = t_doubles(N * hid);
     double *kv = t_doubles(N * h * (dn + dv)), *kr = t_doubles(N * (r + 1)), *p = t_doubles(N), *o = t_doubles(h * dv);
     const double scale = m->scale > 0 ? m->scale : (m->mscale > 0 ? m->mscale * m->mscale : 1) / sqrt((double)(dn + r));
     swa_window causal;
@@ -489,9 +494,9 @@ static void check_setup(setup *s, const masters *w, int n, double rel, const int
 TEST_EACH_ISA(oracle_shapes) {
     static const int shape[][7] = {        /* hidden, heads, q_lora, kv_lora, nope, rope, v */
         { 40, 4, 24, 32, 16, 8, 16 }, { 33, 3, 17, 19, 7, 6, 5 }, { 24, 2, 0, 16, 4, 2, 9 }, { 32, 5, 16, 24, 8, 0, 8 },
-        { 20, 17, 8, 40, 3, 4, 20 } };
+        { 20, 17, 8, 40, 3, 4, 20 }, { 30, 2, 12, 300, 20, 4, 36 }, { 24, 2, 0, 600, 9, 4, 7 } };
     static const int chunks[] = { 1, 3, 7, 16, 20 };
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         const int *d = shape[i];
         setup s;
         masters w;
@@ -543,7 +548,8 @@ TEST_EACH_ISA(narrow_types) {
 }
 TEST_EACH_ISA(narrow_caches) {
     static const struct { swa_type k, tail; double off; } c[] = {
-        { SWA_F16, SWA_F16, 2e-3 }, { SWA_BF16, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_F32, 2e-2 }, { SWA_Q8, SWA_Q8, 3e-2 } };
+        { SWA_F16, SWA_F16, 2e-3 }, { SWA_BF16, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_F32, 2e-2 },
+        { SWA_Q8, SWA_Q8, 3e-2 } };
     const int n = 70;
     setup s;
     masters w;
@@ -613,8 +619,10 @@ TEST(products) {
     enum { N = 9, IN = 4200, OUT = 75 };
     float *pack = t_floats(SWA__PACK);
     for (int i = 0; i < 60; i++) {
-        const int transposed = i & 1, type = i % 3, n = t_int(1, N), n_in = i > 50 ? t_int(2000, IN) : t_int(1, 120), n_out = t_int(1, OUT);
-        const size_t rows = (size_t)(transposed ? n_in : n_out), cols = (size_t)(transposed ? n_out : n_in), total = (size_t)(n * n_out);
+        const int transposed = i & 1, type = i % 3, n = t_int(1, N);
+        const int n_in = i > 50 ? t_int(2000, IN) : t_int(1, 120), n_out = t_int(1, OUT);
+        const size_t rows = (size_t)(transposed ? n_in : n_out), cols = (size_t)(transposed ? n_out : n_in);
+        const size_t total = (size_t)(n * n_out);
         float *w = normal(rows * cols, 1.0), *x = normal((size_t)(n * n_in), 1.0), *first = NULL;
         double *want = t_doubles(total);
         swa_gemm p;
@@ -629,7 +637,8 @@ TEST(products) {
         for (int t = 0; t < n; t++)
             for (int o = 0; o < n_out; o++) {
                 double sum = 0;
-                for (int k = 0; k < n_in; k++) sum += (double)x[t * n_in + k] * (double)w[transposed ? k * n_out + o : o * n_in + k];
+                for (int k = 0; k < n_in; k++)
+                    sum += (double)x[t * n_in + k] * (double)w[transposed ? k * n_out + o : o * n_in + k];
                 want[t * n_out + o] = sum;
             }
         t_label("%d x %d x %d, transposed %d, type %d", n, n_in, n_out, transposed, type);
@@ -713,7 +722,8 @@ TEST(auto_takes_the_named_path) {
             r.s.m.path = SWA_MLA_AUTO;
             r.s.m.scratch_bytes = q.s.m.scratch_bytes = swa_mla_bytes(&r.s.m, n, 1);
             r.s.m.scratch = q.s.m.scratch = t_alloc(r.s.m.scratch_bytes);
-            if (!rig_run(&r, x, n, from, from + chunk, chunk, a) || !rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
+            if (!rig_run(&r, x, n, from, from + chunk, chunk, a)) return;
+            if (!rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
             t_label("%d cached, %d new: %s", from, chunk, path_name((int)path));
             CHECK_BITS(a + (size_t)from * 40, b + (size_t)from * 40, (size_t)chunk * 40);
         }
@@ -788,7 +798,8 @@ TEST(layers) {
         run.n = 4;
         run.pos = t;
         again = run;
-        if (!rig_step(&r, 2, &run, 1, x + t * 40, a + t * 40) || !rig_step(&one, 0, &again, 1, x + t * 40, b + t * 40)) return;
+        if (!rig_step(&r, 2, &run, 1, x + t * 40, a + t * 40)) return;
+        if (!rig_step(&one, 0, &again, 1, x + t * 40, b + t * 40)) return;
     }
     CHECK_BITS(a, b, n * 40);
 }
