@@ -10,7 +10,8 @@
    A failed CHECK prints one line with file:line and the test goes on; REQUIRE leaves the function (void only).
    t_label("W=%d", W) names the case of a loop in those lines.
    Every test starts from its own fixed seed, and whatever t_alloc gave is freed (and its edges checked) after it.
-   `build/test_x` runs all, `build/test_x word` those whose name holds the word, -l lists, -v prints times.
+   `build/test_x` runs all, `build/test_x word` those whose name holds the word, -l lists, -v prints times, -x stops at
+   the first test that fails.
    SWA_TEST_SEED=n in the environment changes all seeds. The last line is always `N passed, N failed, N skipped`;
    the exit code is 0 only if something passed and nothing failed. */
 #ifndef SWA_TEST_H
@@ -45,6 +46,7 @@ static struct {
     int      failures, checks, skipped;      /* of the test that runs */
     char     label[120];                     /* which case of a loop it is at: t_label() */
     int      n_passed, n_failed, n_skipped;
+    int      stop;                           /* -x: at the first failure */
     uint64_t rng;
 } t_;
 
@@ -242,6 +244,7 @@ static inline void t_run_one(const t_test *test, int isa, int verbose) {
     clock_t t0 = clock();
     uint64_t seed = 1469598103934665603u;
     const char *extra = getenv("SWA_TEST_SEED");
+    if (t_.stop && t_.n_failed) return;
     for (const char *s = test->name; *s; s++) seed = (seed ^ (unsigned char)*s) * 1099511628211u;
     if (extra) seed += strtoull(extra, NULL, 10) * 0x9E3779B97F4A7C15u;
     t_seed(seed);
@@ -263,6 +266,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-v")) verbose = 1;
         else if (!strcmp(argv[i], "-l")) list = 1;
+        else if (!strcmp(argv[i], "-x")) t_.stop = 1;
         else word = argv[i];
     }
     for (const t_test *t = t_.first; t; t = t->next) {
