@@ -230,6 +230,22 @@ TEST_EACH_ISA(attention_pinned) {
             }
 }
 
+/* Pinned positions that the window still shows, in a block that it shows whole. */
+TEST_EACH_ISA(attention_pinned_in_the_window) {
+    for (int n = 258; n < 300; n += 41)
+        for (int chunk = 1; chunk < 300; chunk += 256) {
+            at_case c = at_new(2, 1, 16, 16, n);
+            at_how how;
+            memset(&how, 0, sizeof how);
+            at_pinned(&c, 290, 4);
+            c.q_sink = 1;
+            how.isa = isa;
+            how.chunk = chunk;
+            name_case(&c, &how);
+            both_ways(&c, &how);
+        }
+}
+
 /* ---- rows that see nothing, keys that are not there ---- */
 
 TEST_EACH_ISA(attention_gaps) {
@@ -390,6 +406,28 @@ TEST_EACH_ISA(attention_stored_values) {
     }
 }
 
+/* A row too small for q8's scale is a row of zeros, not of NaN; the others do not notice. */
+TEST_EACH_ISA(attention_tiny_rows_in_q8) {
+    static const float tiny[5] = { 0.0f, 1e-45f, 1e-38f, 1.2e-35f, 1.3e-35f };
+    at_case c = at_new(1, 1, 16, 16, 20);
+    at_data d = at_make(&c);
+    at_how how;
+    float k[20 * 16], v[20 * 16], out[20 * 16];
+    swa_cache kv;
+    memset(&how, 0, sizeof how);
+    at_sliding(&c, 20);
+    c.k_type = c.v_type = SWA_Q8;
+    how.isa = isa;
+    for (int i = 0; i < 5; i++)
+        for (int x = 0; x < 16; x++) d.k[(i + 3) * 16 + x] = d.v[(i + 3) * 16 + x] = x % 2 ? tiny[i] : -tiny[i];
+    REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &d, &how, 0, 20, out, NULL));
+    REQUIRE_OK(swa_cache_read(&kv, 0, 0, 0, 20, k, v));
+    for (int i = 0; i < 4; i++)
+        for (int x = 0; x < 16; x++) CHECK(k[(i + 3) * 16 + x] == 0.0f && v[(i + 3) * 16 + x] == 0.0f);
+    for (int x = 0; x < 16; x++) CHECK_NEAR(k[7 * 16 + x], d.k[7 * 16 + x], 1e-37);
+    for (int i = 0; i < 20 * 16; i++) CHECK(out[i] - out[i] == 0.0f);
+}
+
 /* ---- poison: what nobody may see must not reach an output ---- */
 
 /* Rows that have been taken back, rows that have left the window, and memory never written hold NaN; the results
@@ -532,6 +570,136 @@ TEST_EACH_ISA(attention_merge) {
                 for (size_t i = 0; i < n; i++) CHECK_NEAR(out[i], 0, 0);
                 for (size_t i = 0; i < rows; i++) CHECK(lse[i] == -HUGE_VALF);
             }
+}
+
+/* Wide rows, few queries and many, split over parts or not: a partial has no sink logit in it, whatever the call
+   says, and the merge of one per block has the bits of the plain call. */
+TEST_EACH_ISA(attention_merge_few_and_many) {
+    static const int edge[4] = { 0, 256, 512, 530 };
+    at_case c = at_new(4, 2, 16, 130, 530);
+    at_data d;
+    at_how how;
+    swa_kv kv[4];
+    swa_rows r;
+    memset(&how, 0, sizeof how);
+    memset(&r, 0, sizeof r);
+    c.sink_logits = 1;
+    d = at_make(&c);
+    for (int i = 0; i < 3; i++) kv[i] = at_segment(&c, &d, edge[i], edge[i + 1] - edge[i], 0);
+    r.shape = c.shape; r.window = swa_window_sliding(500); r.isa = isa;
+    for (int n = 1; n <= 30; n += 29)
+        for (int parts = 1; parts <= 3; parts += 2) {
+            size_t rows = (size_t)n * 4;
+            const float *q = d.q + (size_t)(530 - n) * at_q_row(&c);
+            float *want = t_floats(rows * 130), *want_lse = t_floats(rows), *lse = t_floats(rows);
+            float *out = t_floats(rows * 130), *part[3], *stat[3];
+            at_call call = at_queries(&c, &d, q, NULL, NULL, (size_t)n, &how);
+            t_label("%d queries, %d parts", n, parts);
+            r.pos = 530 - n; r.n_tokens = n; r.kv = kv; r.n_kv = 3;
+            r.scratch_bytes = swa_attention_bytes(&r, parts);
+            r.scratch = t_alloc(r.scratch_bytes);
+            call.a.out.p = want;
+            call.a.lse = want_lse;
+            REQUIRE(at_run_rows(&r, &call.a, parts));
+            for (int i = 0; i < 3; i++) {
+                r.kv = kv + i; r.n_kv = 1;
+                call.a.out.p = part[i] = t_floats(rows * 130);
+                call.a.stat = stat[i] = t_floats(rows * 2);
+                call.a.lse = NULL;
+                REQUIRE(at_run_rows(&r, &call.a, parts));
+            }
+            REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 3, (int32_t)rows, 130,
+                                 d.sink_logits, 4, out, lse));
+            CHECK_BITS(out, want, rows * 130);
+            CHECK_BITS(lse, want_lse, rows);
+        }
+}
+/* What a call is given and has no use for: queries for sinks where nothing is pinned, segments without rows. */
+TEST_EACH_ISA(attention_idle_arguments) {
+    for (int n = 1; n <= 20; n += 19) {
+        at_case c = at_new(4, 2, 16, 16, 60);
+        size_t total = (size_t)n * at_o_row(&c);
+        float *want = t_floats(total), *out = t_floats(total);
+        at_data d = at_make(&c);
+        at_how how;
+        swa_kv kv[5];
+        swa_rows r;
+        at_call call;
+        memset(&how, 0, sizeof how); memset(&r, 0, sizeof r); memset(kv, 0, sizeof kv);
+        kv[0].pos = 0;
+        kv[1] = at_segment(&c, &d, 0, 33, 0);
+        kv[2].pos = kv[3].pos = 33;
+        kv[4] = at_segment(&c, &d, 33, 27, 0);
+        r.shape = c.shape; r.window = swa_window_sliding(40); r.isa = isa;
+        r.pos = 60 - n; r.n_tokens = n; r.kv = kv; r.n_kv = 5;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        call = at_queries(&c, &d, d.q + (size_t)(60 - n) * at_q_row(&c), NULL, NULL, (size_t)n, &how);
+        t_label("%d queries", n);
+        call.a.out.p = want;
+        REQUIRE(at_run_rows(&r, &call.a, 1));
+        call.a.out.p = out;
+        call.a.q_sink.p = t_random((size_t)n * at_q_row(&c), 1.0f);
+        REQUIRE(at_run_rows(&r, &call.a, 1));
+        CHECK_BITS(out, want, total);
+        r.kv = kv + 1;
+        kv[2] = kv[4];
+        r.n_kv = 2;
+        REQUIRE(at_run_rows(&r, &call.a, 1));
+        CHECK_BITS(out, want, total);
+    }
+}
+/* An infinity in the caller's own half-width rows is one: it comes out where it is seen, and nowhere else. */
+TEST_EACH_ISA(attention_infinite_values) {
+    for (int t = 1; t <= 2; t++)
+        for (int n = 1; n <= 20; n += 19) {
+            uint16_t half[30 * 17];
+            float *q = t_random(20 * 17, 1.0f), out[20 * 17];
+            swa_kv kv;
+            swa_rows r;
+            swa_attn a;
+            memset(&kv, 0, sizeof kv); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a); memset(half, 0, sizeof half);
+            half[12 * 17 + 3] = half[12 * 17 + 16] = t == 1 ? 0x7c00 : 0x7f80;
+            half[12 * 17 + 5] = t == 1 ? 0xfc00 : 0xff80;
+            kv.k = t_floats(30 * 17); kv.v = half; kv.n = 30; kv.v_type = all_types[t];
+            memset((void *)(uintptr_t)kv.k, 0, 30 * 17 * sizeof(float));
+            r.shape.n_heads = r.shape.n_kv_heads = 1; r.shape.head_dim = 17; r.shape.v_dim = 17;
+            r.isa = isa; r.pos = 30 - n; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            a.q.p = q; a.out.p = out;
+            t_label("%s, %d queries", type_name(all_types[t]), n);
+            REQUIRE_OK(swa_attention(&r, &a));
+            for (int i = 0; i < n; i++)
+                for (int x = 0; x < 17; x++) {
+                    int seen = 30 - n + i >= 12, sign = x == 3 || x == 16 ? 1 : x == 5 ? -1 : 0;
+                    float got = out[i * 17 + x];
+                    if (!seen) continue;
+                    CHECK(sign == 0 ? got == 0.0f : got == (float)sign * HUGE_VALF);
+                }
+        }
+}
+/* The scratch of a call that is large anyway has no room for results split over keys. */
+TEST(attention_scratch_of_large_calls) {
+    swa_rows r;
+    size_t one;
+    memset(&r, 0, sizeof r);
+    r.shape.n_heads = 64; r.shape.n_kv_heads = 8; r.shape.head_dim = 128;
+    r.n_tokens = 1;
+    one = swa_attention_bytes(&r, 1);
+    CHECK(one > 63 && swa_attention_bytes(&r, 2) == 2 * one - 63);  /* no key: nothing to split */
+    for (int large = 0; large < 2; large++) {
+        float k[1] = { 0 };
+        swa_kv kv;
+        memset(&kv, 0, sizeof kv);
+        kv.k = kv.v = k;
+        kv.n = 100000;
+        r.kv = &kv; r.n_kv = 1;
+        r.pos = large ? 0 : 99999;
+        r.n_tokens = large ? 100000 : 1;
+        one = swa_attention_bytes(&r, 1);
+        CHECK((swa_attention_bytes(&r, 2) == 2 * one - 63) == large);
+    }
 }
 
 /* ---- the machine ---- */

@@ -317,6 +317,26 @@ TEST(windows_repeat_over_the_layers) {
     CHECK_INT(toy_run(&t, 0, 1064, 1, text, x), SWA_ERR_FULL);
 }
 
+/* Windows that no layer has count for nothing: not what is lost, not what is full. */
+TEST(more_windows_than_layers) {
+    const swa_window w[3] = { swa_window_sliding(4), swa_window_sliding(2), swa_window_sliding(40) };
+    const swa_window full[2] = { swa_window_sliding(4), swa_window_causal() };
+    swa_cache_desc two = toy_desc(w, 2, 2, 1), three = toy_desc(w, 3, 2, 1), one = toy_desc(full, 2, 1, 1);
+    float x[60 * TOY_DIM], y[60 * TOY_DIM];
+    toy a, b;
+    REQUIRE(toy_open(&a, &two) && toy_open(&b, &three));
+    CHECK_INT(toy_run(&a, 0, 0, 60, text, x), SWA_OK);
+    CHECK_INT(toy_run(&b, 0, 0, 60, text, y), SWA_OK);
+    CHECK_BITS(x, y, 60 * TOY_DIM);
+    CHECK_INT(swa_cache_min_end(&b.kv, 0), swa_cache_min_end(&a.kv, 0));
+    CHECK_OK(swa_cache_truncate(&b.kv, 0, swa_cache_min_end(&a.kv, 0)));
+    CHECK_INT(swa_cache_min_end(&b.kv, 0), swa_cache_min_end(&a.kv, 0));
+    CHECK_INT(swa_cache_replay_from(&b.kv, 0, 59), swa_cache_replay_from(&a.kv, 0, 59));
+    one.max_context = 16;
+    REQUIRE(toy_open(&a, &one));
+    CHECK_INT(toy_run(&a, 0, 0, 60, text, x), SWA_OK);
+}
+
 /* An empty sequence may begin at any position, causal layers too. */
 TEST(sequences_begin_anywhere) {
     static const int64_t starts[] = { 1, 255, 256, 100000, (int64_t)1 << 32, (int64_t)1 << 40, INT64_MAX - 40 };
@@ -431,6 +451,10 @@ TEST(required_capacity) {
     CHECK_INT(swa_required_capacity(&w, 1, 1), 0);
     w = swa_window_sliding(INT64_MAX);
     CHECK_INT(swa_required_capacity(&w, 1, 1), 0);
+    w = swa_window_flash(INT64_MAX, 0);
+    CHECK_INT(swa_required_capacity(&w, 1, 1), 0);
+    w = swa_window_flash(INT64_MAX - 3, 0);
+    CHECK_INT(swa_required_capacity(&w, 1, 2), INT64_MAX - 1);
 }
 /* The default is what a window needs, in whole tiles; a capacity that is given is taken as it is. */
 TEST(capacity_default_and_exact) {

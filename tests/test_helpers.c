@@ -228,6 +228,30 @@ TEST(yarn_ramp) {
     }
 }
 
+/* A ramp without length is a step, and it ends at the last number at the latest: as in the published codes. */
+TEST(yarn_ramp_ends) {
+    double freq[8], plain[8];
+    swa_yarn_desc d = yarn_desc(1e4, 4, 1, 0);      /* no pair turns once within one token: all are stretched ... */
+    int i;
+    plain_freq(1e4, 16, plain);
+    CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
+    CHECK(fabs(freq[0] - plain[0]) <= 0);           /* ... but the pair at which the step begins */
+    for (i = 1; i < 8; i++) CHECK(fabs(freq[i] / plain[i] - 0.25) < 1e-12);
+    d = yarn_desc(2, 4, 1 << 30, 0);                /* every pair turns often, the ramp lies behind them */
+    CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
+    plain_freq(2, 16, plain);
+    for (i = 0; i < 8; i++) CHECK(fabs(freq[i] / plain[i] - 1) < 1e-12);
+    d = yarn_desc(1e4, 4, 400, 0);                  /* from pair 3.6 on, and far beyond the last of 16 numbers */
+    d.beta_slow = 1e-9;
+    d.beta_fast = 1;
+    CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
+    plain_freq(1e4, 16, plain);
+    for (i = 0; i < 8; i++) {
+        double low = 16 * log(400 / 6.283185307179586) / (2 * log(1e4)), ramp = (i - low) / (15 - low);
+        CHECK(fabs(freq[i] / plain[i] - (ramp > 0 ? 1 - 0.75 * ramp : 1)) < 1e-12);
+    }
+}
+
 static void yarn_refused(const swa_yarn_desc *d, int rotary) {
     double freq[8] = { 7, 7, 7, 7, 7, 7, 7, 7 }, mscale = 7;
     int i;

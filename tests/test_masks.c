@@ -242,6 +242,8 @@ TEST(values) {
         { SWA_F16, 0xc77ff000u, 0 },           { SWA_F16, 0xc7800000u, 0 },             /* -65520, -65536 */
         { SWA_F16, 0xff7fffffu, 0 },           { SWA_BF16, 0xff7fffffu, 0 },            /* both round to -inf */
         { SWA_BF16, 0xff7f0000u, 0xff7fu },    { SWA_F16, 0x32000000u, 0 },             /* 2^-27 is 0 as a half */
+        { SWA_F16, 0x33c00000u, 0x0002u },     { SWA_F16, 0x34200000u, 0x0002u },       /* 1.5 and 2.5 units: to even */
+        { SWA_F16, 0x34600000u, 0x0004u },     { SWA_F16, 0xb4200001u, 0x8003u },       /* 3.5, and above -2.5 */
         { SWA_F32, 0x7fc00000u, 0 }, { SWA_F16, 0xffc00000u, 0 }, { SWA_BF16, 0x7f800001u, 0 }   /* NaN */
     };
     int32_t n = 2;
@@ -272,8 +274,9 @@ static void refused(const swa_mask_desc *d, swa_status why) {
     if (why != SWA_ERR_MEMORY) CHECK(swa_mask_bytes(d) == 0);
 }
 TEST(misuse) {
-    int32_t n_q[2] = { 3, 2 }, n_k[2] = { 4, 2 }, minus[2] = { 2, -1 }, huge[2] = { INT32_MAX, INT32_MAX };
+    int32_t n_q[2] = { 3, 2 }, n_k[2] = { 4, 2 }, minus[2] = { 2, -1 }, huge[3] = { INT32_MAX, INT32_MAX, INT32_MAX };
     int64_t ok_pos[2] = { 0, 7 }, bad_pos[2] = { 0, -1 }, far_pos[2] = { 0, INT64_MAX - 1 };
+    int64_t far_first[2] = { INT64_MAX - 1, 0 };
     swa_window bad[6];
     swa_mask_desc good = one_block(swa_window_sliding(2), n_q, n_k, SWA_F32), d;
     int i;
@@ -295,7 +298,12 @@ TEST(misuse) {
     d = good; d.type = (swa_type)7; refused(&d, SWA_ERR_ARG);
     d = good; d.q_pos0 = far_pos;   refused(&d, SWA_ERR_OVERFLOW);  /* 2 queries from INT64_MAX-1 on */
     d = good; d.k_pos0 = far_pos;   refused(&d, SWA_ERR_OVERFLOW);
+    d = good; d.q_pos0 = far_first; refused(&d, SWA_ERR_OVERFLOW);  /* also when a good block follows */
     d = good; d.n_q = d.n_k = huge; refused(&d, SWA_ERR_OVERFLOW);
+    d = good; d.k_pos0 = far_first; d.k_padding = 4;
+    refused(&d, SWA_ERR_OVERFLOW);
+    d = good; d.n_q = d.n_k = huge; d.n_blocks = 3; d.q_pos0 = d.k_pos0 = NULL; d.type = SWA_BOOL_KEEP;
+    refused(&d, SWA_ERR_OVERFLOW);                                  /* (3 * 2^31)^2 cells */
     d = good; d.k_padding = INT32_MAX;
     CHECK(swa_mask_bytes(&d) == (sizeof(size_t) > 4 ? (size_t)5 * 2 * INT32_MAX * 4 : 0));
     refused(&d, sizeof(size_t) > 4 ? SWA_ERR_MEMORY : SWA_ERR_OVERFLOW);
@@ -494,6 +502,7 @@ TEST(expand_edges) {
     nan = float_of(0x7fc00000u);
     CHECK(swa_mask_expand(SWA_COMPRESSED_910B, picture, 3, 64, 5, nan, expanded, 400) == SWA_ERR_ARG);
     CHECK(swa_mask_expand(SWA_COMPRESSED_910B, picture, 3, 64, INT64_MAX, 0, expanded, 400) == SWA_ERR_OVERFLOW);
+    CHECK(swa_mask_expand(SWA_COMPRESSED_910B, picture, 3, 64, 3000000000, 0, expanded, 400) == SWA_ERR_OVERFLOW);
     CHECK(bytes[0] == GUARD && bytes[99] == GUARD && bytes[399] == GUARD);
     CHECK(swa_mask_expand(SWA_COMPRESSED_910B, picture, 3, 64, 5, 0, expanded, 100) == SWA_OK);
     CHECK(bytes[99] != GUARD && bytes[100] == GUARD);

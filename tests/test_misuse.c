@@ -146,6 +146,7 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 39: odd[0] = swa_window_sinks(4, -1); return 1;
     case 40: odd[0] = swa_window_sliding(INT64_MAX - 40); odd[1] = swa_window_sliding(4); d->max_context = 0;
              *want = SWA_ERR_OVERFLOW; return 1;
+    case 41: odd[0].prefix_first = 3; *want = SWA_ERR_UNSUPPORTED; return 1;
     default: return 0;
     }
 }
@@ -415,6 +416,9 @@ static void misuse_plan(void) {
     ANSWER(swa_prefill_next, (NULL, runs, &n), 0);
     ANSWER(swa_prefill_next, (&p, runs, &n), 0);             /* never begun */
     CHECK_INT(n, 0);
+    p.lens = lens;
+    p.n_seqs = 2;
+    ANSWER(swa_prefill_next, (&p, runs, &n), 0);             /* nor with this: chunk is 0 */
     ACCEPT(swa_prefill_begin, (&p, NULL, NULL, lens, 2, 4));
     ANSWER(swa_prefill_next, (&p, NULL, &n), 0);
     ANSWER(swa_prefill_next, (&p, runs, NULL), 0);
@@ -447,6 +451,7 @@ static void misuse_attn_fields(swa_cache *c, swa_step *s, swa_attn ok, int tail)
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
     SPOIL(a.compute = 99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
+    SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
     if (tail) {
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
@@ -529,6 +534,15 @@ static void misuse_attended_runs(void) {
     }
     r.seq = 1;                                               /* empty: nothing was begun */
     REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
+    r.pos = 30;
+    r.n = 4;
+    ACCEPT(swa_step_begin, (&w.kv, &s));
+    r.pos = 29;                                              /* ends where the sequence ends, begins before it */
+    r.n = 5;
+    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
+    ACCEPT(swa_cache_reset, (&w.kv, 1, 0));
+    r.pos = 0;
+    r.n = HELD;
     r.seq = 0;
     put.k.p = NULL;                                          /* "was put": 20 rows into 16 slots */
     REFUSE(swa_attend, (&w.kv, 0, &s, &put), SWA_ERR_CAPACITY);
@@ -585,6 +599,10 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int i, swa_status *want) {
     case 23: kv[0].v_type = SWA_BOOL_MASKED; return 1;
     case 24: kv[1].k_type = (swa_type)-7; return 1;
     case 25: r->shape.tail_dim = 2; return 1;                /* and no tail rows */
+    case 26: kv[0].layout_ = -1; return 1;
+    case 27: kv[1].tail_type = (swa_type)-1; return 1;
+    case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     default: return 0;
     }
 }
@@ -710,6 +728,13 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 30: m->w_uq.type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 31: m->w_kr.type = (swa_type)77; return 1;
     case 32: m->q_lora_rank = 4; return 1;                   /* and no W_DQ */
+    case 33: m->q_lora_rank = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 34: m->nope_dim = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 35: m->rope_dim = (1 << 20) + 2; *want = SWA_ERR_OVERFLOW; return 1;
+    case 36: m->n_heads = 1 << 12; m->rope_dim = 1 << 20; *want = SWA_ERR_OVERFLOW; return 1;
+    case 37: m->n_heads = 1 << 12; m->kv_lora_rank = 1 << 20; *want = SWA_ERR_OVERFLOW; return 1;
+    case 38: m->pairs = (swa_rope_pairs)-1; return 1;
+    case 39: m->eps = (float)INFINITY; return 1;
     default: return 0;
     }
 }
@@ -725,6 +750,7 @@ static void misuse_mla_sizes(void) {
     ANSWER(swa_mla_choose, (NULL, 0, 1, NULL), SWA_MLA_AUTO);
     ANSWER(swa_mla_choose, (&m, -1, 1, NULL), SWA_MLA_AUTO);
     ANSWER(swa_mla_choose, (&m, INT64_MIN, INT32_MIN, NULL), SWA_MLA_AUTO);
+    ANSWER(swa_mla_choose, (&m, 0, -1, NULL), SWA_MLA_AUTO);
     CHECK(swa_mla_choose(&m, INT64_MAX, INT32_MAX, NULL) != SWA_MLA_AUTO);
     REFUSE(swa_mla_document_macs, (NULL, 1, macs), SWA_ERR_ARG);
     REFUSE(swa_mla_document_macs, (&m, 1, NULL), SWA_ERR_ARG);
@@ -740,6 +766,27 @@ static void misuse_mla_sizes(void) {
     name_called("swa_mla_shape");
     CHECK(swa_mla_shape(NULL, 0).n_heads == 0 && swa_mla_shape(NULL, 1).n_heads == 0);
 }
+/* Caches that differ from a block's in one number of their shape. */
+static void misuse_mla_shapes(const swa_mla *m) {
+    for (int i = 0; i < 12; i++) {
+        swa_cache_desc d = w.desc;
+        swa_step s = w.step;
+        swa_run run = w.run;
+        swa_cache c;
+        d.shape = swa_mla_shape(m, i >= 6);
+        if (i % 6 == 0) d.shape.n_heads *= 2;
+        if (i % 6 == 1) d.shape.n_kv_heads = i < 6 ? 2 : 1;
+        if (i % 6 == 2) d.shape.head_dim++;
+        if (i % 6 == 3) d.shape.v_dim--;
+        if (i % 6 == 4) d.shape.tail_dim += 2;
+        if (i % 6 == 5) d.shape.v_in_k = i >= 6;
+        t_label("mla shape %d", i);
+        s.runs = &run;
+        CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
+        CHECK_OK(swa_step_begin(&c, &s));
+        REFUSE(swa_mla_forward, (&c, 0, &s, m, w.x, w.out), SWA_ERR_ARG);
+    }
+}
 static void misuse_mla(void) {
     swa_mla m = good_mla(), ok;
     swa_cache_desc d = w.desc;
@@ -747,6 +794,7 @@ static void misuse_mla(void) {
     swa_run run = w.run;
     swa_cache c;
     swa_status want;
+    double macs[4];
     t_label("mla");
     misuse_mla_sizes();
     m.scratch_bytes = swa_mla_bytes(&m, HELD, 2);
@@ -762,6 +810,7 @@ static void misuse_mla(void) {
         ANSWER(swa_mla_bytes, (&m, 1, 1), 0);
         ANSWER(swa_mla_merged_bytes, (&m), 0);
         REFUSE(swa_mla_precompute, (&m, w.scratch, SIZE_MAX), want);
+        REFUSE(swa_mla_document_macs, (&m, 1, macs), SWA_ERR_ARG);
         REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), want);
         REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, 1), want);
     }
@@ -796,6 +845,13 @@ static void misuse_mla(void) {
     run.n = -1;
     REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ORDER);
     run.n = HELD;
+    s.n_runs = -1;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
+    s.n_runs = 1;
+    s.runs = NULL;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
+    s.runs = &run;
+    misuse_mla_shapes(&m);
     ACCEPT(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out));
 }
 

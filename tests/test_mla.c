@@ -494,9 +494,10 @@ static void check_setup(setup *s, const masters *w, int n, double rel, const int
 TEST_EACH_ISA(oracle_shapes) {
     static const int shape[][7] = {        /* hidden, heads, q_lora, kv_lora, nope, rope, v */
         { 40, 4, 24, 32, 16, 8, 16 }, { 33, 3, 17, 19, 7, 6, 5 }, { 24, 2, 0, 16, 4, 2, 9 }, { 32, 5, 16, 24, 8, 0, 8 },
-        { 20, 17, 8, 40, 3, 4, 20 }, { 30, 2, 12, 300, 20, 4, 36 }, { 24, 2, 0, 600, 9, 4, 7 } };
+        { 20, 17, 8, 40, 3, 4, 20 }, { 30, 2, 12, 300, 20, 4, 36 }, { 24, 2, 0, 600, 9, 4, 7 },
+        { 22, 1, 9, 20, 6, 4, 10 } };
     static const int chunks[] = { 1, 3, 7, 16, 20 };
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         const int *d = shape[i];
         setup s;
         masters w;
@@ -616,11 +617,11 @@ TEST(same_bits_everywhere) {
 }
 /* Products of every size and shape: same bits on every instruction set and in any batch, and right. */
 TEST(products) {
-    enum { N = 9, IN = 4200, OUT = 75 };
+    enum { N = 9, IN = 4400, OUT = 75 };
     float *pack = t_floats(SWA__PACK);
     for (int i = 0; i < 60; i++) {
         const int transposed = i & 1, type = i % 3, n = t_int(1, N);
-        const int n_in = i > 50 ? t_int(2000, IN) : t_int(1, 120), n_out = t_int(1, OUT);
+        const int n_in = i > 54 ? t_int(4097, IN) : i > 48 ? t_int(2000, 4096) : t_int(1, 120), n_out = t_int(1, OUT);
         const size_t rows = (size_t)(transposed ? n_in : n_out), cols = (size_t)(transposed ? n_out : n_in);
         const size_t total = (size_t)(n * n_out);
         float *w = normal(rows * cols, 1.0), *x = normal((size_t)(n * n_in), 1.0), *first = NULL;
@@ -868,6 +869,25 @@ TEST(choice) {
     CHECK_INT(c[1].weight_bytes, 4 * (fixed + 512.0 * 128 * 256));
     CHECK_INT(c[1].cache_bytes, 4095.0 * 4 * 576);
     CHECK_INT(c[3].cache_bytes, 4095.0 * 4 * 40960);
+}
+/* No low-rank query, and every pair as two matrices, of which one is narrow. */
+TEST(choice_without_query_rank) {
+    swa_mla m = v3();
+    swa_mla_cost c[4];
+    double macs[4];
+    const double down = 7168.0 * (512 + 64), up = 7168.0 * 128 * 192, kv = 512.0 * 128 * 256, out = 128.0 * 128 * 7168;
+    m.q_lora_rank = 0;
+    m.w_qr = m.w_kr = m.w_uv = m.w_uq;
+    m.w_uv.type = SWA_F16;
+    m.w_dq.p = NULL;
+    CHECK_INT(swa_mla_choose(&m, 4095, 1, c), SWA_MLA_ABSORBED);
+    CHECK_INT(c[1].macs, down + up + kv + 4096.0 * 128 * 1088 + out);
+    CHECK_INT(c[1].weight_bytes, 4 * (down + up + kv + out) - 512.0 * 128 * 128 * 2);
+    CHECK_INT(c[2].macs, down + 7168.0 * 128 * 576 + 7168.0 * 128 * 512 + 4096.0 * 128 * 1088);
+    CHECK_INT(c[2].weight_bytes, 4 * (down + 2 * 7168.0 * 128 * 512 + 7168.0 * 128 * 64));
+    CHECK_OK(swa_mla_document_macs(&m, 10, macs));
+    CHECK_INT(macs[1], 7168.0 * 128 * 128 + out + kv + 20 * 128.0 * 512);
+    CHECK_INT(macs[2], 2 * 7168.0 * 128 * 512 + 20 * 128.0 * 512);
 }
 /* The width of the latent row must never reach the scale: 1/sqrt(192), not 1/sqrt(576). */
 TEST(scale) {

@@ -179,7 +179,7 @@ TEST(random_far_positions) {
 /* ---- refused ---- */
 
 TEST(nonsense_is_refused) {
-    swa_window bad[16];
+    swa_window bad[24];
     int64_t lo = -7, hi = -8;
     int n = 0;
     bad[n++] = swa_window_sliding(0);
@@ -200,6 +200,16 @@ TEST(nonsense_is_refused) {
     bad[n++].n_sink = -1;
     bad[n] = swa_window_causal();
     bad[n++].prefix = -1;
+    bad[n] = swa_window_prefix(4, 9);
+    bad[n++].prefix_first = -1;
+    bad[n] = swa_window_sliding(4);
+    bad[n++].left = -2;
+    bad[n] = swa_window_sliding(4);
+    bad[n++].right = -2;
+    bad[n] = swa_window_chunked(4);
+    bad[n++].left = 0;
+    bad[n] = swa_window_causal();
+    bad[n++].kind = 77;
     for (int i = 0; i < n; i++) {
         swa_cache_desc d;
         t_label("bad window %d", i);
@@ -217,6 +227,28 @@ TEST(nonsense_is_refused) {
         swa_window w = swa_window_sliding(reach);
         CHECK_INT(swa_visible(&w, 5, 5), 0);
     }
+}
+
+/* Queries in [10, 20) see all keys there, and what the window of 3 shows them; the others see the window alone. */
+TEST(prefix_that_begins_later) {
+    swa_window w = swa_window_prefix(3, 20);
+    w.prefix_first = 10;
+    for (int64_t q = 0; q < 30; q++)
+        for (int64_t k = 0; k < 30; k++) {
+            int inside = q >= 10 && q < 20 && k >= 10 && k < 20;
+            t_label("q=%d k=%d", (int)q, (int)k);
+            CHECK_INT(swa_visible(&w, q, k), inside || (k <= q && q - k < 3));
+        }
+}
+
+TEST(positions_that_do_not_exist) {
+    swa_window w = swa_window_causal();
+    CHECK_INT(swa_visible(&w, INT64_MAX, 3), 0);
+    CHECK_INT(swa_visible(&w, -1, 0), 0);
+    CHECK_INT(swa_visible(&w, 3, -1), 0);
+    CHECK(strcmp(swa_explain(&w, INT64_MAX, 3), swa_explain(&w, -1, 0)) == 0);
+    CHECK(strcmp(swa_explain(&w, 3, -1), swa_explain(&w, -1, 0)) == 0);
+    CHECK(strcmp(swa_explain(&w, 3, 4), swa_explain(&w, -1, 0)) != 0);
 }
 
 TEST(range_arguments) {
