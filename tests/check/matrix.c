@@ -455,7 +455,8 @@ int main(void) {
     }
     printf(" best %s bits %08lx%08lx libm %08lx%08lx error %.1e %s\n", swa_isa_name(swa_isa_best()),
            (unsigned long)bits[1], (unsigned long)bits[0], (unsigned long)libm[1], (unsigned long)libm[0], error,
-           bad == 0 ? "ok" : bad & 1 ? "WRONG" : bad & 4 ? "OTHER COPY DIFFERS" : bad & 8 ? "PARTS DIFFER" : "ISAS DIFFER");
+           bad == 0 ? "ok" : bad & 1 ? "WRONG" : bad & 4 ? "OTHER COPY DIFFERS" : bad & 8 ? "PARTS DIFFER"
+                                                                                          : "ISAS DIFFER");
     return bad & 5;                        /* equal bits are for the script to judge: -ffast-math promises none */
 }
 #endif

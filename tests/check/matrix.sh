@@ -29,7 +29,8 @@ one() {       # line number: builds and runs one configuration into $dir/N.row
         command -v "$tool" > /dev/null || { printf 'skip\t%s\tno %s here\n' "$name" "$tool" > "$dir/$n.row"; return; }
     done
     if ! timeout 300 bash -c "${build//@/$exe}" > "$out" 2>&1; then
-        printf 'fail\t%s\tdoes not compile: %s\n' "$name" "$(grep -m 1 -E 'error|warning|undefined' "$out")" > "$dir/$n.row"
+        printf 'fail\t%s\tdoes not compile: %s\n' "$name" "$(grep -m 1 -E 'error|warning|undefined' "$out")" \
+            > "$dir/$n.row"
         return
     fi
     timeout 300 bash -c "${run//@/$exe}" > "$out" 2> "$out.err"
@@ -105,13 +106,15 @@ cross "i686 SSE2 GNU17" same i686-linux-gnu qemu-i386 "-O2 -msse2 -mfpmath=sse"
 cross "i686 x87 C99" same i686-linux-gnu qemu-i386 "-std=c99 -O2"
 cross "i686 x87 GNU17 (excess precision)" right i686-linux-gnu qemu-i386 "-O2"
 for cpu in qemu64 Haswell; do
-    add "x86-64, CPU $cpu" same "gcc qemu-x86_64" "gcc -std=c99 -O2 $src -o @ -lm -static" "qemu-x86_64 -cpu $cpu @ 2> /dev/null"
+    add "x86-64, CPU $cpu" same "gcc qemu-x86_64" "gcc -std=c99 -O2 $src -o @ -lm -static" \
+        "qemu-x86_64 -cpu $cpu @ 2> /dev/null"
 done
 add "musl" same musl-gcc "musl-gcc -std=c99 -O2 $warn $src -o @ -lm -static"
 add "tcc" same tcc "tcc -std=c99 -Wall -Werror $src -o @ -lm"
 wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2> /dev/null || echo wine64)
-add "MinGW-w64 -O2" same "x86_64-w64-mingw32-gcc $wine" "x86_64-w64-mingw32-gcc -std=c99 -O2 $warn $src -o @ -lm" "$wine @"
-add "MinGW-w64 -O0" same "x86_64-w64-mingw32-gcc $wine" "x86_64-w64-mingw32-gcc -O0 $warn $src -o @ -lm" "$wine @"
+mingw=x86_64-w64-mingw32-gcc
+add "MinGW-w64 -O2" same "$mingw $wine" "$mingw -std=c99 -O2 $warn $src -o @ -lm" "$wine @"
+add "MinGW-w64 -O0" same "$mingw $wine" "$mingw -O0 $warn $src -o @ -lm" "$wine @"
 cat > "$dir/wasi.mjs" << 'END'
 import { readFile } from 'node:fs/promises';
 import { WASI } from 'node:wasi';
@@ -119,7 +122,8 @@ const wasi = new WASI({ version: 'preview1', args: ['matrix'], returnOnExit: tru
 const module = await WebAssembly.compile(await readFile(process.argv[2]));
 process.exitCode = wasi.start(await WebAssembly.instantiate(module, wasi.getImportObject()));
 END
-add "WebAssembly" same "clang wasm-ld node" "clang --target=wasm32-wasi --sysroot=/usr -std=c99 -O2 $warn $src -o @ -lm" \
+add "WebAssembly" same "clang wasm-ld node" \
+    "clang --target=wasm32-wasi --sysroot=/usr -std=c99 -O2 $warn $src -o @ -lm" \
     "node --no-warnings $dir/wasi.mjs @"
 
 # ---- run them, judge them ----
@@ -141,7 +145,10 @@ judge() {     # exit code, name, expect, last line
     [ -n "$reference" ] || { reference=$bits; reference_libm=$libm; }
     [ "$libm" = "$reference_libm" ] || note=", libm's last bits differ"
     [ "$bits" = "$reference" ] || note="$note, bits differ"
-    case $4 in *"ISAS DIFFER") note="$note, instruction sets differ" ;; *"PARTS DIFFER") note="$note, parts differ" ;; esac
+    case $4 in
+    *"ISAS DIFFER") note="$note, instruction sets differ" ;;
+    *"PARTS DIFFER") note="$note, parts differ" ;;
+    esac
     note="isa $(field isa "$4"), error $(field error "$4")$note"
     if [ "$1" != 0 ]; then fail "$2" "$4"
     elif [ "$3" = same ] && { [ "$bits" != "$reference" ] || [ "${4##* }" != ok ]; }; then fail "$2" "$note"
@@ -167,7 +174,8 @@ for cc in gcc clang; do
         (cd "$dir" && $cc -std=c99 -$o -fstack-usage -DSWA_IMPLEMENTATION -x c -c ../../swa.h -o $cc.$o.o 2> /dev/null)
         [ -e "$dir/$cc.$o.o" ] || { fail "object of $cc -$o" "does not compile"; continue; }
         su=$(ls "$dir/$cc.$o.su" "$dir/swa.su" 2> /dev/null | head -n 1)
-        largest=$(sort -t "$(printf '\t')" -k2,2nr "$su" | head -n 1 | awk -F '\t' '{ sub(/.*:/, "", $1); print $2, $1 }')
+        largest=$(sort -t "$(printf '\t')" -k2,2nr "$su" | head -n 1 |
+            awk -F '\t' '{ sub(/.*:/, "", $1); print $2, $1 }')
         rm -f "$su"
         if [ "${largest%% *}" -le 8192 ]; then pass "stack, $cc -$o" "at most 8192 bytes; largest: $largest"
         else fail "stack, $cc -$o" "over 8192 bytes: $largest"; fi
@@ -181,11 +189,14 @@ for cc in gcc clang; do
     bad=$(tr ' ' '\n' <<< "$needs" | grep -vE '^(|fmaf|exp|log|pow|sqrt|sin|cos|sincos|floor|ceil)$' | tr '\n' ' ')
     if [ -z "$bad" ]; then pass "imports, $cc" "mem*, and of libm: $needs"
     else fail "imports, $cc" "$bad"; fi
-    bad=$(objdump -h "$obj" | awk '$2 ~ /^[.](data|bss|tdata|tbss)$/ && $3 !~ /^0+$/ { print $2, "holds 0x" $3, "bytes" }')
+    bad=$(objdump -h "$obj" |
+        awk '$2 ~ /^[.](data|bss|tdata|tbss)$/ && $3 !~ /^0+$/ { print $2, "holds 0x" $3, "bytes" }')
     if [ -z "$bad" ]; then pass "variables, $cc" "none can be written"
     else fail "variables, $cc" "$bad"; fi
-    bad=$(objdump -d --no-show-raw-insn "$obj" | awk '/^[0-9a-f]+ </ { f = $2; sub(/[.].*/, "", f); gsub(/[<>:]/, "", f) }
-        /%zmm|%k[0-7]/ && f !~ /_avx512$/ { print f " uses AVX-512" } /%ymm/ && f !~ /_avx(2|512)$/ { print f " uses AVX" }
+    bad=$(objdump -d --no-show-raw-insn "$obj" | awk '
+        /^[0-9a-f]+ </ { f = $2; sub(/[.].*/, "", f); gsub(/[<>:]/, "", f) }
+        /%zmm|%k[0-7]/ && f !~ /_avx512$/ { print f " uses AVX-512" }
+        /%ymm/ && f !~ /_avx(2|512)$/ { print f " uses AVX" }
         /[ \t]v[a-z]+[0-9a-z]* .*%xmm/ && f !~ /_avx(2|512)$/ { print f " uses AVX" }' | sort | uniq | head -n 3)
     if [ -z "$bad" ]; then pass "AVX registers, $cc" "only in functions named _avx2 and _avx512"
     else fail "AVX registers, $cc" "$bad"; fi

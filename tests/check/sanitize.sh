@@ -24,7 +24,8 @@ kind() {
         return 1
     fi
     slug=${name//[^A-Za-z0-9]/_}
-    printf 'object\t%s\t%s\n' "$name" "$cc -std=c99 -g $flags -DSWA_IMPLEMENTATION -x c -c swa.h -o $dir/$slug.o" >> "$list"
+    printf 'object\t%s\t%s\n' "$name" "$cc -std=c99 -g $flags -DSWA_IMPLEMENTATION -x c -c swa.h -o $dir/$slug.o" \
+        >> "$list"
     return 0
 }
 program() {   # name, source, arguments: of the kind last named
@@ -87,7 +88,8 @@ for row in $(ls "$dir"/*.row 2> /dev/null | sort -V | tr ' ' '?'); do
     124) skipped=$((skipped + 1)); printf '%-36s SKIPPED: not done in %s s\n' "$name" "$limit" ;;
     *) failed=$((failed + 1)); printf '%-36s FAILED: %s %s\n' "$name" "$code" "$text"
        log=$dir/failed.${name//[^A-Za-z0-9]/_}.log
-       [ ! -e "$log" ] || grep -E 'ERROR|WARNING|runtime error|FAILED|CHECK|expected|    #[0-4] ' "$log" | head -n 12 | cut -c1-160 ;;
+       [ ! -e "$log" ] || grep -E 'ERROR|WARNING|runtime error|FAILED|CHECK|expected|    #[0-4] ' "$log" |
+           head -n 12 | cut -c1-160 ;;
     esac
 done
 echo "$passed passed, $failed failed, $skipped skipped"

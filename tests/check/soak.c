@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { SEQS = 64, LAYERS = 4, HEADS = 4, KV = 2, DK = 12, DV = 20, CONTEXT = 360, CHUNK = 40, ROLLBACK = 24, PARTS = 3 };
+enum { SEQS = 64, LAYERS = 4, HEADS = 4, KV = 2, DK = 12, DV = 20, CONTEXT = 360, CHUNK = 40, ROLLBACK = 24,
+       PARTS = 3 };
 enum { Q = HEADS * DK, K = KV * DK, V = KV * DV, OUT = HEADS * DV, ROWS = SEQS * CHUNK };
 
 typedef struct {
@@ -181,7 +182,9 @@ static void audit(int seq) {
 /* ---- steps ---- */
 
 /* May a rewind to pos be refused? Never within max_rollback of the highest end, never to the start. */
-static int may_lose(const sequence *s, int64_t pos) { return pos > s->start && pos < s->end && pos < s->high - ROLLBACK; }
+static int may_lose(const sequence *s, int64_t pos) {
+    return pos > s->start && pos < s->end && pos < s->high - ROLLBACK;
+}
 static void model_empty(sequence *s, int64_t start) { s->start = s->end = s->high = start; }
 static void model_rewind(sequence *s, int64_t pos) {
     if (pos <= s->start) model_empty(s, pos);

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEQS = 5, LAYERS = 2, HEADS = 4, KV = 2, DIM = 16, STEPS = 14, CHUNK = 40, ROWS = SEQS * CHUNK, MAX_THREADS = 5 };
+enum { SEQS = 5, LAYERS = 2, HEADS = 4, KV = 2, DIM = 16, STEPS = 14, CHUNK = 40, ROWS = SEQS * CHUNK,
+       MAX_THREADS = 5 };
 enum { Q = HEADS * DIM, K = KV * DIM };
 
 static int passed, failed;
