@@ -316,8 +316,10 @@ typedef struct {
     int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
                                taken as they are: 0 = the same for all tokens or heads                              */
     int     no_store;       /* 1: attend to k, v but leave the ring alone (layers that share another's K/V)          */
-    int     compute;        /* SWA_F32 (0); SWA_BF16: products of bf16 pairs, faster, relative error 1e-3;
-                               SWA_Q8: int8 dot products for q.k, needs k_type SWA_Q8 and no tail                    */
+    int     compute;        /* SWA_F32 (0). SWA_BF16: q, k, v and weights rounded to bf16, sums in f32: relative
+                               error 3e-3; prefill and MLA 1.5 times faster where the CPU multiplies bf16 pairs,
+                               decode not. SWA_Q8: q in int8 too, 1e-2; needs k_type SWA_Q8, no tail, head_dim
+                               <= 1040. Each has its own bits, the same on every instruction set                     */
 } swa_attn;
 
 /* q and k: attend to ring and new rows, then store. q only: the rows were put (n <= capacity-(W-1), else
@@ -497,6 +499,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__AVX512 1
 #else
 #  define SWA__AVX512 0
+#endif
+#if SWA__AVX512 && (defined(__clang__) || __GNUC__ >= 10)
+#  define SWA__AVX512_DOT 1              /* the compiler knows bf16 pairs and int8 dot products */
+#else
+#  define SWA__AVX512_DOT 0
 #endif
 #if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
 #  define SWA__NEON 1
@@ -1723,16 +1730,32 @@ typedef struct {                         /* what all rows of a call share       
     float cap2;                          /* softcap * log2 e, 0 = off                                                */
     int   alibi, bias;
     int64_t bias_first, bias_n;
+    int   v_across, v_along;             /* many rows: V's strides from dim to dim and from key to key               */
+    int   form;                          /* of the products, below                                                   */
+    int   dots;                          /* few rows, q and K in q8: integer dot products                            */
 } swa__geo;
+
+/* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1, acc)): on pairs
+   where the CPU has it, else in f32 on rounded numbers whose neighbours have changed places. The same bits, because
+   numbers so small that a product or a sum could be subnormal (the instruction drops those) count as zero. */
+enum { SWA__PLAIN, SWA__HALF, SWA__PAIRS, SWA__FORMS };
+#define SWA__TINY_QK 1.3877788e-17f
+#define SWA__TINY_V  2.0679515e-25f
+#define SWA__TINY_PV 1.9259299e-34f            /* p times V's q8 scale; p itself counts from 2^-30 on */
 typedef struct {                         /* what a row may see of a block, keys counted from the block's start       */
     int   lo[2], hi[2];                  /* keys that any row sees: [0] as sinks, [1] through the window             */
     int   full_lo, full_hi;              /* keys that every row sees through the window                              */
     int   first_block;                   /* of this panel: nothing to fold into yet                                  */
+    int   fetch;                         /* many rows: fetch the next block's K on the way                           */
     float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];   /* window [first, last), sinks [0, sink)          */
     float q[SWA__LANES], slope[SWA__LANES];                        /* ALiBi: position, -slope * log2 e               */
     const float *bias[SWA__LANES];
+    const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
 } swa__lanes;
 
+/* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr]. s: [256][nr]. */
+typedef void swa__many(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
+                       const float *q_sink, float *s, float *o, float *m, float *l);
 typedef struct {
     const char *name;
     int nr;                              /* rows of a panel                                                          */
@@ -1740,29 +1763,63 @@ typedef struct {
        left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
     void (*few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows, const float *q,
                 const float *q_sink, float *s, float *o, float *m, float *l);
-    /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr]. s: [256][nr]. */
-    void (*many)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q, const float *q_sink,
-                 float *s, float *o, float *m, float *l);
+    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there is none              */
     void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb, const float *lb);
-    void (*fold_panel)(int dv, float *o, float *m, float *l, const float *mb, const float *lb);
+    void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb, const float *lb);
     /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats. */
     void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv, float *tmp,
                    float *const *out);
     /* The same from a panel: o [dvp][nr]. */
-    void (*unpack)(int rows, int dv, const float *o, const float *l, float *inv, float *const *out);
+    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv, float *const *out);
     /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most SWA__LANES. */
     void (*pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst);
     void (*widen)(int type, const void *src, float *dst, size_t n);     /* n a multiple of 16                        */
     void (*narrow)(int type, const float *src, void *dst, size_t n);    /* exact values; n a multiple of 16          */
     /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
+    /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny 0, rows whose bit of
+       keep (by row mod 16) is not set 0. dst may be src. */
+    void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src, float *dst);
     void (*product)(const swa_gemm *p, float *pack);    /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]                   */
     void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
     void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
 } swa__kernels;
 
+/* The keys that p.v walks: both intervals, none twice, in units of 1 or 16. */
+static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
+    range[0] = n->lo[0] / unit * unit;
+    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) / unit * unit : range[0];
+    range[2] = n->lo[1] / unit * unit;
+    if (range[2] < range[1]) range[2] = range[1];
+    range[3] = (n->hi[1] + unit - 1) / unit * unit;
+}
+/* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p [][nr]. */
+typedef struct { const float *v, *p; size_t n; } swa__v_run;
+static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4], int per, int nr, const float *p,
+                       swa__v_run *run) {
+    int r, k, end, n = 0;
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            const float *v = (const float *)b->tile[k / 16].v + (size_t)(k % 16 / per) * (size_t)g->v_along;
+            end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            if (n > 0 && run[n - 1].p + run[n - 1].n * (size_t)nr == p + k / per * nr
+                && run[n - 1].v + run[n - 1].n * (size_t)g->v_along == v) {
+                run[n - 1].n += (size_t)((end - k) / per);
+                continue;
+            }
+            run[n].v = v;
+            run[n].p = p + k / per * nr;
+            run[n++].n = (size_t)((end - k) / per);
+        }
+    return n;
+}
 /* The few-rows shape takes 8, 4, 2 or 1 rows at once. */
 static int swa__few_step(int rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+/* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four int8. */
+static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
+    const int32_t *to = (const int32_t *)(const void *)(q + SWA__FEW * (g->dk + g->dt));
+    return (int32_t *)(uintptr_t)(to + row * ((g->dk + 3) / 4 + 1));
+}
 
 static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 
@@ -1802,6 +1859,10 @@ static float swa__fma(float a, float b, float c) {
 #define swa__fma(a, b, c) fmaf((a), (b), (c))
 #endif
 static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23)); }
+static float swa__half(float x) {        /* to the nearest bf16                                                      */
+    uint32_t u = swa__bits_of(x);
+    return swa__float_of((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
+}
 #define SWV_ISA                 scalar
 #define SWV_TARGET
 #define SWV                     float
@@ -1829,6 +1890,7 @@ static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p)
 #define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
+#define SWV_HALF(x)             swa__half(x)
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -1850,10 +1912,10 @@ SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int32_t w = vget_lane_s32(vreinterpret_s32_s8(b), 0);
     memcpy(p, &w, 4);
 }
-SWA__INLINE void swa__store_bf16_neon(uint16_t *p, float32x4_t v) {
+SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
     uint32x4_t u = vreinterpretq_u32_f32(v);
     u = vaddq_u32(u, vaddq_u32(vdupq_n_u32(0x7fff), vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1))));
-    vst1_u16(p, vshrn_n_u32(u, 16));
+    return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
 }
 #define SWV_ISA                 neon
 #define SWV_TARGET
@@ -1881,8 +1943,9 @@ SWA__INLINE void swa__store_bf16_neon(uint16_t *p, float32x4_t v) {
 #define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
 #define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
 #define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
-#define SWV_STORE_BF16(p, v)    swa__store_bf16_neon((p), (v))
+#define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
+#define SWV_HALF(x)             swa__half_neon(x)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -1906,9 +1969,13 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
         r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
     }
 }
-SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__half_avx2(__m256 v) {
     __m256i u = _mm256_castps_si256(v), one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-    u = _mm256_srli_epi32(_mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff))), 16);
+    u = _mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff)));
+    return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32(-65536)));
+}
+SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
+    __m256i u = _mm256_srli_epi32(_mm256_castps_si256(swa__half_avx2(v)), 16);
     u = _mm256_permute4x64_epi64(_mm256_packus_epi32(u, u), 0x08);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(u));
 }
@@ -1949,6 +2016,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
                                     _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
+#define SWV_HALF(x)             swa__half_avx2(x)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -1986,10 +2054,10 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
         r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
     }
 }
-SWA__INLINE SWA__AVX512_TARGET void swa__store_bf16_avx512(uint16_t *p, __m512 v) {
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
     __m512i u = _mm512_castps_si512(v), one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    u = _mm512_srli_epi32(_mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff))), 16);
-    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(u));
+    u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
+    return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
 }
 #define SWV_ISA                 avx512
 #define SWV_TARGET              SWA__AVX512_TARGET
@@ -2020,10 +2088,73 @@ SWA__INLINE SWA__AVX512_TARGET void swa__store_bf16_avx512(uint16_t *p, __m512 v
                                     _mm_loadu_si128((const __m128i *)(const void *)(p))))
 #define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
                                     _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
-#define SWV_STORE_BF16(p, v)    swa__store_bf16_avx512((p), (v))
+#define SWV_STORE_BF16(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16( \
+                                    _mm512_srli_epi32(_mm512_castps_si512(swa__half_avx512(v)), 16)))
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
+#define SWV_HALF(x)             swa__half_avx512(x)
+#define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
+                                    _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
+#define SWV_NARROW                       /* half a panel: 16 keys, one vector of rows                                */
+#if SWA__AVX512_DOT
+#  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
+/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the f32 chains of
+   integers that other instances run. The instruction takes K unsigned: +128, and 128 times q's sum off the start. */
+SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, int NT, const swa__geo *g, const swa__block *b, const int32_t *q,
+                                            const int32_t *sum, float *s, int v) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order = _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
+                                          _mm512_set1_epi32(0x30201000));
+    const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80);
+    const char *k[8], *pf = (const char *)b->tile[v].v;
+    __m512i acc[8][8], x;
+    int i, j, d, n;
+    SWA__UNROLL for (j = 0; j < NT; j++) {
+        k[j] = (const char *)b->tile[v + j].k;
+        SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = _mm512_set1_epi32(-128 * sum[i]);
+    }
+    for (d = 0; d < g->dk; d += 4, q += R) {
+        n = g->dk - d;
+        SWA__UNROLL for (j = 0; j < NT; j++, pf += 64) SWA__PREFETCH(pf);
+        SWA__UNROLL for (j = 0; j < NT; j++) {
+            x = n >= 4 ? _mm512_loadu_si512(k[j] + d * 16)
+                       : _mm512_maskz_loadu_epi8(((__mmask64)1 << n * 16) - 1, k[j] + d * 16);
+            x = _mm512_xor_si512(_mm512_permutexvar_epi8(order, x), sign);
+            SWA__UNROLL for (i = 0; i < R; i++)
+                acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], x, _mm512_set1_epi32(q[i]));
+        }
+    }
+    SWA__UNROLL for (j = 0; j < NT; j++)
+        SWA__UNROLL for (i = 0; i < R; i++)
+            _mm512_storeu_ps(s + i * SWA_BLOCK + (v + j) * 16,
+                             _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i][j]), _mm512_loadu_ps(b->tile[v + j].k_scale)));
+}
+#define SWA__DOTS(R, NT) do { \
+    for (; v + (NT) <= end; v += (NT)) swa__dots(R, NT, g, b, q, sum, s, v); \
+    for (; v < end; v++) swa__dots(R, 1, g, b, q, sum, s, v); } while (0)
+SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b, const int32_t *q,
+                                                  const int32_t *sum, float *s, int v, int end) {
+    if (rows == 8) SWA__DOTS(8, 2);
+    else if (rows == 4) SWA__DOTS(4, 4);
+    else if (rows == 2) SWA__DOTS(2, 8);
+    else SWA__DOTS(1, 8);
+}
+#undef SWA__DOTS
+#define SWV_DOTS                swa__few_dots
+#define SWV_KEEP
+#endif
 #include SWA_HEADER_FILENAME
+#if SWA__AVX512_DOT
+#undef SWV_KEEP
+#undef SWV_ISA
+#undef SWV_TARGET
+/* The many-rows shape once more, on pairs. */
+#define SWV_ISA                 pairs
+#define SWV_TARGET              SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#define SWV_FMA2(a, b, c)       _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
+#define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
+#include SWA_HEADER_FILENAME
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC diagnostic pop
 #endif
@@ -2031,27 +2162,36 @@ SWA__INLINE SWA__AVX512_TARGET void swa__store_bf16_avx512(uint16_t *p, __m512 v
 #undef SWA__KERNEL_PASS
 
 /* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
-#define SWA__KERNELS(isa, lanes) { #isa, lanes, swa__few_##isa, swa__many_##isa, swa__fold_##isa, \
+#define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
+    { { swa__many_##isa, half_panel }, { swa__many_half_##isa, NULL }, { pairs, pairs_half_panel } }, swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa, \
+    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, \
     swa__product_##isa, swa__expand_##isa, swa__turn_##isa }
-#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+#if SWA__AVX512_DOT
+#  define SWA__PAIRS_MANY   swa__many_pairs
+#  define SWA__PAIRS_NARROW swa__many_narrow_pairs
+#else
+#  define SWA__PAIRS_MANY   NULL
+#  define SWA__PAIRS_NARROW NULL
+#endif
+#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels table[] = {
         SWA__NO_KERNELS(best),
-        SWA__KERNELS(scalar, 4),
+        SWA__KERNELS(scalar, 4, NULL, NULL, NULL),
 #if SWA__NEON
-        SWA__KERNELS(neon, 8),
+        SWA__KERNELS(neon, 8, NULL, NULL, NULL),
 #else
         SWA__NO_KERNELS(neon),
 #endif
 #if SWA__X86
-        SWA__KERNELS(avx2, 24),
+        SWA__KERNELS(avx2, 24, NULL, NULL, NULL),
 #else
         SWA__NO_KERNELS(avx2),
 #endif
 #if SWA__AVX512
-        SWA__KERNELS(avx512, 32)
+        SWA__KERNELS(avx512, 32, swa__many_narrow_avx512, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
 #else
         SWA__NO_KERNELS(avx512)
 #endif
@@ -2069,6 +2209,24 @@ SWA_API int swa_isa_usable(int isa) {
                && __builtin_cpu_supports("fma");
 #endif
     return 1;
+}
+/* What an instance may use of its CPU beyond the base. */
+static int swa__has_pairs(const swa__kernels *kr) {
+#if SWA__AVX512_DOT
+    return kr->many[SWA__PAIRS][0] != NULL && __builtin_cpu_supports("avx512bf16");
+#else
+    (void)kr;
+    return 0;
+#endif
+}
+static int swa__has_dots(const swa__kernels *kr) {
+#if SWA__AVX512_DOT
+    return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_supports("avx512vnni")
+           && __builtin_cpu_supports("avx512vbmi");
+#else
+    (void)kr;
+    return 0;
+#endif
 }
 SWA_API int swa_isa_best(void) {
     int isa = SWA_ISA_AVX512;
@@ -2104,7 +2262,7 @@ typedef struct {                         /* one run of queries and the keys it m
 
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
-    float *q, *q_sink, *o, *ob, *m, *l, *mb, *lb, *s, *k, *v, *scale, *row, *inv, *present;
+    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *k, *v, *scale, *row, *inv, *present;
     int64_t *lo, *hi, *sink;             /* per token of a unit                                                      */
     size_t bytes;
 } swa__scratch;
@@ -2129,6 +2287,7 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     memset(&w, 0, sizeof w);
     swa__take(&w, base, &w.q, rows * dkt);
     swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
+    swa__take(&w, base, &w.q_scale, 2 * rows);          /* of q, of the sinks' own q */
     swa__take(&w, base, &w.o, rows * dvp);
     swa__take(&w, base, &w.ob, SWA__FEW * dvp);
     swa__take(&w, base, &w.m, rows);
@@ -2137,7 +2296,7 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     swa__take(&w, base, &w.lb, SWA__LANES);
     swa__take(&w, base, &w.s, (size_t)SWA_BLOCK * SWA__LANES);
     swa__take(&w, base, &w.k, SWA_BLOCK * dkt);
-    swa__take(&w, base, &w.v, s->v_in_k ? 0 : SWA_BLOCK * dvp);
+    swa__take(&w, base, &w.v, SWA_BLOCK * dvp);
     swa__take(&w, base, &w.scale, 3 * SWA_BLOCK);
     swa__take(&w, base, &w.row, 16 * (dim + 16));
     swa__take(&w, base, &w.inv, SWA__LANES);
@@ -2376,10 +2535,22 @@ static int swa__scaled(const swa__job *j, int which) {
     }
     return round == SWA_Q8;
 }
+/* The tile 16 keys further on in the same segment. */
+static void swa__tile_next(const swa__job *j, swa__tile *t) {
+    const swa_shape *s = &j->shape;
+    t->k = (const char *)t->k + (size_t)s->head_dim * 16 * swa__type_size(t->k_type);
+    if (t->k_scale != NULL) t->k_scale += 16;
+    if (t->tail != NULL) t->tail = (const char *)t->tail + (size_t)s->tail_dim * 16 * swa__type_size(t->tail_type);
+    if (t->tail_scale != NULL) t->tail_scale += 16;
+    if (t->v != NULL) t->v = (const char *)t->v + 16 * t->v_token * (int64_t)swa__type_size(t->v_type);
+    if (t->v_scale != NULL) t->v_scale += 16;
+}
 /* The keys [lo, hi) of the block, of head h; tiles are left undefined outside. */
 static void swa__stage(const swa__job *j, int h, const int range[4], int f32, const swa__scratch *w, swa__block *b) {
     const int dk = j->shape.head_dim, dt = j->shape.tail_dim, dvp = j->geo.dvp;
-    int i, r, t, a, e, done = -1, holes = 0;
+    int i, r, t, a, e, in = 0, done = -1, last = -2, holes = 0;
+    unsigned direct = 0;
+    swa__tile at;
     b->present = NULL;
     for (r = 0; r < 4; r += 2)
         for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
@@ -2399,21 +2570,65 @@ static void swa__stage(const swa__job *j, int h, const int range[4], int f32, co
             e = range[r + 1] < t * 16 + 16 ? range[r + 1] - t * 16 : 16;
             if (r == 0 && range[2] < t * 16 + 16 && range[3] > t * 16)
                 e = range[3] < t * 16 + 16 ? range[3] - t * 16 : 16;
-            tile->next = NULL;
-            i = swa__find(j, pos + a);
-            if (i < j->n_kv && j->kv[i].pos <= pos + a && j->kv[i].pos + j->kv[i].n >= pos + e
-                && swa__tile_direct(j, &j->kv[i], h, pos, tile)) {
+            for (; in < j->n_kv && j->kv[in].pos + j->kv[in].n <= pos + a; in++) last = -2;
+            if (in < j->n_kv && j->kv[in].pos <= pos + a && j->kv[in].pos + j->kv[in].n >= pos + e
+                && (last == t - 1 || swa__tile_direct(j, &j->kv[in], h, pos, &at))) {
+                if (last == t - 1) swa__tile_next(j, &at);
+                last = t;
+                direct |= 1u << t;
+                *tile = at;
                 if (f32) swa__tile_widen(j, tile, &to);
-                for (i = a; i < e; i++) w->present[t * 16 + i] = 1.0f;
             } else {
+                last = -2;
                 swa__tile_gather(j, h, pos, a, e, f32, w->row, w->present + t * 16, &holes, &to, tile);
                 if (!swa__scaled(j, 0)) tile->k_scale = NULL;
                 if (!swa__scaled(j, 1)) tile->tail_scale = NULL;
                 if (!swa__scaled(j, 2)) tile->v_scale = NULL;
             }
-            if (j->shape.v_in_k) tile->v_scale = tile->k_scale;
+            tile->next = NULL;
+            if (!j->shape.v_in_k) continue;
+            tile->v = tile->k;
+            tile->v_scale = tile->k_scale;
         }
-    if (holes) b->present = w->present;
+    if (!holes) return;
+    b->present = w->present;
+    for (i = 0; i < SWA_BLOCK; i++)
+        if (direct >> i / 16 & 1) w->present[i] = 1.0f;
+}
+/* A tile's [dims][16] as 16 rows of V. */
+static void swa__turn(const swa__job *j, const float *k, float *v) {
+    const int whole = j->shape.v_dim / 16 * 16, dvp = j->geo.dvp;
+    int i, d;
+    j->kr->turn(whole, k, v, (size_t)dvp);
+    for (i = 0; i < 16 && whole < dvp; i++)
+        for (d = whole; d < dvp; d++) v[i * dvp + d] = d < j->shape.v_dim ? k[d * 16 + i] : 0.0f;
+}
+/* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
+static void swa__stage_half(const swa__job *j, const int range[4], const swa__scratch *w, swa__block *b) {
+    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, dvp = j->geo.dvp, form = j->geo.form;
+    int r, t, i, done = -1;
+    for (r = 0; r < 4; r += 2)
+        for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
+            swa__tile *tile = &b->tile[t];
+            const int per = form == SWA__PAIRS ? 2 : 1;
+            float *k = w->k + (size_t)t * 16 * (size_t)(dk + dt), *v = w->v + t * 16 / per * dvp;
+            const float *rows = (const float *)tile->v;
+            unsigned seen = 0;
+            if (t <= done) continue;
+            done = t;
+            for (i = t * 16; i < t * 16 + 16; i++)
+                if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3])) seen |= 1u << (i & 15);
+            if (j->shape.v_in_k) {       /* V as rows */
+                swa__turn(j, (const float *)tile->k, w->v + (size_t)t * 16 * (size_t)dvp);
+                rows = w->v + (size_t)t * 16 * (size_t)dvp;
+            }
+            j->kr->pair(form, 16, seen, dvp, SWA__TINY_V, rows, v);
+            j->kr->pair(form, dk, 0xffffu, 16, SWA__TINY_QK, (const float *)tile->k, k);
+            if (dt > 0) j->kr->pair(form, dt, 0xffffu, 16, SWA__TINY_QK, (const float *)tile->tail, k + 16 * dk);
+            tile->k = k;
+            tile->tail = k + 16 * dk;
+            tile->v = v;
+        }
 }
 
 /* ---- rows ---- */
@@ -2433,28 +2648,81 @@ static float *swa__out_row(const swa__job *j, int h, int r) {
     int64_t token = j->row + r / j->group, head = (int64_t)h * j->group + r % j->group;
     return j->a.out.p + token * j->a.out.token + head * j->a.out.head;
 }
+/* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
+static int swa__panel(const swa__job *j, int rows) {
+    const int nr = j->kr->nr;
+    return rows <= nr / 2 && j->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
+}
+/* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
+static void swa__q_integers(const swa__job *j, const void **src, int n, float *row, float *scale) {
+    const int ld = (j->shape.head_dim + 15) / 16 * 16;
+    int i;
+    for (i = 0; i < n; i++) {
+        j->kr->round(SWA_Q8, src[i], SWA_F32, j->shape.head_dim, row + i * ld, &scale[i]);
+        scale[i] *= j->qscale;
+        src[i] = row + i * ld;
+    }
+}
+/* Few rows at q, in groups, [dims][step]. */
+static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in *head, const swa_in *tail, float *row,
+                          float *q, float *scale) {
+    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, q8 = j->a.compute == SWA_Q8;
+    const float mul = q8 ? 1.0f : j->qscale;
+    float *to = q;
+    int i, r, d, step;
+    for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
+        int32_t *sum = swa__few_integers(&j->geo, q, r);
+        const void *x[8];
+        step = swa__few_step(u->n - r);
+        for (i = 0; i < step; i++) x[i] = swa__q_row(j, head, u->h, u->r0 + r + i);
+        if (q8) {
+            swa__q_integers(j, x, step, row, scale + r);
+            memset(sum, 0, (size_t)(step * ((dk + 3) / 4 + 1)) * sizeof *sum);
+        }
+        for (i = 0; i < step; i++) {
+            const float *y = (const float *)x[i];
+            int8_t *four = (int8_t *)(sum + step + i);
+            for (d = 0; d < dk; d++) to[d * step + i] = y[d] * mul;
+            for (d = 0; q8 && d < dk; d++) {
+                four[d / 4 * step * 4 + d % 4] = (int8_t)y[d];
+                sum[i] += (int32_t)y[d];
+            }
+            if (dt > 0) y = swa__q_row(j, tail, u->h, u->r0 + r + i);
+            for (d = 0; d < dt; d++) to[(dk + d) * step + i] = y[d] * mul;
+        }
+        if (j->geo.form == SWA__PLAIN) continue;
+        for (i = 0; i < 2; i++)          /* in columns of one: chains run over the dims */
+            swa__pair_scalar(SWA__HALF, i == 0 ? dk : dt, 0xffffu, step, SWA__TINY_QK, to + (i == 0 ? 0 : dk * step),
+                             to + (i == 0 ? 0 : dk * step));
+    }
+}
 /* q of a unit, scaled and transposed: few rows in their groups, many as panels of lanes, where lanes past the end
    repeat the last row. */
-static void swa__pack_q(const swa__job *j, const swa__unit *u, int few, const swa_in *head, const swa_in *tail,
-                        float *q) {
-    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, nr = j->kr->nr;
+static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in *head, const swa_in *tail,
+                        const swa__scratch *w, float *q, float *scale) {
+    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, form = j->geo.form, q8 = j->a.compute == SWA_Q8;
+    float *row = dk <= 256 ? w->s : w->k;              /* both are free until the first block, one is large enough */
     const void *src[SWA__LANES];
-    int i, r, d;
-    for (r = 0; few && r < u->n; r += i, q += (dk + dt) * i) {
-        int step = swa__few_step(u->n - r);
-        for (i = 0; i < step; i++) {
-            const float *x = swa__q_row(j, head, u->h, u->r0 + r + i),
-                        *y = dt > 0 ? swa__q_row(j, tail, u->h, u->r0 + r + i) : NULL;
-            for (d = 0; d < dk; d++) q[d * step + i] = x[d] * j->qscale;
-            for (d = 0; d < dt; d++) q[(dk + d) * step + i] = y[d] * j->qscale;
-        }
+    int i, r, nr;
+    if (j->few) {
+        swa__pack_few(j, u, head, tail, row, q, scale);
+        return;
     }
-    for (r = 0; !few && r < u->n; r += nr, q += (dk + dt) * nr) {
+    for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
+        float *to;
+        nr = swa__panel(j, u->n - r);
+        to = q + dk * nr;
         for (i = 0; i < nr; i++) src[i] = swa__q_row(j, head, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
-        j->kr->pack(src, SWA_F32, nr, dk, j->qscale, q);
-        if (dt == 0) continue;
-        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, tail, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
-        j->kr->pack(src, SWA_F32, nr, dt, j->qscale, q + dk * nr);
+        if (q8) swa__q_integers(j, src, nr, row, scale + r);
+        j->kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->qscale, q);
+        if (dt > 0) {
+            for (i = 0; i < nr; i++) src[i] = swa__q_row(j, tail, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+            j->kr->pack(src, SWA_F32, nr, dt, j->qscale, to);
+        }
+        if (form == SWA__PLAIN) continue;
+        j->kr->pair(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
+        if (form == SWA__PAIRS) to = q + (dk + 1) / 2 * nr;
+        if (dt > 0) j->kr->pair(form, dt, 0xffffu, nr, SWA__TINY_QK, q + dk * nr, to);
     }
 }
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
@@ -2463,7 +2731,13 @@ static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK :
 static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
                             swa__lanes *l) {
     const int t0 = u->r0 / j->group, first = (u->r0 + r) / j->group - t0, last = (u->r0 + r + n - 1) / j->group - t0;
+    const size_t rows = (size_t)swa__tile_rows(&j->shape) + SWA__LANES;
     int i, t, full;
+    l->q_scale[0] = l->q_scale[1] = NULL;
+    if (j->a.compute == SWA_Q8) {
+        l->q_scale[1] = w->q_scale + r;
+        l->q_scale[0] = l->q_scale[1] + (j->a.q_sink.p != NULL ? rows : 0);
+    }
     l->lo[1] = swa__clip(w->lo[first] - pos);
     l->hi[1] = swa__clip(w->hi[last] - pos);
     l->lo[0] = 0;
@@ -2592,7 +2866,7 @@ static void swa__panel_rows(const swa__job *j, int rows, const float *o, const s
     int i;
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
     for (i = 0; i < rows; i++) out[i] = to + (size_t)i * stride;
-    j->kr->unpack(rows, j->shape.v_dim, o, w->lb, w->inv, out);
+    j->kr->unpack(swa__panel(j, rows), rows, j->shape.v_dim, o, w->lb, w->inv, out);
 }
 /* No block has reached a panel yet, so its o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
@@ -2602,9 +2876,10 @@ static int swa__panel_empty(int rows, const float *m) {
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int rows, float *o, float *m, float *l,
                            const swa__scratch *w) {
     float *out[SWA__LANES];
+    const int nr = swa__panel(j, rows);
     int i;
-    if (swa__panel_empty(rows, m)) swa__rows_clear(j, j->kr->nr, o, m, l);
-    for (i = 0; i < j->kr->nr; i++) {
+    if (swa__panel_empty(rows, m)) swa__rows_clear(j, nr, o, m, l);
+    for (i = 0; i < nr; i++) {
         int head = u->h * j->group + (u->r0 + r + i) % j->group;
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
@@ -2614,25 +2889,36 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int row
         if (j->a.stat != NULL) l[i] = 1.0f;
         else if (j->a.sink_logits != NULL) w->lb[i] = swa__sink_logit(j->a.sink_logits[head], &w->mb[i]);
     }
-    if (j->a.sink_logits != NULL && j->a.stat == NULL) j->kr->fold_panel(j->shape.v_dim, o, m, l, w->mb, w->lb);
+    if (j->a.sink_logits != NULL && j->a.stat == NULL) j->kr->fold_panel(nr, j->shape.v_dim, o, m, l, w->mb, w->lb);
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < rows ? l[i] : 1.0f;
-    j->kr->unpack(rows, j->shape.v_dim, o, w->lb, w->inv, out);
+    j->kr->unpack(nr, rows, j->shape.v_dim, o, w->lb, w->inv, out);
 }
-/* K of the tile at pos, for prefetch; NULL if it is not read in place. */
-static const char *swa__next_tile(const swa__job *j, int h, int64_t pos) {
-    int i = swa__find(j, pos);
-    swa__tile t;
-    return j->expand == NULL && i < j->n_kv && j->kv[i].pos <= pos && swa__tile_direct(j, &j->kv[i], h, pos, &t)
-               ? (const char *)t.k
-               : NULL;
+/* Where K of the tiles [t0, t1) of the block at pos lies, for prefetch; NULL if it is not read in place. */
+static void swa__look_ahead(const swa__job *j, int h, int64_t pos, int t0, int t1, swa__block *b) {
+    const int64_t tile = (int64_t)j->shape.head_dim * 16;
+    const char *k = NULL;
+    swa__tile at;
+    int64_t end = 0;
+    int t, i;
+    for (t = t0; t < t1; t++) {
+        if (k != NULL) k += tile * (int64_t)swa__type_size(at.k_type);
+        if (k == NULL || pos + t * 16 >= end) {
+            k = NULL;
+            i = swa__find(j, pos + t * 16);
+            if (i < j->n_kv && j->kv[i].pos <= pos + t * 16 && swa__tile_direct(j, &j->kv[i], h, pos + t * 16, &at)) {
+                k = (const char *)at.k;
+                end = j->kv[i].pos + j->kv[i].n;
+            }
+        }
+        b->tile[t].next = k;
+    }
 }
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b,
                            const swa__lanes *l, int64_t ahead, int ahead_h, float *part) {
     const float *qs = j->a.q_sink.p != NULL && j->window.n_sink > 0 ? w->q_sink : w->q;
     const size_t dvp = (size_t)j->geo.dvp, stride = swa__partial_bytes(&j->shape) / sizeof(float);
-    int i, t;
-    for (t = l->lo[1] / 16; ahead >= 0 && t * 16 < l->hi[1]; t++)
-        b->tile[t].next = swa__next_tile(j, ahead_h, ahead + t * 16);
+    int i;
+    if (ahead >= 0) swa__look_ahead(j, ahead_h, ahead, l->lo[1] / 16, (l->hi[1] + 15) / 16, b);
     j->kr->few(&j->geo, b, l, u->n, w->q, qs, w->s, w->ob, w->mb, w->lb);
     if (part == NULL) {
         j->kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
@@ -2644,21 +2930,24 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
         part[dvp + 1] = w->lb[i];
     }
 }
-static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
-                            swa__lanes *l, float *part) {
-    const int nr = j->kr->nr, dkt = j->shape.head_dim + j->shape.tail_dim;
+static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b,
+                            swa__lanes *l, int64_t ahead, int ahead_h, float *part) {
+    const int dkt = j->shape.head_dim + j->shape.tail_dim;
     const size_t dvp = (size_t)j->geo.dvp, stride = swa__partial_bytes(&j->shape) / sizeof(float) * (size_t)u->list;
-    int r, i;
+    int r, i, nr;
+    if (ahead >= 0) swa__look_ahead(j, ahead_h, ahead, l->lo[1] / 16, (l->hi[1] + 15) / 16, b);
     for (r = 0; r < u->n; r += nr) {
-        int n = u->n - r < nr ? u->n - r : nr;
+        int n = u->n - r < j->kr->nr ? u->n - r : j->kr->nr;
         const float *q = w->q + (size_t)r * (size_t)dkt;
         const float *qs = j->a.q_sink.p != NULL && j->window.n_sink > 0 ? w->q_sink + (size_t)r * (size_t)dkt : q;
         float *o = w->o + (size_t)r * dvp;
+        nr = swa__panel(j, n);
         swa__lanes_make(j, u, w, r, n, b->pos, l);
         if (part != NULL) swa__rows_clear(j, nr, NULL, w->m + r, w->l + r);
         l->first_block = swa__panel_empty(n, w->m + r);
+        l->fetch = r == 0 && ahead >= 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
-            j->kr->many(&j->geo, b, l, q, qs, w->s, o, w->m + r, w->l + r);
+            j->kr->many[j->geo.form][nr < j->kr->nr](&j->geo, b, l, q, qs, w->s, o, w->m + r, w->l + r);
         if (part == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__rows_clear(j, nr, o, w->m + r, w->l + r);
         swa__panel_rows(j, n, o, w, part + (size_t)r * stride, stride);
@@ -2679,9 +2968,10 @@ static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit
     swa__lanes l;
     int i, r, range[4];
     swa__tokens(j, t0, t1, w);
-    swa__pack_q(j, u, few, &j->a.q, &j->a.q_tail, w->q);
+    swa__pack_q(j, u, &j->a.q, &j->a.q_tail, w, w->q, w->q_scale);
     if (j->a.q_sink.p != NULL && j->window.n_sink > 0)
-        swa__pack_q(j, u, few, &j->a.q_sink, &j->a.q_sink_tail, w->q_sink);
+        swa__pack_q(j, u, &j->a.q_sink, &j->a.q_sink_tail, w, w->q_sink,
+                    w->q_scale + swa__tile_rows(&j->shape) + SWA__LANES);
     swa__rows_clear(j, rows, few ? w->o : NULL, w->m, w->l);
     for (i = u->b0; i < u->b1; i++) {
         float *part =
@@ -2691,16 +2981,14 @@ static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit
         swa__lanes_make(j, u, w, 0, few ? u->n : 1, b.pos, &l);
         l.hi[1] = swa__clip(w->hi[t1 - t0] - b.pos);
         l.hi[0] = swa__clip(w->sink[t1 - t0] - b.pos);
-        range[0] = l.lo[0];
-        range[1] = l.hi[0];
-        range[2] = l.lo[1] > l.hi[0] ? l.lo[1] : l.hi[0];
-        range[3] = l.hi[1];
+        swa__ranges(&l, 1, range);
         if (j->expand != NULL) swa__stage_expanded(j, u->h, range, w, &b);
-        else swa__stage(j, u->h, range, !few, w, &b);
+        else swa__stage(j, u->h, range, !few || j->geo.form != SWA__PLAIN, w, &b);
+        if (j->geo.form != SWA__PLAIN) swa__stage_half(j, range, w, &b);
         if (i + 1 < u->b1) ahead = swa__block_at(list, i + 1) * SWA_BLOCK;
         else if (next != NULL) ahead = swa__block_at(list, next->b0) * SWA_BLOCK;
         if (few) swa__block_few(j, u, w, &b, &l, ahead, i + 1 < u->b1 || next == NULL ? u->h : next->h, part);
-        else swa__block_many(j, u, w, &b, &l, part);
+        else swa__block_many(j, u, w, &b, &l, ahead, i + 1 < u->b1 || next == NULL ? u->h : next->h, part);
     }
     if (split != NULL) return;
     if (few) swa__rows_out(j, u->h, u->r0, u->n, w->o, w->m, w->l, w);
@@ -2747,9 +3035,10 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
-    (void)stored_type;
-    if (a->compute != 0) return a->compute == SWA_BF16 || a->compute == SWA_Q8 ? SWA_ERR_UNSUPPORTED : SWA_ERR_ARG;
-    return SWA_OK;
+    if (a->compute == SWA_F32 || a->compute == SWA_BF16) return SWA_OK;
+    if (a->compute != SWA_Q8) return SWA_ERR_ARG;
+    /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
+    return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
 }
 static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *attn, int isa) {
     swa__job *j = &call->base;
@@ -2781,6 +3070,8 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
     j->geo.bias_first = a->bias_first;
     j->geo.bias_n = a->bias_n;
     j->geo.mods = a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL;
+    if (a->compute == SWA_BF16) j->geo.form = swa__has_pairs(j->kr) ? SWA__PAIRS : SWA__HALF;
+    j->geo.dots = a->compute == SWA_Q8 && swa__has_dots(j->kr);
 }
 /* This step's rows of one run as a segment. */
 static swa_kv swa__new_rows(const swa__job *j, int64_t row, int64_t pos, int n) {
@@ -2833,6 +3124,9 @@ static void swa__job_of(swa__call *call, int i, swa__job *j) {
             j->n = 0;
     }
     j->few = j->n * j->group < SWA__FEW && !j->geo.v_in_k;
+    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
+    j->geo.v_across = j->geo.v_in_k && j->geo.form == SWA__PLAIN ? 16 : 1;
+    j->geo.v_along = j->geo.v_in_k && j->geo.form == SWA__PLAIN ? 1 : j->geo.dvp;
 }
 /* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
 static void swa__count(swa__call *call, const swa__cut *cut, double *units, double *partials) {
@@ -3187,9 +3481,11 @@ SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
 static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
     swa_shape s;
     swa_status status = swa__rows_check(rows, &s);
+    int i = 0;
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
-    status = swa__attn_check(&s, attn, SWA_F32);
+    while (i < rows->n_kv && (rows->kv[i].n == 0 || rows->kv[i].k_type == SWA_Q8)) i++;
+    status = swa__attn_check(&s, attn, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
     if (rows->scratch_bytes < swa_attention_bytes(rows, parts)) return SWA_ERR_MEMORY;
@@ -3798,6 +4094,7 @@ static void swa__stage_expanded(const swa__job *j, int h, const int range[4], co
     rows.present = w->present;
     latent.kv = j->kv;
     latent.n_kv = j->n_kv;
+    latent.geo.form = SWA__PLAIN;
     staged.pos = b->pos;
     swa__stage(&latent, 0, range, 1, &rows, &staged);
     b->present = staged.present;
@@ -4221,7 +4518,18 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 #define MR SWV_KEYS
 #define NV SWV_LANES
 #define NR (SWV_LANES * SWV_N)
+#ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
+#  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
+#endif
+#ifndef SWV_HALF2                        /* both rounded to bf16                                                     */
+#  define SWV_HALF2(a, b) ((a) = SWV_HALF(a), (b) = SWV_HALF(b))
+#endif
+#ifndef SWV_FMA2                         /* two products per lane, from pairs: only some instances have it           */
+#  define SWV_FMA2(a, b, c) SWV_FMA((a), (b), (c))
+#  define SWV_NO_PAIRS
+#endif
 
+#ifdef SWV_NO_PAIRS
 SWA__INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     if (type == SWA_F32) return SWV_LOAD((const float *)p);
     if (type == SWA_F16) return SWV_LOAD_F16((const uint16_t *)p);
@@ -4240,11 +4548,11 @@ SWA__INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     else if ((type) == SWA_F16) { enum { T = SWA_F16 }; body } \
     else if ((type) == SWA_BF16) { enum { T = SWA_BF16 }; body } \
     else { enum { T = SWA_Q8 }; body } } while (0)
-/* 2^x for x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]; below -126 it stays 2^-126. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
+#endif /* SWV_NO_PAIRS */
+/* 2^x for -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(exp2_near)(SWV x) {
     SWV n, p;
     SWA__EXACT(x);
-    x = SWV_MAX(x, SWV_SET1(-126.0f));
     n = SWV_RINT(x);
     x = SWV_SUB(x, n);
     p = SWV_FMA(SWV_SET1(1.534581217e-4f), x, SWV_SET1(1.339993121e-3f));
@@ -4254,6 +4562,13 @@ SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
     p = SWV_FMA(p, x, SWV_SET1(6.931472057e-1f));
     p = SWV_FMA(p, x, SWV_SET1(1.0f));
     return SWV_SCALE(p, n);
+}
+/* Below -126 it stays 2^-126. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) { return SWA__FN(exp2_near)(SWV_MAX(x, SWV_SET1(-126.0f))); }
+/* p times V's scale, and rounded again. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
+    p = SWV_MUL(p, scale);
+    return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_HALF(p), SWV_SET1(0.0f));
 }
 /* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|) above. */
 SWA__INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
@@ -4280,6 +4595,7 @@ SWA__INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos
     return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? row[pos - g->bias_first] : 0.0f;
 }
 
+#ifdef SWV_NO_PAIRS
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
 
 /* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
@@ -4287,6 +4603,7 @@ SWA__INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos
 SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
                                             const float *q, float *s, int v) {
     const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, end = (size_t)g->dk * 16 * es;
+    const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
     const swa__tile *t[8];
     const char *k[8], *pf = (const char *)b->tile[v * SWV_N / 16].v;   /* in the ring, V of the next tiles follows */
     SWV acc[8][8], x;
@@ -4298,12 +4615,13 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__
         SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
     for (at = 0; at + 64 * es <= end; at += 64 * es) {
-        SWA__UNROLL for (j = 0; j < (NW * SWV_N + 15) / 16 * (int)es; j++, pf += 64) SWA__PREFETCH(pf);
-        SWA__UNROLL for (u = 0; u < 4; u++, q += R)
+        SWA__UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
+            SWA__UNROLL for (j = u * lines / 4; j < (u + 1) * lines / 4; j++, pf += 64) SWA__PREFETCH(pf);
             SWA__UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
                 SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
             }
+        }
     }
     for (; at < end; at += 16 * es, q += R)
         SWA__UNROLL for (j = 0; j < NW; j++) {
@@ -4386,6 +4704,8 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const sw
         for (end = v + 1; end < v1 && b->tile[end / PER].k_type == type;) end++;
 #define SWV_RUN(T) do { \
             for (; v + SWV_FEW(R) <= end; v += SWV_FEW(R)) SWA__FN(few_qk)(R, SWV_FEW(R), T, g, b, q, s, v); \
+            if (SWV_FEW(R) == 8 && v + 4 <= end) { SWA__FN(few_qk)(R, 4, T, g, b, q, s, v); v += 4; } \
+            if (SWV_FEW(R) >= 4 && v + 2 <= end) { SWA__FN(few_qk)(R, 2, T, g, b, q, s, v); v += 2; } \
             for (; v < end; v++) SWA__FN(few_qk)(R, 1, T, g, b, q, s, v); } while (0)
         if (type == SWA_F32) SWV_RUN(SWA_F32);
         else if (type == SWA_F16) SWV_RUN(SWA_F16);
@@ -4420,6 +4740,19 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
         zero = SWV_SET1(0.0f);
     float bias[16];
     int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    if (v[0] >= v[1] && !g->mods && b->present == NULL && n->q_scale[1] == NULL) {
+        for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
+            SWV a = SWV_LOAD(s + x * SWV_N);
+            if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
+                int k = x * SWV_N;
+                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16)));
+                a = SWV_PICK(key, first, last, a, none);
+                SWV_STORE(s + k, a);
+            }
+            top = SWV_MAX(top, a);
+        }
+        return top;
+    }
     for (x = from; x < to; x++) {
         int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
         SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
@@ -4433,11 +4766,13 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
         }
         if (in_sinks) {
             e = SWV_LOAD(s2 + k);
+            if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
             if (g->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
             e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
         }
         if (in_window) {
             a = SWV_LOAD(s + k);
+            if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
             if (g->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
         }
         if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
@@ -4447,58 +4782,90 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
     }
     return top;
 }
-/* p = exp2(s - m) in place over the vectors of both intervals; sum by key mod 16; then times V's scale. */
-static SWV_TARGET float SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4]) {
-    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none = SWV_SET1(-3.4e38f), big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f);
-    float part[16];
-    int x, i, w;
-    for (i = 0; i < 16 / SWV_N; i++) sum[i] = zero;
-    for (x = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2]; x < (v[1] > v[3] ? v[1] : v[3]); x++) {
-        const swa__tile *t = &b->tile[x * SWV_N / 16];
-        SWV y, p;
+/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times V's scale. */
+static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m, const int v[4],
+                                        float part[16]) {
+    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f), p;
+    const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    int x, i;
+    none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
+    SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = zero;
+    for (x = from; x < to; x += 16 / SWV_N) {
+        const float *scale = b->tile[x * SWV_N / 16].v_scale;
         if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
-        y = SWV_LOAD(s + x * SWV_N);
-        p = SWV_PICK(y, none, big, SWA__FN(exp2)(SWV_SUB(y, vm)), zero);
-        sum[x * SWV_N % 16 / SWV_N] = SWV_ADD(sum[x * SWV_N % 16 / SWV_N], p);
-        if (t->v_scale != NULL) p = SWV_MUL(p, SWV_LOAD(t->v_scale + x * SWV_N % 16));
-        SWV_STORE(s + x * SWV_N, p);
+        SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) {
+            float *at = s + (x + i) * SWV_N;
+            SWV y = SWV_LOAD(at);
+            p = SWV_PICK(y, none, big, SWA__FN(exp2)(SWV_SUB(y, vm)), zero);
+            if (g->form != SWA__PLAIN) p = SWV_HALF(p);
+            sum[i] = SWV_ADD(sum[i], p);
+            if (scale != NULL && g->form != SWA__PLAIN) p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
+            else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
+            SWV_STORE(at, p);
+        }
     }
-    for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
-    for (w = 8; w > 0; w /= 2)
-        for (i = 0; i < w; i++) part[i] = part[i] + part[i + w];
-    return part[0];
+    for (x = from * SWV_N; g->form != SWA__PLAIN && x < to * SWV_N; x += 2) {
+        float first = s[x];
+        s[x] = s[x + 1];
+        s[x + 1] = first;
+    }
+    SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
+}
+/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
+static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b, const float *q,
+                                           const int32_t *qi, float *s, int v, int v1) {
+    int end;
+    (void)qi;
+    for (; v < v1; v = end) {
+        end = v1;
+#ifdef SWV_DOTS
+        if (g->dots) {
+            int dots = b->tile[v].k_type == SWA_Q8;
+            for (end = v + 1; end < v1 && (b->tile[end].k_type == SWA_Q8) == dots;) end++;
+            if (dots) {
+                SWV_DOTS(rows, g, b, qi + rows, qi, s, v, end);
+                continue;
+            }
+        }
+#endif
+        if (rows == 8) SWA__FN(few_keys8)(g, b, q, s, v, end);
+        else if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+        else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
+        else SWA__FN(few_keys1)(g, b, q, s, v, end);
+    }
 }
 static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
                                     const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
-    float *s2 = s + SWA__FEW * SWA_BLOCK, top[SWV_N];
+    float *s2 = s + SWA__FEW * SWA_BLOCK, part[8][16];
     int v[4], range[4], i, j, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
         v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
     }
-    range[0] = n->lo[0];                 /* p.v walks the same keys exactly, and none twice */
-    range[1] = n->hi[0];
-    range[2] = n->lo[1] > n->hi[0] ? n->lo[1] : n->hi[0];
-    range[3] = n->hi[1];
+    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
     for (r = 0; r < rows; r += step) {
-        const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt), *qs = q_sink + (size_t)r * (size_t)(g->dk + g->dt);
+        const size_t at = (size_t)r * (size_t)(g->dk + g->dt);
         float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
         step = swa__few_step(rows - r);
         for (i = 0; i < 2; i++) {
             float *to = i == 0 ? s2r : sr;
-            const float *from = i == 0 ? qs : qr;
-            if (step == 8) SWA__FN(few_keys8)(g, b, from, to, v[2 * i], v[2 * i + 1]);
-            else if (step == 4) SWA__FN(few_keys4)(g, b, from, to, v[2 * i], v[2 * i + 1]);
-            else if (step == 2) SWA__FN(few_keys2)(g, b, from, to, v[2 * i], v[2 * i + 1]);
-            else SWA__FN(few_keys1)(g, b, from, to, v[2 * i], v[2 * i + 1]);
-            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from, to, x);
+            const float *from = i == 0 ? q_sink : q;
+            SWA__FN(few_scores)(step, g, b, from + at, swa__few_integers(g, from, r), to, v[2 * i], v[2 * i + 1]);
+            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from + at, to, x);
         }
+        for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
+            SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
-            SWV_STORE(top, SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
-            m[i] = top[0];
-            for (j = 1; j < SWV_N; j++)
-                if (top[j] > m[i]) m[i] = top[j];
-            l[i] = SWA__FN(few_exp)(b, s + i * SWA_BLOCK, m[i], v);
+            for (x = SWV_N / 2; x > 0; x /= 2)
+                for (j = 0; j < x; j++)
+                    if (part[i - r][j + x] > part[i - r][j]) part[i - r][j] = part[i - r][j + x];
+            m[i] = part[i - r][0];
+        }
+        for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
+        for (i = r; i < r + step; i++) {
+            for (x = 8; x > 0; x /= 2)
+                for (j = 0; j < x; j++) part[i - r][j] = part[i - r][j] + part[i - r][j + x];
+            l[i] = part[i - r][0];
         }
         if (step == 8) SWA__FN(few_values8)(g, b, range, sr, o + r * g->dvp);
         else if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
@@ -4507,32 +4874,41 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
     }
 }
 
+#endif /* SWV_NO_PAIRS */
+
 /* ---- many rows: lanes are (token, head) rows ---- */
 
-/* acc[i][j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the K
-   tile itself (rs 16, cs 1), and the projections of MLA. */
-SWA__INLINE SWV_TARGET void SWA__FN(mk)(int rows, size_t n, const float *a, size_t rs, size_t cs, const float *b,
-                                        SWV (*acc)[NV]) {
+/* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
+   K tile itself (rs 16, cs 1). In pairs every number is two. */
+SWA__INLINE SWV_TARGET void SWA__FN(mk)(int form, int rows, int nv, size_t n, const float *a, size_t rs, size_t cs,
+                                        const float *b, const char *fetch, SWV *acc) {
     SWV x[NV], y;
     size_t p;
     int i, j;
-    for (p = 0; p < n; p++, a += cs, b += NR) {
-        SWA__UNROLL for (j = 0; j < NV; j++) x[j] = SWV_LOAD(b + j * SWV_N);
+    for (p = 0; p < n; p++, a += cs, b += nv * SWV_N) {
+        if (fetch != NULL) {             /* a line per step */
+            SWA__PREFETCH(fetch);
+            fetch += 64;
+        }
+        SWA__UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(b + j * SWV_N);
         SWA__UNROLL for (i = 0; i < rows; i++) {
             y = SWV_SET1(a[(size_t)i * rs]);
-            SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_FMA(y, x[j], acc[i][j]);
+            SWA__UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = form == SWA__PAIRS ? SWV_FMA2(y, x[j], acc[i * nv + j])
+                                                     : SWV_FMA(y, x[j], acc[i * nv + j]);
         }
     }
 }
-/* Modification and mask of MR keys from k on; only blocks with an edge or a modification come here. */
-static SWV_TARGET void SWA__FN(many_rare)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, int sinks,
-                                          int old, const float *s, SWV (*acc)[NV]) {
+/* Modification and mask of mr keys from k on; only blocks with an edge or a modification come here. */
+SWA__INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g, const swa__block *b,
+                                               const swa__lanes *n, int k, int sinks, int old, const float *s,
+                                               SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     float bias[NR];
     int i, j, x;
-    for (i = 0; i < MR; i++)
-        for (j = 0; j < NV; j++) {
-            SWV key = SWV_SET1((float)(k + i)), a = acc[i][j];
+    for (i = 0; i < mr; i++)
+        for (j = 0; j < nv; j++) {
+            SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
             if (g->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
                 for (x = 0; g->bias && x < SWV_N; x++)
@@ -4542,124 +4918,201 @@ static SWV_TARGET void SWA__FN(many_rare)(const swa__geo *g, const swa__block *b
             }
             if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
             else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
-                              k < old ? SWV_LOAD(s + (k + i) * NR + j * SWV_N) : none);
+                              k < old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
             if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
-            acc[i][j] = a;
+            acc[i * nv + j] = a;
         }
 }
-/* Scores of the keys [lo, hi), in groups of MR, into s; top is raised. old: keys below it hold sinks' scores. */
-static SWV_TARGET void SWA__FN(many_qk)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
-                                        int which, int old, float *s, SWV *top) {
-    SWV acc[MR][NV], max[NV];
-    int k, i, j, lo = n->lo[which] / MR * MR;
-    SWA__UNROLL for (j = 0; j < NV; j++) max[j] = top[j];
-    for (k = lo; k < n->hi[which]; k += MR) {
+#define SWV_RARE(name, mr, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, \
+                                            int sinks, int old, const float *s, SWV *acc) { \
+    SWA__FN(many_rare)(mr, nv, g, b, n, k, sinks, old, s, acc); \
+}
+SWV_RARE(rare, MR, NV)
+#ifdef SWV_NARROW
+SWV_RARE(rare_narrow, MR * NV, 1)
+#endif
+#undef SWV_RARE
+/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
+SWA__INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
+                                               const float *qt, SWV *acc) {
+    const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    int i, j;
+    if (t->k_scale != NULL)
+        SWA__UNROLL for (i = 0; i < mr; i++)
+            SWA__UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
+    if (g->dt > 0 && t->tail_scale == NULL)
+        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, acc);
+    if (g->dt > 0 && t->tail_scale != NULL) {
+        SWV tail[MR * NV];
+        SWA__UNROLL for (i = 0; i < mr * nv; i++) tail[i] = SWV_SET1(0.0f);
+        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, tail);
+        SWA__UNROLL for (i = 0; i < mr; i++)
+            SWA__UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_FMA(tail[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), acc[i * nv + j]);
+    }
+}
+/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold sinks' scores. */
+SWA__INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                             const swa__lanes *n, const float *q, int which, int old, float *s,
+                                             SWV *top) {
+    const size_t dims = form == SWA__PAIRS ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
+    const int nr = nv * SWV_N;
+    SWV acc[MR * NV], max[NV];
+    int k, i, j, lo = n->lo[which] / mr * mr;
+    SWA__UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
+    for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
-        SWA__UNROLL for (i = 0; i < MR; i++)
-            SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_SET1(0.0f);
-        SWA__FN(mk)(MR, (size_t)g->dk, (const float *)t->k + k % 16, 1, 16, q, acc);
-        if (t->k_scale != NULL)
-            SWA__UNROLL for (i = 0; i < MR; i++)
-                SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_MUL(acc[i][j], SWV_SET1(t->k_scale[k % 16 + i]));
-        if (g->dt > 0 && t->tail_scale == NULL)
-            SWA__FN(mk)(MR, (size_t)g->dt, (const float *)t->tail + k % 16, 1, 16, q + g->dk * NR, acc);
-        if (g->dt > 0 && t->tail_scale != NULL) {
-            SWV tail[MR][NV];
-            SWA__UNROLL for (i = 0; i < MR; i++)
-                SWA__UNROLL for (j = 0; j < NV; j++) tail[i][j] = SWV_SET1(0.0f);
-            SWA__FN(mk)(MR, (size_t)g->dt, (const float *)t->tail + k % 16, 1, 16, q + g->dk * NR, tail);
-            SWA__UNROLL for (i = 0; i < MR; i++) SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] =
-                SWV_FMA(tail[i][j], SWV_SET1(t->tail_scale[k % 16 + i]), acc[i][j]);
-        }
+        SWA__UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+        if (n->fetch && t->next != NULL && (k % 16 == 0 || form == SWA__PAIRS))
+            SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q,
+                        t->next + (size_t)(k % 16 / mr) * dims * 64, acc);
+        else SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, NULL, acc);
+        SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, acc);
+        if (n->q_scale[which] != NULL)
+            SWA__UNROLL for (i = 0; i < mr; i++)
+                SWA__UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
         if (which == 0 || k < old || g->mods || b->present != NULL) {
-            SWV rare[MR][NV];            /* a copy: acc must not have an address, or it leaves the registers */
-            SWA__UNROLL for (i = 0; i < MR; i++)
-                SWA__UNROLL for (j = 0; j < NV; j++) rare[i][j] = acc[i][j];
-            SWA__FN(many_rare)(g, b, n, k, which == 0, old, s, rare);
-            SWA__UNROLL for (i = 0; i < MR; i++)
-                SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = rare[i][j];
-        } else if (k < n->full_lo || k + MR > n->full_hi)
-            SWA__UNROLL for (i = 0; i < MR; i++)
-                SWA__UNROLL for (j = 0; j < NV; j++)
-                    acc[i][j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
-                                         SWV_LOAD(n->last + j * SWV_N), acc[i][j], SWV_SET1(SWA__NONE));
-        SWA__UNROLL for (i = 0; i < MR; i++)
-            SWA__UNROLL for (j = 0; j < NV; j++) {
-                max[j] = SWV_MAX(max[j], acc[i][j]);
-                SWV_STORE(s + (k + i) * NR + j * SWV_N, acc[i][j]);
+            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
+            SWA__UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
+#ifdef SWV_NARROW
+            if (nv < NV) SWA__FN(rare_narrow)(g, b, n, k, which == 0, old, s, rare);
+            else
+#endif
+            SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
+            SWA__UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
+        } else if (k < n->full_lo || k + mr > n->full_hi)
+            SWA__UNROLL for (i = 0; i < mr; i++)
+                SWA__UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                                               SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+        SWA__UNROLL for (i = 0; i < mr; i++)
+            SWA__UNROLL for (j = 0; j < nv; j++) {
+                max[j] = SWV_MAX(max[j], acc[i * nv + j]);
+                SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
             }
     }
-    SWA__UNROLL for (j = 0; j < NV; j++) top[j] = max[j];
+    SWA__UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
 }
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
-static SWV_TARGET void SWA__FN(many_exp)(const swa__block *b, const int range[4], int edge, float *s, const SWV *top,
-                                         SWV *l) {
+SWA__INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
+                                              const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N;
     SWV part[16][NV], none = SWV_SET1(-3.4e38f), big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f), x, p;
     int i, j, k, r, w;
     for (i = 0; i < 16; i++) {
         SWV sum[NV];
-        SWA__UNROLL for (j = 0; j < NV; j++) sum[j] = zero;
+        SWA__UNROLL for (j = 0; j < nv; j++) sum[j] = zero;
         for (r = 0; r < 4; r += 2)
             for (k = range[r] + ((i - range[r]) & 15); k < range[r + 1]; k += 16)
-                SWA__UNROLL for (j = 0; j < NV; j++) {
-                    x = SWV_LOAD(s + k * NR + j * SWV_N);
+                SWA__UNROLL for (j = 0; j < nv; j++) {
+                    x = SWV_LOAD(s + k * nr + j * SWV_N);
                     p = SWA__FN(exp2)(SWV_SUB(x, top[j]));
                     if (edge) p = SWV_PICK(x, none, big, p, zero);
                     sum[j] = SWV_ADD(sum[j], p);
-                    SWV_STORE(s + k * NR + j * SWV_N, p);
+                    SWV_STORE(s + k * nr + j * SWV_N, p);
                 }
-        SWA__UNROLL for (j = 0; j < NV; j++) part[i][j] = sum[j];
+        SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = sum[j];
     }
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k++)
             if (b->tile[k / 16].v_scale != NULL)
-                SWA__UNROLL for (j = 0; j < NV; j++)
-                    SWV_STORE(s + k * NR + j * SWV_N,
-                              SWV_MUL(SWV_LOAD(s + k * NR + j * SWV_N), SWV_SET1(b->tile[k / 16].v_scale[k % 16])));
+                SWA__UNROLL for (j = 0; j < nv; j++)
+                    SWV_STORE(s + k * nr + j * SWV_N,
+                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(b->tile[k / 16].v_scale[k % 16])));
     for (w = 8; w > 0; w /= 2)
         for (i = 0; i < w; i++)
-            SWA__UNROLL for (j = 0; j < NV; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
-    SWA__UNROLL for (j = 0; j < NV; j++) l[j] = part[0][j];
+            SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
+    SWA__UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
+}
+/* Keys k and k+1 in bf16: rounded, summed, and put where their pair belongs. */
+SWA__INLINE SWV_TARGET void SWA__FN(exp_pair)(int nr, const float *s, float *to, const float *scale, SWV top,
+                                              SWV lower, SWV *sum) {
+    SWV p[2];
+    int i;
+    SWA__UNROLL for (i = 0; i < 2; i++) {
+        SWV x = SWV_LOAD(s + i * nr);
+        p[i] = SWV_FROM(x, lower, SWA__FN(exp2_near)(SWV_SUB(x, top)));
+    }
+    SWV_HALF2(p[0], p[1]);
+    SWA__UNROLL for (i = 0; i < 2; i++) {
+        sum[i] = SWV_ADD(sum[i], p[i]);
+        if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+    }
+#ifdef SWV_NO_PAIRS
+    SWV_STORE(to, p[1]);
+    SWV_STORE(to + nr, p[0]);
+#else
+    SWV_STORE(to, SWV_PAIR(p[0], p[1]));
+#endif
+}
+/* The same in bf16, over whole tiles. */
+SWA__INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__block *b, const int range[4], float *s,
+                                                   const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N, row = form == SWA__PAIRS ? nr / 2 : nr;
+    SWV sum[16], lower;
+    int i, j, k, r, w;
+    SWA__UNROLL for (j = 0; j < nv; j++) {
+        lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
+        SWA__UNROLL for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += 16) {
+                const float *scale = b->tile[k / 16].v_scale;
+                SWA__UNROLL for (i = 0; i < 16; i += 2)
+                    SWA__FN(exp_pair)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
+                                      scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+            }
+        SWA__UNROLL for (w = 8; w > 0; w /= 2)
+            SWA__UNROLL for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
+        l[j] = sum[0];
+    }
 }
 /* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, const swa__geo *g, const swa__block *b, const int range[4],
-                                             const float *s, int first, int d, const SWV *a, const SWV *c, float *o) {
-    SWV acc[MR][NV], x;
-    int i, j, r, k, end;
+SWA__INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int form, int nv, const swa__geo *g, const swa__v_run *run,
+                                             int n_runs, int first, int d, const SWV *a, const SWV *c, float *o) {
+    const int nr = nv * SWV_N;
+    const size_t across = (size_t)g->v_across, along = (size_t)g->v_along;
+    SWV acc[MR * NV], x;
+    int i, j;
+    SWA__UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    for (; n_runs > 0; n_runs--, run++)
+        SWA__FN(mk)(form, rows, nv, run->n, run->v + (size_t)d * across, across, along, run->p, NULL, acc);
     SWA__UNROLL for (i = 0; i < rows; i++)
-        SWA__UNROLL for (j = 0; j < NV; j++) acc[i][j] = SWV_SET1(0.0f);
-    for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k = end) {
-            const swa__tile *t = &b->tile[k / 16];
-            end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
-            if (g->v_in_k)
-                SWA__FN(mk)(rows, (size_t)(end - k), (const float *)t->k + d * 16 + k % 16, 16, 1, s + k * NR, acc);
-            else
-                SWA__FN(mk)(rows, (size_t)(end - k), (const float *)t->v + (size_t)(k % 16) * (size_t)g->dvp + d, 1,
-                            (size_t)g->dvp, s + k * NR, acc);
-        }
-    SWA__UNROLL for (i = 0; i < rows; i++)
-        SWA__UNROLL for (j = 0; j < NV; j++) {
-            float *at = o + (size_t)(d + i) * NR + j * SWV_N;
+        SWA__UNROLL for (j = 0; j < nv; j++) {
+            float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
             x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(at), a[j]);
-            SWV_STORE(at, SWV_FMA(acc[i][j], c[j], x));
+            SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
         }
 }
-static SWV_TARGET void SWA__FN(many)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
-                                     const float *q_sink, float *s, float *o, float *m, float *l) {
+/* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
+SWA__INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
+    int w, e, k, i;
+    for (w = 0; w < 2; w++)
+        for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
+            k = e == 0 ? n->lo[w] : n->hi[w];
+            if (k % 16 == 0) continue;
+            for (i = 0; i < 16 * nv; i++)
+                SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
+        }
+}
+SWA__INLINE SWV_TARGET void SWA__FN(many_block)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                                const swa__lanes *n, const float *q, const float *q_sink, float *s,
+                                                float *o, float *m, float *l) {
     SWV top[NV], sum[NV], a[NV], c[NV];
-    int range[4], j, d, old, edge;
-    for (j = 0; j < NV; j++) top[j] = SWV_SET1(SWA__NONE);
-    old = n->lo[0] < n->hi[0] ? (n->hi[0] + MR - 1) / MR * MR : 0;
-    if (old > 0) SWA__FN(many_qk)(g, b, n, q_sink, 0, 0, s, top);
-    SWA__FN(many_qk)(g, b, n, q, 1, old, s, top);
-    range[0] = n->lo[0];
-    range[1] = n->hi[0];
-    range[2] = n->lo[1] > n->hi[0] ? n->lo[1] : n->hi[0];
-    range[3] = n->hi[1];
+    swa__v_run run[2 * SWA_BLOCK / 16];
+    int range[4], j, d, old, edge, runs;
+    SWA__UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
+    swa__ranges(n, form == SWA__PLAIN ? 1 : 16, range);
+    if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
+    old = n->lo[0] < n->hi[0] ? (n->hi[0] + mr - 1) / mr * mr : 0;
+    if (old > 0) SWA__FN(many_qk)(form, mr, nv, g, b, n, q_sink, 0, 0, s, top);
+    SWA__FN(many_qk)(form, mr, nv, g, b, n, q, 1, old, s, top);
     edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
-    SWA__FN(many_exp)(b, range, edge, s, top, sum);
-    for (j = 0; j < NV; j++) {
+    if (form != SWA__PLAIN) SWA__FN(many_exp_half)(form, nv, b, range, s, top, sum);
+    else SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
+    SWA__UNROLL for (j = 0; j < nv; j++) {
         SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
         a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
         c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
@@ -4667,10 +5120,29 @@ static SWV_TARGET void SWA__FN(many)(const swa__geo *g, const swa__block *b, con
         was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
         SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
-    for (d = 0; d + MR <= g->dv; d += MR) SWA__FN(many_pv)(MR, g, b, range, s, n->first_block, d, a, c, o);
-    for (; d < g->dv; d++) SWA__FN(many_pv)(1, g, b, range, s, n->first_block, d, a, c, o);
+    runs = swa__v_runs(g, b, range, form == SWA__PAIRS ? 2 : 1, nv * SWV_N, s, run);
+    for (d = 0; d + mr <= g->dv; d += mr)
+        SWA__FN(many_pv)(mr, form, nv, g, run, runs, n->first_block, d, a, c, o);
+    for (; d < g->dv; d++) SWA__FN(many_pv)(1, form, nv, g, run, runs, n->first_block, d, a, c, o);
 }
+#define SWV_MANY(name, form, mr, nv) \
+static SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q, \
+                                     const float *q_sink, float *s, float *o, float *m, float *l) { \
+    SWA__FN(many_block)(form, mr, nv, g, b, n, q, q_sink, s, o, m, l); \
+}
+#ifdef SWV_NO_PAIRS
+SWV_MANY(many, SWA__PLAIN, MR, NV)
+SWV_MANY(many_half, SWA__HALF, MR, NV)
+#  ifdef SWV_NARROW
+SWV_MANY(many_narrow, SWA__PLAIN, MR * NV, 1)
+#  endif
+#else
+SWV_MANY(many, SWA__PAIRS, MR, NV)
+SWV_MANY(many_narrow, SWA__PAIRS, MR * NV, 1)
+#endif
+#undef SWV_MANY
 
+#ifdef SWV_NO_PAIRS
 /* ---- fold, finish, and the ways in and out ---- */
 
 static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
@@ -4694,16 +5166,17 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, floa
     }
 }
 /* The same for a panel and blocks without values (learned sink logits). */
-static SWV_TARGET void SWA__FN(fold_panel)(int dv, float *o, float *m, float *l, const float *mb, const float *lb) {
+static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
+                                           const float *lb) {
     int d, j;
-    for (j = 0; j < NV; j++) {
+    for (j = 0; j < lanes / SWV_N; j++) {
         SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
         SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
         SWV_STORE(m + j * SWV_N, now);
         was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
         SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
         for (d = 0; d < dv; d++)
-            SWV_STORE(o + (size_t)d * NR + j * SWV_N, SWV_MUL(SWV_LOAD(o + (size_t)d * NR + j * SWV_N), a));
+            SWV_STORE(o + d * lanes + j * SWV_N, SWV_MUL(SWV_LOAD(o + d * lanes + j * SWV_N), a));
     }
 }
 /* inv = 1/l, or 0 for a row that saw nothing. One loop of one length for both shapes: under -ffast-math a division is
@@ -4727,7 +5200,7 @@ static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o
         memcpy(out[i], tmp, (size_t)dv * sizeof(float));
     }
 }
-static SWV_TARGET void SWA__FN(unpack)(int rows, int dv, const float *o, const float *l, float *inv,
+static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
                                        float *const *out) {
     SWV x[SWV_N], y;
     float part[SWV_N];
@@ -4737,13 +5210,13 @@ static SWV_TARGET void SWA__FN(unpack)(int rows, int dv, const float *o, const f
         y = SWV_LOAD(inv + r);
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
             SWA__UNROLL for (i = 0; i < SWV_N; i++)
-                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)(d + i) * NR + r), y), SWV_SET1(0.0f));
+                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * lanes + r), y), SWV_SET1(0.0f));
             SWV_TRANSPOSE(x);
             SWA__UNROLL for (i = 0; i < SWV_N; i++)
                 if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
         }
         for (; d < dv; d++) {
-            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)d * NR + r), y), SWV_SET1(0.0f)));
+            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * lanes + r), y), SWV_SET1(0.0f)));
             for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = part[i];
         }
     }
@@ -4805,6 +5278,36 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     *scale = top / 127.0f;
     inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
     for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(dst + i), SWV_SET1(inv))));
+}
+
+/* What bf16 products take: saturated, rounded, and 0 below tiny. */
+SWA__INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
+    SWV zero = SWV_SET1(0.0f), max = SWV_SET1(3.38953139e38f), low = SWV_SUB(zero, max);
+    x = SWV_MAX(x, low);
+    x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), low));
+    return SWV_PICK(SWV_MAX(x, SWV_SUB(zero, x)), tiny, SWV_SET1(FLT_MAX), SWV_HALF(x), zero);
+}
+static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
+                                     float *dst) {
+    SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
+    int r, i;
+    for (r = 0; r < rows; r += 2) {
+        const int has0 = keep >> (r & 15) & 1, has1 = r + 1 < rows && (keep >> ((r + 1) & 15) & 1);
+        const float *at = src + (size_t)r * (size_t)ld;
+        float *to = dst + (size_t)(form == SWA__PAIRS ? r / 2 : r) * (size_t)ld;
+        for (i = 0; i < ld; i += SWV_N) {
+            SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
+            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + ld + i), small) : zero;
+#ifdef SWV_PAIR
+            if (form == SWA__PAIRS) {
+                SWV_STORE(to + i, SWV_PAIR(x0, x1));
+                continue;
+            }
+#endif
+            SWV_STORE(to + i, r + 1 < rows ? x1 : x0);
+            if (r + 1 < rows) SWV_STORE(to + ld + i, x0);
+        }
+    }
 }
 
 /* ---- matrix products ---- */
@@ -5067,21 +5570,22 @@ SWA__INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p
         }
     }
 }
+/* One function per type of the weights: together their frames would be too large. */
+#define SWV_PRODUCT(name, T) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *pack) { \
+    if (p->transposed) SWA__FN(product_columns)(T, p); \
+    else if (p->n == 1) SWA__FN(product_one)(T, p); \
+    else SWA__FN(product_many)(T, p, pack); \
+}
+SWV_PRODUCT(f32, SWA_F32)
+SWV_PRODUCT(f16, SWA_F16)
+SWV_PRODUCT(bf16, SWA_BF16)
+#undef SWV_PRODUCT
 /* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
 static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
-    if (p->transposed) {
-        if (p->w.type == SWA_F32) SWA__FN(product_columns)(SWA_F32, p);
-        else if (p->w.type == SWA_F16) SWA__FN(product_columns)(SWA_F16, p);
-        else SWA__FN(product_columns)(SWA_BF16, p);
-    } else if (p->n == 1) {
-        if (p->w.type == SWA_F32) SWA__FN(product_one)(SWA_F32, p);
-        else if (p->w.type == SWA_F16) SWA__FN(product_one)(SWA_F16, p);
-        else SWA__FN(product_one)(SWA_BF16, p);
-    } else {
-        if (p->w.type == SWA_F32) SWA__FN(product_many)(SWA_F32, p, pack);
-        else if (p->w.type == SWA_F16) SWA__FN(product_many)(SWA_F16, p, pack);
-        else SWA__FN(product_many)(SWA_BF16, p, pack);
-    }
+    if (p->w.type == SWA_F32) SWA__FN(product_f32)(p, pack);
+    else if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
+    else SWA__FN(product_bf16)(p, pack);
 }
 
 /* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
@@ -5140,13 +5644,23 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef PR
 #undef PT
 #undef PC
-
 #undef SWV_BY_TYPE
+#endif /* SWV_NO_PAIRS */
+
 #undef MR
 #undef NV
 #undef NR
+#undef SWV_NO_PAIRS
+#undef SWV_FMA2
+#undef SWV_FROM
+#undef SWV_HALF2
+#ifndef SWV_KEEP
 #undef SWV_ISA
 #undef SWV_TARGET
+#undef SWV_NARROW
+#undef SWV_HALF
+#undef SWV_PAIR
+#undef SWV_DOTS
 #undef SWV
 #undef SWV_N
 #undef SWV_KEYS
@@ -5172,6 +5686,7 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_STORE_F16
 #undef SWV_STORE_BF16
 #undef SWV_STORE_Q8
+#endif /* SWV_KEEP */
 #endif /* SWA__KERNEL_PASS */
 
 /* ==== [SECTION 13] LICENSE ======================================================================================

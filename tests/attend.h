@@ -16,6 +16,7 @@ typedef struct {
     int        span;                /* > 0: the first `span` tokens, which are one run, all see each other */
     float      scale, softcap, size;            /* size: of the entries of q */
     int        sink_logits, alibi, bias, q_sink;       /* 1 = on */
+    int        compute;             /* as in swa_attn */
     const unsigned char *absent;    /* [n] 1 = no segment holds this key (without a ring only); NULL = all there */
 } at_case;
 
@@ -135,6 +136,7 @@ static inline at_call at_queries(const at_case *c, const at_data *d, const float
     size_t dv = (size_t)c->shape.v_dim;
     at_rows_of rq = at_lay(q, rows, h, dk + tail, 0, dk, how->layout);
     memset(a, 0, sizeof *a);
+    a->compute = c->compute;
     a->q = at_in(rq);
     if (tail) a->q_tail = at_in(at_lay(q, rows, h, dk + tail, dk, tail, how->layout));
     if (q_sink) {

@@ -113,7 +113,7 @@ program "SWA_NO_SIMD" "$CC" "-std=c99 $warn -DSWA_NO_SIMD" "$impl" ""
 if command -v nm > /dev/null && [ -e "$object" ]; then
     nm -g --defined-only "$object" | awk '{ sub(/^_/, "", $3) } $3 !~ /^swa_[a-z0-9]/ || $3 ~ /^swa__/' > $dir/out
     if [ -s $dir/out ]; then fail "an export that is not swa_*"; else pass; fi
-    needs='^(_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__cpu_model|__cpu_indicator_init|mem(cpy|move|set|cmp)|strlen'
+    needs='^(_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__cpu_model|__cpu_features2|__cpu_indicator_init|mem(cpy|move|set|cmp)|strlen'
     needs="$needs|fmaf?|expf?|exp2f?|logf?|log2f?|powf?|sqrtf?|sin|cos|sincos|tan|tanhf?|floorf?|ceilf?|fmodf?|rintf?"
     needs="$needs|nearbyintf?|ldexpf?|frexpf?|l?lrint)\$"
     nm -u "$object" | awk '{ print $NF }' | grep -vE "$needs" > $dir/out

@@ -146,6 +146,40 @@ TEST_EACH_ISA(attention_features) {
             both_ways(&c, &how);
         }
 }
+/* Faster products, with their own accuracy, beside the inputs and beside what the ring holds. */
+TEST_EACH_ISA(attention_compute) {
+    for (int k = 0; k < 8; k++)
+        for (int chunk = 0; chunk < 2; chunk++) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(4, 2, 64, 64, 300);
+            size_t n = 300 * at_o_row(&c), rows = 300 * 4;
+            double *want = (double *)t_alloc(n * sizeof *want), *lse = (double *)t_alloc(rows * sizeof *lse);
+            double wrong = 0, whole = 0;
+            float *out = t_floats(n);
+            at_how how;
+            at_data d, s;
+            memset(&how, 0, sizeof how);
+            how.isa = isa;
+            how.chunk = chunk;
+            c.compute = k < 4 ? SWA_BF16 : SWA_Q8;
+            c.k_type = k < 4 ? all_types[k] : SWA_Q8;
+            c.v_type = all_types[k % 4];
+            c.size = 1.0f;
+            at_sliding(&c, 200);
+            d = at_make(&c);
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, lse);
+            if (at_ring(&c, &d, &how, out, NULL))
+                for (size_t i = 0; i < n; i++) {
+                    wrong += (out[i] - want[i]) * (out[i] - want[i]);
+                    whole += want[i] * want[i];
+                }
+            t_label("case %d chunk %d: relative error %.2e", k, chunk, sqrt(wrong / whole));
+            CHECK(sqrt(wrong / whole) < (k < 4 ? 4e-3 : 1.2e-2));
+            CHECK(wrong > 0);                                /* else the switch did nothing */
+            t_free_to(mark);
+        }
+}
 /* Several blocks of 256 keys, which are reduced apart and folded; windows that end inside, at and beyond blocks. */
 TEST_EACH_ISA(attention_long) {
     static const int windows[] = { 255, 256, 257, 300, 511, 600 };

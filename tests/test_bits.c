@@ -7,13 +7,14 @@
 
 typedef struct { const char *name; at_case c; } bits_case;
 
-/* Small ones, and two that span several blocks of 256 keys (the last two: costly, so fewer ways are tried). */
-enum { N_CASES = 15, N_SMALL = 12 };
+/* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). */
+enum { N_CASES = 19, N_SMALL = 15 };
 static bits_case bits_of(int i) {
     bits_case b;
     static const char *names[N_CASES] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
         "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
-        "two blocks", "four blocks", "pinned far behind" };
+        "bf16 products, odd dims", "bf16 products, latent", "int8 products", "two blocks", "four blocks",
+        "pinned far behind", "bf16 products, blocks" };
     b.name = names[i];
     b.c = at_new(4, 2, 16, 16, 45);
     at_sliding(&b.c, 8);
@@ -38,9 +39,36 @@ static bits_case bits_of(int i) {
     if (i == 9) { b.c = at_new(1, 1, 20, 20, 45); b.c.k_type = SWA_Q8; b.c.v_type = SWA_BF16; at_sliding(&b.c, 9); }
     if (i == 10) { b.c = at_new(5, 1, 8, 40, 45); b.c.k_type = SWA_F16; b.c.alibi = 1; at_sliding(&b.c, 33); }
     if (i == 11) { b.c = at_new(16, 1, 24, 24, 40); b.c.bias = b.c.sink_logits = 1; at_sliding(&b.c, 6); }
-    if (i == 12) { b.c = at_new(2, 1, 8, 8, 640); b.c.start = 100; b.c.softcap = 4.0f; at_sliding(&b.c, 300); }
-    if (i == 13) { b.c = at_new(4, 1, 8, 12, 900); b.c.k_type = b.c.v_type = SWA_F16; at_sliding(&b.c, 700); }
-    if (i == 14) { b.c = at_new(2, 1, 8, 8, 700); at_pinned(&b.c, 200, 20); b.c.sink_logits = 1; }
+    if (i == 12) {
+        b.c = at_new(6, 2, 17, 13, 45);
+        b.c.q_sink = b.c.alibi = 1;
+        b.c.compute = SWA_BF16;
+        at_pinned(&b.c, 10, 5);
+    }
+    if (i == 13) {
+        b.c = at_new(20, 1, 33, 24, 40);
+        b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
+        b.c.k_type = SWA_Q8; b.c.tail_type = SWA_F16;
+        b.c.compute = SWA_BF16;
+        at_sliding(&b.c, 11);
+    }
+    if (i == 14) {
+        b.c = at_new(4, 1, 37, 16, 45);
+        b.c.k_type = SWA_Q8; b.c.v_type = SWA_BF16;
+        b.c.q_sink = b.c.sink_logits = 1;
+        b.c.compute = SWA_Q8;
+        at_pinned(&b.c, 12, 3);
+    }
+    if (i == 15) { b.c = at_new(2, 1, 8, 8, 640); b.c.start = 100; b.c.softcap = 4.0f; at_sliding(&b.c, 300); }
+    if (i == 16) { b.c = at_new(4, 1, 8, 12, 900); b.c.k_type = b.c.v_type = SWA_F16; at_sliding(&b.c, 700); }
+    if (i == 17) { b.c = at_new(2, 1, 8, 8, 700); at_pinned(&b.c, 200, 20); b.c.sink_logits = 1; }
+    if (i == 18) {
+        b.c = at_new(2, 1, 9, 8, 700);
+        b.c.start = 77;
+        b.c.k_type = SWA_BF16; b.c.v_type = SWA_Q8;
+        b.c.compute = SWA_BF16;
+        at_sliding(&b.c, 301);
+    }
     return b;
 }
 static int W_of(const at_case *c) {
@@ -343,8 +371,9 @@ TEST_EACH_ISA(bits_prefix) {
 
 /* Many query heads over one KV head take the many-rows kernel, one alone the other: head by head the same bits. */
 TEST_EACH_ISA(bits_shapes) {
-    static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
-    for (int t = 0; t < 4; t++) {
+    static const swa_type types[9] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
+                                       SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8 };
+    for (int t = 0; t < 9; t++) {
         enum { HEADS = 40, D = 24, N = 40 };
         at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
         at_data d, e;
@@ -353,6 +382,7 @@ TEST_EACH_ISA(bits_shapes) {
         at_sliding(&all, 19);
         at_sliding(&one, 19);
         all.k_type = all.v_type = one.k_type = one.v_type = types[t];
+        all.compute = one.compute = t < 4 ? SWA_F32 : t < 8 ? SWA_BF16 : SWA_Q8;
         d = at_make(&all);
         REQUIRE(at_ring(&all, &d, &how, want, NULL));
         e = d;
@@ -367,6 +397,33 @@ TEST_EACH_ISA(bits_shapes) {
                 wrong += memcmp(out + i * D, want + (i * HEADS + (size_t)h) * D, D * sizeof(float)) != 0;
             t_label("type %d head %d", t, h);
             CHECK_INT(wrong, 0);
+        }
+    }
+}
+
+/* Numbers of every size from 2^-140 to 2^60: bf16 products drop what would be subnormal, in every instance alike. */
+TEST_EACH_ISA(bits_bf16_of_any_size) {
+    for (int k = 0; k < 6; k++) {
+        at_case c = at_new(k < 3 ? 24 : 4, 1, 24, 16, 50);
+        at_how how = plain(SWA_ISA_SCALAR);
+        size_t n = 50 * at_o_row(&c), rows = 50 * (size_t)c.shape.n_heads;
+        float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
+        at_data d;
+        at_sliding(&c, 30);
+        c.compute = SWA_BF16;
+        if (k % 3 == 2) c.v_type = SWA_Q8;
+        d = at_make(&c);
+        for (size_t i = 0; i < 50 * at_q_row(&c); i++) d.q[i] = ldexpf(d.q[i], -t_int(0, 140));
+        for (size_t i = 0; i < 50 * at_k_row(&c); i++)
+            d.k[i] = ldexpf(d.k[i], k % 3 == 0 ? -t_int(0, 140) : t_int(0, 60));
+        for (size_t i = 0; i < 50 * at_v_row(&c); i++) d.v[i] = ldexpf(d.v[i], t_int(-140, 20));
+        REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+        how = plain(isa);
+        for (how.chunk = 0; how.chunk < 40; how.chunk += 7) {
+            t_label("case %d chunk %d", k, how.chunk);
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, rows);
         }
     }
 }
