@@ -43,11 +43,29 @@ run: build/generate  ## build and run the example: a small model writes through 
 	./build/generate $(ARGS)
 
 test:           ## build and run all tests; the last line is `N passed, N failed, N skipped`
-	+-@$(again) -k $(TESTS:%=build/%.log) build/test_omp.log build/compile.log
-	@sh tests/total.sh $(TESTS:%=build/%.log) build/test_omp.log build/compile.log
+	+-@$(again) -k $(TESTS:%=build/%.log) build/test_omp.log build/fuzz.log build/compile.log
+	@sh tests/total.sh $(TESTS:%=build/%.log) build/test_omp.log build/fuzz.log build/compile.log
 
-check:          ## test, lint, and the tests again under ASan and UBSan, and with the other compiler
-	@sh tests/check.sh '$(MAKE)' '$(CC)' '$(JOBS)'
+check:          ## everything that proves the library, in half an hour on two cores, and a table of it
+	@bash tests/check.sh '$(MAKE)' '$(CC)' '$(JOBS)'
+
+matrix:         ## every compiler, language, switch and machine to be had here (ARGS=word: those with it in the name)
+	@JOBS='$(JOBS)' bash tests/check/matrix.sh $(ARGS)
+
+sanitize:       ## the tests under ASan, UBSan, MSan, TSan and valgrind (ARGS=word: those with it in the name)
+	@JOBS='$(JOBS)' bash tests/check/sanitize.sh $(ARGS)
+
+fuzz:           ## the fuzz targets, a minute each (ARGS='seconds word')
+	@CC='$(CC)' JOBS='$(JOBS)' bash tests/check/fuzz.sh $(ARGS)
+
+soak:           ## ten minutes of random histories against attention written out (ARGS='seconds seed')
+	@CC='$(CC)' bash tests/check/soak.sh $(ARGS)
+
+coverage:       ## lines and branches of swa.h that the tests run
+	@JOBS='$(JOBS)' bash tests/check/coverage.sh
+
+mutate:         ## break swa.h in 240 places, one by one: do the tests notice? (ARGS='-n 40 -t 300': a sample)
+	@python3 tests/check/mutate.py -j '$(JOBS)' $(ARGS)
 
 asan:           ## the tests under ASan and UBSan, every buffer of exactly the size asked for
 	+-@$(again) -k $(TESTS:%=build/%.asan.log)
@@ -87,6 +105,15 @@ build/test_mla.asan: tests/test_mla.c swa.h $(HEADERS) build/flags
 build/test_omp: tests/test_bits.c build/swa.omp.o $(HEADERS)
 	$(CC) $(TFLAGS) -O1 $(OPENMP) -DSWA__IMPLEMENTED $< build/swa.omp.o -o $@ $(LIBS)
 
+# The fuzz targets over their corpus. The one that makes blobs with a right checksum looks inside.
+FUZZ    := $(patsubst tests/fuzz/%.c,build/%,$(wildcard tests/fuzz/fuzz_*.c))
+build/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/swa.o $(HEADERS)
+	$(CC) $(TFLAGS) -O1 -DSWA__IMPLEMENTED $< build/swa.o -o $@ $(LIBS)
+build/fuzz_blob: tests/fuzz/fuzz_blob.c tests/fuzz/fuzz.h $(HEADERS) build/flags
+	$(CC) $(TFLAGS) -O0 -DSWA_NO_SIMD $< -o $@ $(LIBS)
+build/fuzz.log: $(FUZZ) FORCE
+	@sh tests/fuzz/replay.sh $(FUZZ) > $@ 2>&1 || echo "exit code $$?" >> $@
+
 # A log is always written anew and never fails: tests/total.sh judges them all at the end.
 build/%.log: build/% FORCE
 	@./build/$* > $@ 2>&1 || echo "exit code $$?" >> $@
@@ -101,5 +128,5 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: help run test check asan lint examples bench bench-peers clean FORCE
+.PHONY: help run test check matrix sanitize fuzz soak coverage mutate asan lint examples bench bench-peers clean FORCE
 .SECONDARY:

@@ -1,41 +1,58 @@
-#!/bin/sh
-# check.sh MAKE CC JOBS - everything that proves the library, one table at the end, and the sum as the last line. It
-# grows with the library: a part is a name and a command whose last line is `N passed, N failed, N skipped`.
-MAKE=$1 CC=$2 JOBS=$3
-mkdir -p build
-rm -f build/check.*.part
+#!/usr/bin/env bash
+# check.sh MAKE CC JOBS - everything that proves the library, one table at the end, and the sum as the last line. A part
+# is a name, how many seconds it may take, and a command whose last line is `N passed, N failed, N skipped`. On two cores
+# the whole takes under half an hour: what has no end by itself (fuzzing, mutation, soak) gets a slice here, and has a
+# make target of its own for more. SWA_CHECK_TESTED=1 leaves out the plain tests, for a caller that has just run them.
+set -u
+make=$1 cc=$2 jobs=$3
+mkdir -p build/check
+rm -f build/check/*
 other=clang
-case $CC in *clang*) other=gcc ;; esac
-n=10
+case $cc in *clang*) other=gcc ;; esac
+export JOBS=$jobs CC=$cc
+export -n MAKEFLAGS MAKELEVEL 2> /dev/null
+n=10 whole=$SECONDS
 
-part() {      # name, command...
-    name=$1
-    shift
-    log=build/check.$n.part
+row() {       # name, seconds, result
+    printf '%s\t%s\t%s\n' "$1" "$2" "$3" >> build/check/table
+}
+part() {      # name, seconds it may take, command...
+    local name=$1 limit=$2 log=build/check/$n.log began=$SECONDS code line
+    shift 2
+    n=$((n + 1))
     echo "== $name"
-    "$@" > "$log" 2>&1
+    timeout "$limit" "$@" > "$log" 2>&1 < /dev/null
     code=$?
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
-    [ -n "$line" ] || line="0 passed, 1 failed, 0 skipped"
-    case $line in *" 0 failed"*) [ $code -eq 0 ] || line="0 passed, 1 failed, 0 skipped" ;; *) code=1 ;; esac
-    [ $code -eq 0 ] || tail -n 30 "$log"
-    grep '^SKIPPED' "$log"
-    printf '%s\t%s\n' "$name" "$line" >> build/check.table.part
-    n=$((n + 1))
+    [ $code != 124 ] || echo "$name: not done in $limit seconds"
+    [ -n "$line" ] && [ $code != 124 ] || line="0 passed, 1 failed, 0 skipped"
+    case $line in *" 0 failed"*) [ $code = 0 ] || line="0 passed, 1 failed, 0 skipped" ;; *) code=1 ;; esac
+    if [ $code = 0 ]; then grep SKIPPED "$log"; else grep -E 'SKIPPED|FAILED' "$log" | head -n 40; tail -n 15 "$log"; fi
+    row "$name" $((SECONDS - began)) "$line"
 }
 missing() {   # what is not there counts as one skipped test
     echo "SKIPPED: $1"
-    printf '%s\t0 passed, 0 failed, 1 skipped\n' "$1" >> build/check.table.part
+    row "$1" 0 "0 passed, 0 failed, 1 skipped"
 }
 
-part "lint" sh tests/lint.sh
-part "tests, $CC" $MAKE test CC="$CC" JOBS="$JOBS"
-if echo 'int main(void){return 0;}' > build/probe.c && $CC -fsanitize=address,undefined build/probe.c -o build/probe \
-   2> /dev/null && ./build/probe; then part "ASan and UBSan, $CC" $MAKE asan CC="$CC" JOBS="$JOBS"
-else missing "ASan and UBSan: $CC has none"; fi
-if command -v $other > /dev/null; then part "tests, $other" $MAKE test CC=$other JOBS="$JOBS"
-else missing "tests, $other: not installed"; fi
+part "lint" 60 sh tests/lint.sh
+if [ -z "${SWA_CHECK_TESTED:-}" ]; then
+    part "tests, $cc" 300 "$make" test CC="$cc" JOBS="$jobs"
+    if command -v $other > /dev/null; then part "tests, $other" 300 "$make" test CC=$other JOBS="$jobs"
+    else missing "tests, $other: not installed"; fi
+fi
+part "compilers and machines" 900 bash tests/check/matrix.sh
+[ ! -e tests/check/emulate.sh ] || part "tests on other CPUs" 600 bash tests/check/emulate.sh
+part "sanitizers, valgrind" 900 bash tests/check/sanitize.sh
+part "fuzzing" 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-15}"
+part "soak" 300 bash tests/check/soak.sh "${SWA_SOAK_SECONDS:-60}" 1
+part "coverage" 300 bash tests/check/coverage.sh
+if command -v python3 > /dev/null
+then part "mutation, a sample" 700 python3 tests/check/mutate.py -j "$jobs" -n 40 -t "${SWA_MUTATE_SECONDS:-240}"
+else missing "mutation: no python3"; fi
 
 echo
-awk -F '\t' '{ printf "%-32s %s\n", $1, $2; split($2, w, " "); p += w[1]; f += w[3]; s += w[5] }
-             END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' build/check.table.part
+awk -F '\t' -v all=$((SECONDS - whole)) '
+    { printf "%-26s %5d s   %s\n", $1, $2, $3; split($3, w, " "); p += w[1]; f += w[3]; s += w[5] }
+    END { printf "%-26s %5d s\n", "all", all
+          printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' build/check/table
