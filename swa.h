@@ -2093,6 +2093,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
 #define SWV_HALF(x)             swa__half_avx512(x)
+#define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #define SWV_NARROW                       /* half a panel: 16 keys, one vector of rows                                */
@@ -2152,7 +2153,6 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #define SWV_ISA                 pairs
 #define SWV_TARGET              SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 #define SWV_FMA2(a, b, c)       _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
-#define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #include SWA_HEADER_FILENAME
 #endif
 #if defined(__GNUC__) && !defined(__clang__)
@@ -2409,6 +2409,7 @@ static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv,
     const int64_t tt = swa__stride(kv->tail_token, s->n_kv_heads * s->tail_dim),
                   th = swa__stride(kv->tail_head, s->tail_dim);
     const int64_t vt = swa__stride(kv->v_token, s->n_kv_heads * s->v_dim), vh = swa__stride(kv->v_head, s->v_dim);
+    const int es = (int)swa__type_size((int)kv->v_type);
     const unsigned char *p = (const unsigned char *)kv->k;
     int i;
     p += (r * kt + h * kh) * (int64_t)swa__type_size((int)kv->k_type);
@@ -2420,15 +2421,15 @@ static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv,
     }
     if (s->v_in_k) return NULL;
     if (in_place && j->round_v == SWA_F32 && s->v_dim == to->dvp) {
-        const int es = (int)swa__type_size((int)kv->v_type);
         p = (const unsigned char *)kv->v + (r * vt + h * vh) * es;
         swa__scales(to->v_scale, NULL, a, b);
         swa__rows_ahead(p, b - a, vt * es, s->v_dim * es);
         return p;
     }
+    p = (const unsigned char *)kv->v + ((r + b - a) * vt + h * vh) * es;
+    swa__rows_ahead(p, b - a, vt * es, s->v_dim * es);
     for (i = a; i < b; i++) {
-        p = (const unsigned char *)kv->v;
-        p += ((r + i - a) * vt + h * vh) * (int64_t)swa__type_size((int)kv->v_type);
+        p = (const unsigned char *)kv->v + ((r + i - a) * vt + h * vh) * es;
         to->v_scale[i] = 1.0f;
         j->kr->round(j->round_v, p, (int)kv->v_type, s->v_dim, to->v + i * to->dvp, &to->v_scale[i]);
     }
@@ -2682,13 +2683,23 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in *h
         for (i = 0; i < step; i++) {
             const float *y = (const float *)x[i];
             int8_t *four = (int8_t *)(sum + step + i);
-            for (d = 0; d < dk; d++) to[d * step + i] = y[d] * mul;
+            for (d = 0; step != 4 && d < dk; d++) to[d * step + i] = y[d] * mul;
             for (d = 0; q8 && d < dk; d++) {
                 four[d / 4 * step * 4 + d % 4] = (int8_t)y[d];
                 sum[i] += (int32_t)y[d];
             }
             if (dt > 0) y = swa__q_row(j, tail, u->h, u->r0 + r + i);
             for (d = 0; d < dt; d++) to[(dk + d) * step + i] = y[d] * mul;
+        }
+        if (step == 4) {                 /* the commonest: no stride */
+            const float *a = (const float *)x[0], *b = (const float *)x[1], *c = (const float *)x[2];
+            const float *e = (const float *)x[3];
+            for (d = 0; d < dk; d++) {
+                to[4 * d] = a[d] * mul;
+                to[4 * d + 1] = b[d] * mul;
+                to[4 * d + 2] = c[d] * mul;
+                to[4 * d + 3] = e[d] * mul;
+            }
         }
         if (j->geo.form == SWA__PLAIN) continue;
         for (i = 0; i < 2; i++)          /* in columns of one: chains run over the dims */
@@ -4521,9 +4532,6 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
 #endif
-#ifndef SWV_HALF2                        /* both rounded to bf16                                                     */
-#  define SWV_HALF2(a, b) ((a) = SWV_HALF(a), (b) = SWV_HALF(b))
-#endif
 #ifndef SWV_FMA2                         /* two products per lane, from pairs: only some instances have it           */
 #  define SWV_FMA2(a, b, c) SWV_FMA((a), (b), (c))
 #  define SWV_NO_PAIRS
@@ -4785,18 +4793,18 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
 /* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times V's scale. */
 static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m, const int v[4],
                                         float part[16]) {
-    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f), p;
+    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
     none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
-    SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = zero;
+    SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
     for (x = from; x < to; x += 16 / SWV_N) {
         const float *scale = b->tile[x * SWV_N / 16].v_scale;
         if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
         SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) {
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
-            p = SWV_PICK(y, none, big, SWA__FN(exp2)(SWV_SUB(y, vm)), zero);
+            p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
             if (g->form != SWA__PLAIN) p = SWV_HALF(p);
             sum[i] = SWV_ADD(sum[i], p);
             if (scale != NULL && g->form != SWA__PLAIN) p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
@@ -5000,17 +5008,17 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa
 SWA__INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
                                               const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
-    SWV part[16][NV], none = SWV_SET1(-3.4e38f), big = SWV_SET1(FLT_MAX), zero = SWV_SET1(0.0f), x, p;
+    SWV part[16][NV], none = SWV_SET1(-3.4e38f), x, p;
     int i, j, k, r, w;
     for (i = 0; i < 16; i++) {
         SWV sum[NV];
-        SWA__UNROLL for (j = 0; j < nv; j++) sum[j] = zero;
+        SWA__UNROLL for (j = 0; j < nv; j++) sum[j] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
             for (k = range[r] + ((i - range[r]) & 15); k < range[r + 1]; k += 16)
                 SWA__UNROLL for (j = 0; j < nv; j++) {
                     x = SWV_LOAD(s + k * nr + j * SWV_N);
                     p = SWA__FN(exp2)(SWV_SUB(x, top[j]));
-                    if (edge) p = SWV_PICK(x, none, big, p, zero);
+                    if (edge) p = SWV_FROM(x, none, p);
                     sum[j] = SWV_ADD(sum[j], p);
                     SWV_STORE(s + k * nr + j * SWV_N, p);
                 }
@@ -5034,10 +5042,7 @@ SWA__INLINE SWV_TARGET void SWA__FN(exp_pair)(int nr, const float *s, float *to,
     int i;
     SWA__UNROLL for (i = 0; i < 2; i++) {
         SWV x = SWV_LOAD(s + i * nr);
-        p[i] = SWV_FROM(x, lower, SWA__FN(exp2_near)(SWV_SUB(x, top)));
-    }
-    SWV_HALF2(p[0], p[1]);
-    SWA__UNROLL for (i = 0; i < 2; i++) {
+        p[i] = SWV_HALF(SWV_FROM(x, lower, SWA__FN(exp2_near)(SWV_SUB(x, top))));
         sum[i] = SWV_ADD(sum[i], p[i]);
         if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
     }
@@ -5652,13 +5657,12 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef NR
 #undef SWV_NO_PAIRS
 #undef SWV_FMA2
-#undef SWV_FROM
-#undef SWV_HALF2
 #ifndef SWV_KEEP
 #undef SWV_ISA
 #undef SWV_TARGET
 #undef SWV_NARROW
 #undef SWV_HALF
+#undef SWV_FROM
 #undef SWV_PAIR
 #undef SWV_DOTS
 #undef SWV
