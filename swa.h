@@ -4748,9 +4748,14 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
         zero = SWV_SET1(0.0f);
     float bias[16];
     int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
-    if (v[0] >= v[1] && !g->mods && b->present == NULL && n->q_scale[1] == NULL) {
+    if (v[0] >= v[1] && !g->mods && b->present == NULL) {
+        SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
         for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
             SWV a = SWV_LOAD(s + x * SWV_N);
+            if (n->q_scale[1] != NULL) {
+                a = SWV_MUL(a, scale);
+                SWV_STORE(s + x * SWV_N, a);
+            }
             if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
                 int k = x * SWV_N;
                 SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16)));
