@@ -481,6 +481,29 @@ TEST(capacity_default_and_exact) {
         }
 }
 
+/* What one more layer costs: its slots, K transposed and V padded to 16 numbers, and a scale where the type has one. */
+TEST(bytes_per_layer) {
+    static const int size[4] = { 4, 2, 2, 1 };
+    const swa_window w = swa_window_sinks(100, 5);
+    for (int i = 0; i < 32; i++) {
+        swa_cache_desc d = toy_desc(&w, 1, 1, 3);
+        size_t slots = 16 + 112, one, k, v, tail;
+        d.k_type = (swa_type)(i % 4);
+        d.v_type = (swa_type)(i / 4 % 4);
+        d.tail_type = (swa_type)((i + 1) % 4);
+        d.shape.n_kv_heads = 2; d.shape.head_dim = 21; d.shape.v_dim = 19;
+        d.shape.tail_dim = i < 16 ? 0 : 6;
+        d.shape.v_in_k = i >= 16 && i % 2;
+        k = 2 * slots * (size_t)(21 * size[i % 4]) + 2 * slots * (d.k_type == SWA_Q8 ? 4 : 0);
+        v = 2 * slots * (size_t)(32 * size[i / 4 % 4]) + 2 * slots * (d.v_type == SWA_Q8 ? 4 : 0);
+        tail = 2 * slots * (size_t)(6 * size[(i + 1) % 4]) + 2 * slots * (d.tail_type == SWA_Q8 ? 4 : 0);
+        one = swa_cache_bytes(&d);
+        d.n_layers = 4;
+        t_label("types %d %d, tail %d, v_in_k %d", i % 4, i / 4 % 4, d.shape.tail_dim, d.shape.v_in_k);
+        CHECK_INT(swa_cache_bytes(&d) - one, 3 * 3 * (k + (d.shape.v_in_k ? 0 : v) + (i < 16 ? 0 : tail)));
+    }
+}
+
 /* ---- forks ---- */
 
 TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
@@ -583,6 +606,65 @@ TEST(damaged_blobs_are_refused) {
         }
         CHECK(memcmp(before, t.mem, t.bytes) == 0);
         CHECK_OK(swa_cache_load(&t.kv, seq, blob, n));
+    }
+}
+/* The checksum as swa.h computes it, so that what lies behind it is reached: a blob that somebody made by hand. */
+static void sign(unsigned char *blob, size_t n) {
+    uint64_t sum = 0, word, bytes = n;
+    size_t i = 0;
+    memcpy(blob + 16, &bytes, 8);
+    for (; i + 8 <= n - 8; i += 8) {
+        memcpy(&word, blob + i, 8);
+        sum = (sum ^ word) * 0x100000001b3u;
+        sum ^= sum >> 29;
+    }
+    for (; i < n - 8; i++) sum = (sum ^ blob[i]) * 0x100000001b3u;
+    memcpy(blob + n - 8, &sum, 8);
+}
+enum { START, END, BASE, TOP, HIGH, ORIGIN, HEAD = 32 };     /* numbers of a sequence's record, behind the head */
+
+/* Ten tokens in two layers, one of which holds at most 16; each number of the state by itself made impossible. */
+TEST(impossible_states_are_refused) {
+    static const struct { int seq, field; int64_t value; } list[] = {
+        { 0, START, -1 }, { 0, START, INT64_MIN }, { 0, BASE, -1 }, { 0, BASE, 11 }, { 0, TOP, 9 },
+        { 0, TOP, INT64_MAX }, { 0, HIGH, -1 }, { 0, HIGH, INT64_MAX }, { 0, HIGH, 17 }, { 0, TOP, 17 },
+        { 0, ORIGIN, -1 }, { 0, END, 9 }, { 0, END, 11 }, { 0, START, 1 }, { 1, TOP, 5 }, { 1, HIGH, 5 },
+        { 1, END, 5 }, { 1, START, 5 } };
+    const swa_window w[2] = { swa_window_sliding(4), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 2, 2, 2);
+    float x[20 * TOY_DIM];
+    unsigned char *blob, *bad, *before;
+    size_t n[2];
+    toy t;
+    d.max_context = 16;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    before = (unsigned char *)t_alloc(t.bytes);
+    memcpy(before, t.mem, t.bytes);
+    for (int seq = 0; seq < 2; seq++) {
+        n[seq] = swa_cache_save_bytes(&t.kv, seq);
+        blob = (unsigned char *)t_alloc(n[seq]);
+        bad = (unsigned char *)t_alloc(n[seq] + 8);
+        CHECK_OK(swa_cache_save(&t.kv, seq, blob, n[seq]));
+        memcpy(bad, blob, n[seq]);
+        sign(bad, n[seq]);
+        CHECK(memcmp(bad, blob, n[seq]) == 0);
+        for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+            if (list[i].seq != seq) continue;
+            t_label("sequence %d, number %d is %lld", seq, list[i].field, (long long)list[i].value);
+            memcpy(bad, blob, n[seq]);
+            memcpy(bad + HEAD + 8 * list[i].field, &list[i].value, 8);
+            sign(bad, n[seq]);
+            CHECK_STATUS(swa_cache_load(&t.kv, seq, bad, n[seq]), SWA_ERR_BLOB);
+        }
+        for (size_t cut = HEAD + 8; cut <= n[seq] + 8; cut++) {
+            t_label("sequence %d, %d of %d bytes", seq, (int)cut, (int)n[seq]);
+            memset(bad, 0, n[seq] + 8);
+            memcpy(bad, blob, cut < n[seq] ? cut : n[seq]);
+            sign(bad, cut);
+            CHECK_STATUS(swa_cache_load(&t.kv, seq, bad, cut), cut == n[seq] ? SWA_OK : SWA_ERR_BLOB);
+        }
+        CHECK(memcmp(before, t.mem, t.bytes) == 0);
     }
 }
 /* Saved here, loaded there: only a cache of the same geometry takes it. */
@@ -692,4 +774,31 @@ TEST(audit_wipes_what_is_lost) {
             for (size_t i = 0; i + 4 <= t.bytes; i++) found |= memcmp(t.mem + i, k, 4) == 0;
             CHECK_INT(found, !audit);
         }
+}
+/* Pinned rows that are taken back are wiped as well, the first of them included; those before stay. */
+static int held_somewhere(const toy *t, const float *row) {      /* K lies transposed, 16 positions to a tile */
+    for (size_t i = 0; i + 64 * TOY_HEAD_DIM <= t->bytes; i += 4) {
+        int same = 0;
+        for (int d = 0; d < TOY_HEAD_DIM; d++) same += !memcmp(t->mem + i + 64 * d, row + d, 4);
+        if (same == TOY_HEAD_DIM) return 1;
+    }
+    return 0;
+}
+TEST(audit_wipes_sinks) {
+    const swa_window w = swa_window_sinks(3, 6);
+    for (int end = 0; end < 7; end++) {
+        swa_cache_desc d = toy_desc(&w, 1, 1, 2);
+        float x[20 * TOY_DIM], k[7 * TOY_HEAD_DIM];
+        toy t;
+        d.audit = 1;
+        REQUIRE(toy_open(&t, &d));
+        CHECK_INT(toy_run(&t, 0, 0, 7, text, x), SWA_OK);
+        CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 7, k, NULL));
+        CHECK_OK(swa_cache_truncate(&t.kv, 0, end));
+        CHECK_INT(toy_run(&t, 1, 0, 20, text, x), SWA_OK);       /* the scratch forgets */
+        for (int p = 0; p < 7; p++) {
+            t_label("truncated to %d, row %d", end, p);
+            CHECK_INT(held_somewhere(&t, k + p * TOY_HEAD_DIM), p < end);
+        }
+    }
 }

@@ -465,6 +465,15 @@ TEST(expand_crossed) {
         CHECK(expands_right(SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, k * 128 + 5, 128, 1061));
         CHECK(expands_right(SWA_COMPRESSED_PY, SWA_COMPRESSED_310P, k * 128 + 5, 128, 1061));
     }
+    for (k = 1; k < 8; k++) {                                       /* PY reads as 910B does, CPP as 310P */
+        float *other = t_floats(700 * 700);
+        CHECK(expands_right(SWA_COMPRESSED_910B, SWA_COMPRESSED_910B, k * 64 + 9, 256, 700));
+        CHECK(swa_mask_expand(SWA_COMPRESSED_PY, picture, k * 64 + 9, 256, 700, 0, other, 700 * 700 * 4) == SWA_OK);
+        CHECK_BITS(other, expanded, 700 * 700);
+        CHECK(expands_right(SWA_COMPRESSED_310P, SWA_COMPRESSED_310P, k * 64 + 9, 256, 700));
+        CHECK(swa_mask_expand(SWA_COMPRESSED_CPP, picture, k * 64 + 9, 256, 700, 0, other, 700 * 700 * 4) == SWA_OK);
+        CHECK_BITS(other, expanded, 700 * 700);
+    }
     CHECK(!expands_right(SWA_COMPRESSED_CPP, SWA_COMPRESSED_310P, 384, 128, 1024));
     for (i = 0; i < 1024; i++)
         for (j = 0; j < 1024; j++) {

@@ -147,6 +147,13 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 40: odd[0] = swa_window_sliding(INT64_MAX - 40); odd[1] = swa_window_sliding(4); d->max_context = 0;
              *want = SWA_ERR_OVERFLOW; return 1;
     case 41: odd[0].prefix_first = 3; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 42: d->shape.head_dim = (1 << 20) + 1; return 1;
+    case 43: d->shape.v_dim = (1 << 20) + 1; return 1;
+    case 44: d->shape.tail_dim = (1 << 20) + 1; return 1;
+    case 45: d->shape.n_heads = (1 << 20) + 1; return 1;
+    case 46: d->n_layers = (1 << 20) + 1; return 1;
+    case 47: d->n_seqs = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 48: d->max_parts = (1 << 16) + 1; return 1;
     default: return 0;
     }
 }
@@ -171,6 +178,18 @@ static void misuse_init(void) {
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
     }
     CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+    for (int i = 0; i < 7; i++) {                            /* the largest numbers that are legal */
+        swa_cache_desc d = w.desc;
+        if (i == 0) d.shape.head_dim = 1 << 20;
+        if (i == 1) d.shape.v_dim = 1 << 20;
+        if (i == 2) d.shape.tail_dim = 1 << 20;
+        if (i == 3) d.shape.n_heads = 1 << 20;
+        if (i == 4) d.n_layers = 1 << 20;
+        if (i == 5) d.n_seqs = 1 << 24;
+        if (i == 6) d.max_parts = 1 << 16;
+        t_label("largest %d", i);
+        CHECK(sizeof(size_t) == 4 || swa_cache_bytes(&d) > 0);
+    }
 }
 /* Legal one by one, too much together: bytes is 0 rather than a product that wrapped. */
 static void misuse_huge_descs(void) {
@@ -212,6 +231,42 @@ static void misuse_huge_descs(void) {
     t_label("huge descs");
     CHECK(untouched() && kv.mem_ == NULL);
     CHECK(refusals > 1000 && refusals < 19900);
+}
+/* Regions of almost 2^64 bytes: each sum of two that the layout forms passes the end in one of these. */
+static void misuse_edge_of_size_t(void) {
+    static const struct { int k, tail, v, k_type, tail_type, v_type, v_in_k; } list[] = {
+        { 16384, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },        /* K itself */
+        { 8192, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },         /* K fits, its scales do not */
+        { 2047, 5, 1, SWA_F32, SWA_F32, SWA_F32, 1 },        /* the tail */
+        { 2047, 4, 1, SWA_F32, SWA_Q8, SWA_F32, 1 },         /* the tail's scales */
+        { 2047, 0, 16, SWA_F32, SWA_F32, SWA_F32, 0 },       /* V */
+        { 2044, 0, 16, SWA_F32, SWA_F32, SWA_Q8, 0 },        /* V's scales */
+        { 2048, 0, 1, SWA_F32, SWA_F32, SWA_F32, 1 } };      /* all fits, but what lies before it is too much */
+    t_label("2^64 bytes");
+    for (int i = 0; i < 10 && sizeof(size_t) == 8; i++) {
+        swa_cache_desc d = w.desc;
+        swa_window huge[2] = { swa_window_sliding((INT64_C(1) << 31) - 32), swa_window_sliding(1) };
+        swa_cache kv;
+        int j = i < 7 ? i : 6;
+        d.windows = huge;
+        d.n_windows = i < 8 ? 1 : 2;                         /* 8: layers 0 and 2 together; 9: sequences */
+        d.n_layers = i < 7 || i == 9 ? 1 : i == 7 ? 2 : 3;
+        d.n_seqs = i == 9 ? 3 : 1;
+        d.max_context = 0;
+        d.shape.n_heads = d.shape.n_kv_heads = 1 << 20;
+        d.shape.head_dim = i < 7 ? list[j].k : 1024;
+        d.shape.tail_dim = list[j].tail;
+        d.shape.v_dim = list[j].v;
+        d.shape.v_in_k = list[j].v_in_k;
+        d.k_type = (swa_type)list[j].k_type;
+        d.tail_type = (swa_type)list[j].tail_type;
+        d.v_type = (swa_type)list[j].v_type;
+        t_label("2^64 bytes, %d", i);
+        ANSWER(swa_cache_bytes, (&d), 0);
+        REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), SWA_ERR_OVERFLOW);
+        d.shape.n_heads = d.shape.n_kv_heads = 1 << 10;      /* a thousandth of it is a size like any other */
+        CHECK(swa_cache_bytes(&d) > 0);
+    }
 }
 /* Any address will do, and what the rows say does not depend on it. */
 static void misaligned_memory(void) {
@@ -735,6 +790,17 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 37: m->n_heads = 1 << 12; m->kv_lora_rank = 1 << 20; *want = SWA_ERR_OVERFLOW; return 1;
     case 38: m->pairs = (swa_rope_pairs)-1; return 1;
     case 39: m->eps = (float)INFINITY; return 1;
+    case 40: m->w_uq.stride = 7; return 1;                   /* rows of hidden = 8 numbers overlap */
+    case 41: m->w_qr.stride = 7; return 1;
+    case 42: m->w_dkv.stride = 7; return 1;
+    case 43: m->w_kr.stride = 7; return 1;
+    case 44: m->w_uk.stride = 3; return 1;
+    case 45: m->w_uv.stride = 3; return 1;
+    case 46: m->w_o.stride = 7; return 1;
+    case 47: m->q_lora_rank = 4; m->w_dq = m->w_uq; m->w_dq.stride = 7; return 1;
+    case 48: m->v_dim = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 49: m->hidden = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 50: m->kv_lora_rank = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
     default: return 0;
     }
 }
@@ -795,6 +861,7 @@ static void misuse_mla(void) {
     swa_cache c;
     swa_status want;
     double macs[4];
+    swa_run two[2] = { { 0, INT32_MAX, 0, 0, 0 }, { 1, INT32_MAX, 0, 0, 0 } };
     t_label("mla");
     misuse_mla_sizes();
     m.scratch_bytes = swa_mla_bytes(&m, HELD, 2);
@@ -850,7 +917,11 @@ static void misuse_mla(void) {
     s.n_runs = 1;
     s.runs = NULL;
     REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
+    s.runs = two;
+    s.n_runs = 2;
+    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_OVERFLOW);
     s.runs = &run;
+    s.n_runs = 1;
     misuse_mla_shapes(&m);
     ACCEPT(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out));
 }
@@ -1067,6 +1138,7 @@ TEST(every_function_misused_and_every_status_seen) {
     world_open();
     misuse_init();
     misuse_huge_descs();
+    misuse_edge_of_size_t();
     misaligned_memory();
     misuse_cache();
     misuse_positions();
