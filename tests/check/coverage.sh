@@ -8,6 +8,7 @@ dir=$PWD/build/coverage jobs=${JOBS:-2}
 flags="-std=c99 -O1 -w -fprofile-instr-generate -fcoverage-mapping"
 rm -rf "$dir"
 mkdir -p "$dir"
+cp swa.h "$dir/swa.h.before"
 
 echo 'int main(void){return 0;}' > "$dir/probe.c"
 for tool in clang llvm-profdata llvm-cov python3; do
@@ -17,26 +18,30 @@ for tool in clang llvm-profdata llvm-cov python3; do
     exit 0
 done
 
-# The library twice: alone, and with OpenMP, which only the test of the bits takes. A test that looks inside (it names
-# swa__ functions) compiles the implementation itself.
-build() {     # program, test, flags
-    if grep -q '\<swa__' "tests/$2.c"; then clang $flags "tests/$2.c" -o "$dir/$1" -lm -lpthread
-    else clang -std=c99 -O1 -w -fprofile-instr-generate $3 -DSWA__IMPLEMENTED "tests/$2.c" "$dir/swa$3.o" \
-        -o "$dir/$1" -lm -lpthread; fi
+# The library twice: alone, and with OpenMP, which only the test of the bits takes. What looks inside (it names swa__
+# functions) compiles the implementation itself; of the fuzz targets, which replay their corpus, without SIMD.
+build() {     # program, source, flags
+    local alone=
+    case $2 in */fuzz_*) alone=-DSWA_NO_SIMD ;; esac
+    if grep -q '\<swa__' "$2"; then clang $flags $alone "$2" -o "$dir/$1" -lm -lpthread
+    else clang -std=c99 -O1 -w -fprofile-instr-generate $3 -DSWA__IMPLEMENTED "$2" "$dir/swa$3.o" -o "$dir/$1" -lm \
+        -lpthread; fi
 }
-one() {       # test, [flags]: builds and runs it
-    local name=$1${2:-}
+one() {       # source, [flags]: builds and runs it
+    local name corpus=
+    name=$(basename "$1" .c)${2:-}
+    case $name in fuzz_*) corpus=tests/fuzz/corpus/${name#fuzz_} ;; esac
     if ! build "$name" "$1" "${2:-}" > "$dir/$name.log" 2>&1; then echo "$name does not compile" > "$dir/$name.bad"
-    elif ! LLVM_PROFILE_FILE=$dir/$name.profraw "$dir/$name" > "$dir/$name.log" 2>&1
+    elif ! LLVM_PROFILE_FILE=$dir/$name.profraw "$dir/$name" $corpus > "$dir/$name.log" 2>&1
     then echo "$name: $(tail -n 1 "$dir/$name.log")" > "$dir/$name.bad"; fi
 }
 export -f one build
 export dir flags
 clang $flags -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/swa.o" || exit 1
-list=$(cd tests && ls test_*.c | sed 's/\.c$//')
+list=$(ls tests/test_*.c tests/fuzz/fuzz_*.c)
 if clang -fopenmp "$dir/probe.c" -o "$dir/probe" 2> /dev/null; then
     clang $flags -fopenmp -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/swa-fopenmp.o" || exit 1
-    list="$list test_bits,-fopenmp"
+    list="$list tests/test_bits.c,-fopenmp"
 else echo "clang has no OpenMP here: its lines are not measured"; fi
 printf '%s\n' $list | tr ',' ' ' | xargs -P "$jobs" -I N bash -c 'one N'
 cat "$dir"/*.bad 2> /dev/null
@@ -46,4 +51,5 @@ objects=
 for f in "$dir"/*.profraw; do objects="$objects -object ${f%.profraw}"; done
 llvm-cov export $objects -instr-profile "$dir/all.profdata" > "$dir/functions.json" &&
     llvm-cov export -format=lcov $objects -instr-profile "$dir/all.profdata" > "$dir/lines.txt" || exit 1
+cmp -s swa.h "$dir/swa.h.before" || echo "swa.h changed while this ran" | tee "$dir/header.bad"
 python3 tests/check/coverage.py "$dir" swa.h $(ls "$dir"/*.bad 2> /dev/null)
