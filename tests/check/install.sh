@@ -4,7 +4,7 @@
 # line per package; the last line is `N passed, N failed, N skipped`.
 set -u
 # gcc-multilib is absent on purpose: Debian has it conflict with the cross compilers, and i686-linux-gnu-gcc does more.
-packages="gcc g++ make python3 clang libclang-rt-14-dev libomp-dev valgrind
+packages="gcc g++ make python3 clang llvm libclang-rt-14-dev libomp-dev valgrind
     gcc-i686-linux-gnu libc6-dev-i386-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
     gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user musl-tools gcc-mingw-w64-x86-64 wine64 tcc
