@@ -41,7 +41,7 @@ if [ -z "${SWA_CHECK_TESTED:-}" ]; then
     if command -v $other > /dev/null; then part "tests, $other" 300 "$make" test CC=$other JOBS="$jobs"
     else missing "tests, $other: not installed"; fi
 fi
-part "compilers and machines" 900 bash tests/check/matrix.sh
+part "compilers and machines" 900 bash tests/check/matrix.sh -q
 [ ! -e tests/check/emulate.sh ] || part "tests on other CPUs" 600 bash tests/check/emulate.sh
 part "sanitizers, valgrind" 900 bash tests/check/sanitize.sh
 part "fuzzing" 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-15}"

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# matrix.sh [word] - tests/check/matrix.c compiled, warnings as errors, and run under every language, compiler, switch
-# and machine that is to be had here; then what the object exports, needs, and keeps on the stack. Configurations whose
-# name holds `word`, or all. One line each; the last line is `N passed, N failed, N skipped`.
+# matrix.sh [-q] [word] - tests/check/matrix.c compiled, warnings as errors, and run under every language, compiler,
+# switch and machine that is to be had here; then what the object exports, needs, and keeps on the stack. Configurations
+# whose name holds `word`, or all; with -q without those that differ little from another. One line each; the last line
+# is `N passed, N failed, N skipped`.
 #
 # expect `same`: every output bit equals the first configuration's, on all instruction sets the build has and for any
 # number of parts. `right`: within 1e-5 of attention in double; for builds that let the compiler change IEEE arithmetic.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+quick=
+if [ "${1:-}" = -q ]; then quick=1; shift; fi
 word=${1:-} dir=$PWD/build/matrix jobs=${JOBS:-2}
 src=tests/check/matrix.c
 warn="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wwrite-strings -Werror"
@@ -21,6 +24,8 @@ add() {
     case $1 in *"$word"*) ;; *) return ;; esac
     printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$(tr '\n' ' ' <<< "$4")" "${5:-@}" >> "$list"
 }
+
+also() { [ -n "$quick" ] || add "$@"; }      # left out with -q
 
 one() {       # line number: builds and runs one configuration into $dir/N.row
     local n=$1 name expect needs build run tool out="$dir/$1.log" exe="$dir/$1.exe"
@@ -44,26 +49,27 @@ add "gcc C99 -O2" same gcc "gcc -std=c99 -O2 $warn $src -o @ -lm"
 for cc in gcc clang; do
     cxx=${cc/gcc/g++}; cxx=${cxx/clang/clang++}
     for o in -O0 -O1 -O2 -O3; do
-        [ "$cc$o" = gcc-O2 ] || add "$cc C99 $o" same $cc "$cc -std=c99 $o $warn $src -o @ -lm"
+        case $cc$o in gcc-O2) continue ;; *-O3 | clang-O2) how=add ;; *) how=also ;; esac
+        $how "$cc C99 $o" same $cc "$cc -std=c99 $o $warn $src -o @ -lm"
     done
     for std in c11 c17 c2x gnu17; do
-        add "$cc ${std^^} -O1 no SIMD" same $cc "$cc -std=$std -O1 -DSWA_NO_SIMD $warn $src -o @ -lm"
+        also "$cc ${std^^} -O1 no SIMD" same $cc "$cc -std=$std -O1 -DSWA_NO_SIMD $warn $src -o @ -lm"
         add "$cc ${std^^} -O0" same $cc "$cc -std=$std -O0 $warn $src -o @ -lm"
     done
     for std in c++98 c++11 c++14 c++17 c++20; do
         add "$cxx ${std^^} -O0" same $cxx "$cxx -std=$std -O0 $warn -x c++ $src -o @ -lm"
     done
-    add "$cxx C++20 -O2" same $cxx "$cxx -std=c++20 -O2 $warn -x c++ $src -o @ -lm"
-    add "$cc GNU17 -O2" same $cc "$cc -O2 $warn $src -o @ -lm"
-    add "$cc C99 -O2 -march=native" same $cc "$cc -std=c99 -O2 -march=native $warn $src -o @ -lm"
+    also "$cxx C++20 -O2" same $cxx "$cxx -std=c++20 -O2 $warn -x c++ $src -o @ -lm"
+    also "$cc GNU17 -O2" same $cc "$cc -O2 $warn $src -o @ -lm"
+    also "$cc C99 -O2 -march=native" same $cc "$cc -std=c99 -O2 -march=native $warn $src -o @ -lm"
     add "$cc GNU17 -O3 -march=native" same $cc "$cc -O3 -march=native $warn $src -o @ -lm"
     add "$cc -O2 -march=native contract" same $cc "$cc -O2 -march=native -ffp-contract=fast $warn $src -o @ -lm"
-    add "$cc -O3 -ffast-math" right $cc "$cc -O3 -ffast-math $warn $src -o @ -lm"
+    also "$cc -O3 -ffast-math" right $cc "$cc -O3 -ffast-math $warn $src -o @ -lm"
     add "$cc -Ofast -march=native" right $cc "$cc -Ofast -march=native $warn $src -o @ -lm"
-    add "$cc -Os" same $cc "$cc -Os $warn $src -o @ -lm"
+    also "$cc -Os" same $cc "$cc -Os $warn $src -o @ -lm"
     add "$cc SWA_NO_SIMD -O3" same $cc "$cc -O3 -DSWA_NO_SIMD $warn $src -o @ -lm"
-    add "$cc SWA_NO_AVX512" same $cc "$cc -O2 -DSWA_NO_AVX512 $warn $src -o @ -lm"
-    add "$cc -flto -fPIE" same $cc "$cc -O1 -flto -fPIE -DSWA_NO_AVX512 $warn $src -o @ -lm"
+    also "$cc SWA_NO_AVX512" same $cc "$cc -O2 -DSWA_NO_AVX512 $warn $src -o @ -lm"
+    also "$cc -flto -fPIE" same $cc "$cc -O1 -flto -fPIE -DSWA_NO_AVX512 $warn $src -o @ -lm"
     if echo 'int main(void){return 0;}' | $cc -fopenmp -x c - -o "$dir/probe" 2> /dev/null; then
         add "$cc OpenMP" same $cc "$cc -O2 -fopenmp $warn $src -o @ -lm"
         add "$cc OpenMP, SWA_NO_OPENMP" same $cc "$cc -O1 -fopenmp -DSWA_NO_SIMD -DSWA_NO_OPENMP $warn $src -o @ -lm"
@@ -88,21 +94,22 @@ add "the header under another name" same gcc \
     "gcc $fast -DSWA_HEADER_FILENAME='\"attention.h\"' -I$dir/renamed $dir/renamed/matrix.c -o @ -lm"
 
 # Other machines.
+also_cross() { [ -n "$quick" ] || cross "$@"; }
 cross() {     # name, expect, target of gcc, emulator, flags
     add "$1" "$2" "$3-gcc $4" "$3-gcc $5 $warn $src -o @ -lm -static" "$4 @"
 }
 cross "AArch64 C99 -O2" same aarch64-linux-gnu qemu-aarch64 "-std=c99 -O2"
-cross "AArch64 GNU17 -O3" same aarch64-linux-gnu qemu-aarch64 "-O3"
-cross "AArch64 no SIMD" same aarch64-linux-gnu qemu-aarch64 "-O2 -DSWA_NO_SIMD"
+also_cross "AArch64 GNU17 -O3" same aarch64-linux-gnu qemu-aarch64 "-O3"
+also_cross "AArch64 no SIMD" same aarch64-linux-gnu qemu-aarch64 "-O2 -DSWA_NO_SIMD"
 cross "AArch64 -Ofast" right aarch64-linux-gnu qemu-aarch64 "-Ofast"
 cross "ARM 32-bit C99" same arm-linux-gnueabihf qemu-arm "-std=c99 -O2"
-cross "ARM 32-bit GNU17 vfpv4" same arm-linux-gnueabihf qemu-arm "-O2 -mfpu=neon-vfpv4"
+also_cross "ARM 32-bit GNU17 vfpv4" same arm-linux-gnueabihf qemu-arm "-O2 -mfpu=neon-vfpv4"
 cross "RISC-V 64 C99" same riscv64-linux-gnu qemu-riscv64 "-std=c99 -O2"
-cross "RISC-V 64 GNU17" same riscv64-linux-gnu qemu-riscv64 "-O2"
+also_cross "RISC-V 64 GNU17" same riscv64-linux-gnu qemu-riscv64 "-O2"
 cross "s390x big-endian C99" same s390x-linux-gnu qemu-s390x "-std=c99 -O2"
-cross "s390x big-endian GNU17" same s390x-linux-gnu qemu-s390x "-O2"
+also_cross "s390x big-endian GNU17" same s390x-linux-gnu qemu-s390x "-O2"
 cross "i686 SSE2" same i686-linux-gnu qemu-i386 "-std=c99 -O2 -msse2 -mfpmath=sse"
-cross "i686 SSE2 GNU17" same i686-linux-gnu qemu-i386 "-O2 -msse2 -mfpmath=sse"
+also_cross "i686 SSE2 GNU17" same i686-linux-gnu qemu-i386 "-O2 -msse2 -mfpmath=sse"
 cross "i686 x87 C99" same i686-linux-gnu qemu-i386 "-std=c99 -O2"
 cross "i686 x87 GNU17 (excess precision)" right i686-linux-gnu qemu-i386 "-O2"
 for cpu in qemu64 Haswell; do
@@ -114,7 +121,7 @@ add "tcc" same tcc "tcc -std=c99 -Wall -Werror $src -o @ -lm"
 wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2> /dev/null || echo wine64)
 mingw=x86_64-w64-mingw32-gcc
 add "MinGW-w64 -O2" same "$mingw $wine" "$mingw -std=c99 -O2 $warn $src -o @ -lm" "$wine @"
-add "MinGW-w64 -O0" same "$mingw $wine" "$mingw -O0 $warn $src -o @ -lm" "$wine @"
+also "MinGW-w64 -O0" same "$mingw $wine" "$mingw -O0 $warn $src -o @ -lm" "$wine @"
 cat > "$dir/wasi.mjs" << 'END'
 import { readFile } from 'node:fs/promises';
 import { WASI } from 'node:wasi';
