@@ -610,9 +610,8 @@ TEST(damaged_blobs_are_refused) {
 }
 /* The checksum as swa.h computes it, so that what lies behind it is reached: a blob that somebody made by hand. */
 static void sign(unsigned char *blob, size_t n) {
-    uint64_t sum = 0, word, bytes = n;
+    uint64_t sum = 0, word;
     size_t i = 0;
-    memcpy(blob + 16, &bytes, 8);
     for (; i + 8 <= n - 8; i += 8) {
         memcpy(&word, blob + i, 8);
         sum = (sum ^ word) * 0x100000001b3u;
@@ -621,7 +620,7 @@ static void sign(unsigned char *blob, size_t n) {
     for (; i < n - 8; i++) sum = (sum ^ blob[i]) * 0x100000001b3u;
     memcpy(blob + n - 8, &sum, 8);
 }
-enum { START, END, BASE, TOP, HIGH, ORIGIN, HEAD = 32 };     /* numbers of a sequence's record, behind the head */
+enum { START, END, BASE, TOP, HIGH, ORIGIN, LENGTH = 16, HEAD = 32 };    /* a sequence's numbers, behind the head */
 
 /* Ten tokens in two layers, one of which holds at most 16; each number of the state by itself made impossible. */
 TEST(impossible_states_are_refused) {
@@ -657,10 +656,19 @@ TEST(impossible_states_are_refused) {
             sign(bad, n[seq]);
             CHECK_STATUS(swa_cache_load(&t.kv, seq, bad, n[seq]), SWA_ERR_BLOB);
         }
+        for (int i = 0; i < HEAD; i++) {
+            t_label("sequence %d, byte %d of the head", seq, i);
+            memcpy(bad, blob, n[seq]);
+            bad[i] ^= 2;
+            sign(bad, n[seq]);
+            CHECK_STATUS(swa_cache_load(&t.kv, seq, bad, n[seq]), SWA_ERR_BLOB);
+        }
         for (size_t cut = HEAD + 8; cut <= n[seq] + 8; cut++) {
+            uint64_t length = cut;
             t_label("sequence %d, %d of %d bytes", seq, (int)cut, (int)n[seq]);
             memset(bad, 0, n[seq] + 8);
             memcpy(bad, blob, cut < n[seq] ? cut : n[seq]);
+            memcpy(bad + LENGTH, &length, 8);
             sign(bad, cut);
             CHECK_STATUS(swa_cache_load(&t.kv, seq, bad, cut), cut == n[seq] ? SWA_OK : SWA_ERR_BLOB);
         }
