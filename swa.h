@@ -2275,10 +2275,10 @@ static void swa__take64(swa__scratch *w, unsigned char *base, int64_t **p, size_
     *p = base != NULL ? (int64_t *)(void *)(base + w->bytes) : NULL;
     w->bytes += (n * sizeof(int64_t) + 63) & ~(size_t)63;
 }
-/* Rows that share one staged block: the more, the less staging; their q and o should be about 1 MiB. */
+/* Rows that share one staged block: the more, the less staging; their q and o should be about 2 MiB. */
 static int swa__tile_rows(const swa_shape *s) {
-    int rows = 1 << 18, dims = s->head_dim + s->tail_dim + s->v_dim;
-    return rows / dims >= 1024 ? 1024 : rows / dims <= 256 ? 256 : rows / dims / 32 * 32;
+    int rows = 1 << 19, dims = s->head_dim + s->tail_dim + s->v_dim;
+    return rows / dims >= 2048 ? 2048 : rows / dims <= 256 ? 256 : rows / dims / 32 * 32;
 }
 static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *base) {
     swa__scratch w;
@@ -5265,21 +5265,25 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     unsigned char half[2 * SWV_N];
     float part[SWV_N], top = 0.0f, inv;
     SWV big = SWV_SET1(0.0f), x;
+    const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;   /* read where it is */
     int i, j;
-    SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
+    if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
     for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
     if (type == SWA_F16 || type == SWA_BF16) {          /* saturate: an infinity would poison every later row */
         SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
         for (i = 0; i < n; i += SWV_N) {
-            x = SWV_MAX(SWV_LOAD(dst + i), SWV_SUB(zero, max));
+            x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
             x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
-            SWA__FN(store)(type, half, x);
-            SWV_STORE(dst + i, SWA__FN(load)(type, half));
+            if (type == SWA_F16) {
+                SWV_STORE_F16((uint16_t *)(void *)half, x);
+                x = SWV_LOAD_F16((const uint16_t *)(const void *)half);
+            } else x = SWV_HALF(x);
+            SWV_STORE(dst + i, x);
         }
     }
     if (type != SWA_Q8) return;
     for (i = 0; i < n; i += SWV_N) {
-        x = SWV_LOAD(dst + i);
+        x = SWV_LOAD(from + i);
         big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
     }
     SWV_STORE(part, big);
@@ -5287,7 +5291,7 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
         if (part[j] > top) top = part[j];
     *scale = top / 127.0f;
     inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
-    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(dst + i), SWV_SET1(inv))));
+    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(from + i), SWV_SET1(inv))));
 }
 
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */

@@ -25,7 +25,7 @@ typedef struct {
     swa_attn attn;
     unsigned char blob[32768];
     size_t blob_bytes;
-    unsigned char scratch[1 << 18];
+    unsigned char scratch[1 << 19];
 } world;
 static world w;
 
