@@ -400,7 +400,7 @@ static inline int at_rows_some(const at_case *c, const at_data *s, const at_how 
         const float *bias = s->bias ? s->bias + from * h * (size_t)s->bias_n : NULL;
         at_call call = at_queries(c, s, s->q + from * at_q_row(c), q_sink, bias, n, how);
         r.pos = c->start + p; r.n_tokens = (int32_t)n;
-        r.scratch_bytes = swa_attention_bytes(&r, how->parts ? how->parts : 1);
+        r.scratch_bytes = swa_attention_bytes(&r, how->parts ? how->parts : how->max_parts ? how->max_parts : 1);
         ok = CHECK(r.scratch_bytes > 0);
         r.scratch = t_alloc(r.scratch_bytes);
         ok = ok && at_run_rows(&r, &call.a, how->parts);

@@ -10,8 +10,8 @@
    A failed CHECK prints one line with file:line and the test goes on; REQUIRE leaves the function (void only).
    t_label("W=%d", W) names the case of a loop in those lines.
    Every test starts from its own fixed seed, and whatever t_alloc gave is freed (and its edges checked) after it.
-   `build/test_x` runs all, `build/test_x word` those whose name holds the word, -l lists, -v prints times, -x stops at
-   the first test that fails.
+   `build/test_x` runs all, `build/test_x words` those whose name holds one of them, -l lists, -v prints times, -x stops
+   at the first test that fails.
    SWA_TEST_SEED=n in the environment changes all seeds. The last line is always `N passed, N failed, N skipped`;
    the exit code is 0 only if something passed and nothing failed. */
 #ifndef SWA_TEST_H
@@ -260,17 +260,20 @@ static inline void t_run_one(const t_test *test, int isa, int verbose) {
                         t_.failures ? "FAILED" : t_.skipped ? "skipped" : "ok");
     fflush(stdout);
 }
+static inline int t_wanted(const char *name, char **words, int n) {
+    for (int i = 0; i < n; i++) if (strstr(name, words[i])) return 1;
+    return n == 0;
+}
 int main(int argc, char **argv) {
-    const char *word = NULL;
-    int verbose = 0, list = 0;
+    int verbose = 0, list = 0, words = 0;                 /* the words are moved to the front of argv */
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-v")) verbose = 1;
         else if (!strcmp(argv[i], "-l")) list = 1;
         else if (!strcmp(argv[i], "-x")) t_.stop = 1;
-        else word = argv[i];
+        else argv[words++] = argv[i];
     }
     for (const t_test *t = t_.first; t; t = t->next) {
-        if (word && !strstr(t->name, word)) continue;
+        if (!t_wanted(t->name, argv, words)) continue;
         if (list) printf("%s\n", t->name);
         else if (t->each_isa) { FOR_ISA(isa) t_run_one(t, isa, verbose); }
         else t_run_one(t, 0, verbose);

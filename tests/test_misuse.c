@@ -853,6 +853,18 @@ static void misuse_mla_shapes(const swa_mla *m) {
         REFUSE(swa_mla_forward, (&c, 0, &s, m, w.x, w.out), SWA_ERR_ARG);
     }
 }
+static void misuse_mla_parts(swa_cache *c, const swa_step *s, const swa_mla *m) {
+    for (int i = 0; i < BAD; i++) {
+        int n = bad_index[i];
+        REFUSE(swa_mla_forward, (c, n, s, m, w.x, w.out), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, n, s, m, w.x, w.out, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, 0, 0, n), SWA_ERR_ORDER);
+        if (n < 0 || n >= SWA_MLA_PHASES)
+            REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
+    }
+    REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
+}
 static void misuse_mla(void) {
     swa_mla m = good_mla(), ok;
     swa_cache_desc d = w.desc;
@@ -888,16 +900,7 @@ static void misuse_mla(void) {
     REFUSE(swa_mla_forward, (&c, 0, &s, &m, NULL, w.out), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, NULL), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&w.kv, 0, &w.step, &m, w.x, w.out), SWA_ERR_ARG);     /* a cache of another shape */
-    for (int i = 0; i < BAD; i++) {
-        int n = bad_index[i];
-        REFUSE(swa_mla_forward, (&c, n, &s, &m, w.x, w.out), SWA_ERR_ORDER);
-        REFUSE(swa_mla_forward_part, (&c, n, &s, &m, w.x, w.out, 0, 0, 1), SWA_ERR_ORDER);
-        REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
-        REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, n), SWA_ERR_ORDER);
-        if (n < 0 || n >= SWA_MLA_PHASES)
-            REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
-    }
-    REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
+    misuse_mla_parts(&c, &s, &m);
     m.path = SWA_MLA_MERGED;
     REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);             /* nothing was precomputed */
     m = ok;

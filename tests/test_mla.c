@@ -4,6 +4,7 @@
 #include "../swa.h"
 #include "test.h"
 #include "golden.h"
+#include "weights.h"
 
 /* ---- a block, its cache, and steps over it ---- */
 
@@ -18,18 +19,12 @@ static const char *path_name(int path) {
 typedef struct {
     swa_mla    m;
     swa_window window;
-    int        windowed, isa, parts, n_seqs, n_layers;
+    int        windowed, isa, parts, whole, n_seqs, n_layers;
     swa_type   k_type, tail_type;
     int64_t    max_context, max_rollback, capacity;
 } setup;
 typedef struct { swa_cache cache; setup s; int32_t max_tokens; } rig;
 
-static swa_matrix matrix(const void *p) {
-    swa_matrix w;
-    memset(&w, 0, sizeof w);
-    w.p = p;
-    return w;
-}
 /* A cache and scratch for a setup; path EXPANDED picks the other cache shape. */
 static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     swa_cache_desc d;
@@ -63,14 +58,15 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     r->s.m.scratch = t_alloc(r->s.m.scratch_bytes);
     return CHECK(r->s.m.scratch_bytes > 0);
 }
-/* One step; parts > 1 runs every part of every phase, backwards, since their order must not matter. */
+/* One step; parts > 1 runs every part of every phase, backwards, since their order must not matter, or as a whole:
+   then the parts are the threads of OpenMP, if there is any. */
 static int rig_step(rig *r, int layer, swa_run *runs, int n_runs, const float *h, float *out) {
     swa_step step;
     memset(&step, 0, sizeof step);
     step.runs = runs;
     step.n_runs = n_runs;
     if (!CHECK_OK(swa_step_begin(&r->cache, &step))) return 0;
-    if (r->s.parts <= 1) return CHECK_OK(swa_mla_forward(&r->cache, layer, &step, &r->s.m, h, out));
+    if (r->s.parts <= 1 || r->s.whole) return CHECK_OK(swa_mla_forward(&r->cache, layer, &step, &r->s.m, h, out));
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++)
         for (int part = r->s.parts - 1; part >= 0; part--)
             if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &step, &r->s.m, h, out, phase, part, r->s.parts)))
@@ -268,7 +264,7 @@ static int seed4_steps(rig *r, const float *x, int past, int from, int to, float
 static void seed4_merged(const golden *g, const rig *r) {
     const size_t rows = (size_t)(r->s.m.n_heads * r->s.m.kv_lora_rank), q = (size_t)r->s.m.q_lora_rank;
     const size_t hid = (size_t)r->s.m.hidden;
-    const float *uqk = (const float *)(const void *)swa__align64(r->s.m.merged);
+    const float *uqk = (const float *)(((uintptr_t)r->s.m.merged + 63) / 64 * 64);
     const float *uvo = uqk + (rows * q + 15) / 16 * 16;
     double *want = t_doubles(rows * (q > hid ? q : hid));
     const double *a, *b;
@@ -322,31 +318,6 @@ TEST_EACH_ISA(golden_seed4) {
 /* Weights as the tests make them: f32 masters, and what the block is given (perhaps narrowed, split or strided). */
 typedef struct { float *dq, *uq, *dkv, *ukv, *o; } masters;
 
-static float *normal(size_t n, double scale) {
-    float *x = t_floats(n);
-    for (size_t i = 0; i < n; i++) x[i] = (float)scale * t_normal();
-    return x;
-}
-static float narrowed(swa_type type, float x) {
-    if (type == SWA_F16) return swa__f32_from_f16(swa__f16_from_f32(x));
-    return type == SWA_BF16 ? swa__f32_from_bf16(swa__bf16_from_f32(x)) : x;
-}
-/* rows x cols of src as `type`, rows `stride` apart; src itself is rounded to what the type holds. */
-static swa_matrix stored(float *src, size_t rows, size_t cols, swa_type type, size_t stride) {
-    const size_t es = swa__type_size((int)type);
-    unsigned char *p = (unsigned char *)t_alloc(((rows - 1) * stride + cols) * es);
-    swa_matrix w = matrix(p);
-    w.type = type;
-    w.stride = stride == cols ? 0 : (int64_t)stride;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < cols; c++) {
-            src[r * cols + c] = narrowed(type, src[r * cols + c]);
-            if (type == SWA_F32) ((float *)(void *)p)[r * stride + c] = src[r * cols + c];
-            else if (type == SWA_F16) ((uint16_t *)(void *)p)[r * stride + c] = swa__f16_from_f32(src[r * cols + c]);
-            else ((uint16_t *)(void *)p)[r * stride + c] = swa__bf16_from_f32(src[r * cols + c]);
-        }
-    return w;
-}
 /* Rows first, first+n, ... of every group of `per` rows. */
 static float *rows_of(const float *src, size_t groups, size_t per, size_t first, size_t n, size_t cols) {
     float *out = t_floats(groups * n * cols);
@@ -495,7 +466,7 @@ TEST_EACH_ISA(oracle_shapes) {
     static const int shape[][7] = {        /* hidden, heads, q_lora, kv_lora, nope, rope, v */
         { 40, 4, 24, 32, 16, 8, 16 }, { 33, 3, 17, 19, 7, 6, 5 }, { 24, 2, 0, 16, 4, 2, 9 }, { 32, 5, 16, 24, 8, 0, 8 },
         { 20, 17, 8, 40, 3, 4, 20 }, { 30, 2, 12, 300, 20, 4, 36 }, { 24, 2, 0, 600, 9, 4, 7 },
-        { 22, 1, 9, 20, 6, 4, 10 } };
+        { 22, 1, 1, 20, 6, 4, 10 } };
     static const int chunks[] = { 1, 3, 7, 16, 20 };
     for (int i = 0; i < 8; i++) {
         const int *d = shape[i];
@@ -615,53 +586,6 @@ TEST(same_bits_everywhere) {
         }
     }
 }
-/* Products of every size and shape: same bits on every instruction set and in any batch, and right. */
-TEST(products) {
-    enum { N = 9, IN = 4400, OUT = 75 };
-    float *pack = t_floats(SWA__PACK);
-    for (int i = 0; i < 60; i++) {
-        const int transposed = i & 1, type = i % 3, n = t_int(1, N);
-        const int n_in = i > 54 ? t_int(4097, IN) : i > 48 ? t_int(2000, 4096) : t_int(1, 120), n_out = t_int(1, OUT);
-        const size_t rows = (size_t)(transposed ? n_in : n_out), cols = (size_t)(transposed ? n_out : n_in);
-        const size_t total = (size_t)(n * n_out);
-        float *w = normal(rows * cols, 1.0), *x = normal((size_t)(n * n_in), 1.0), *first = NULL;
-        double *want = t_doubles(total);
-        swa_gemm p;
-        memset(&p, 0, sizeof p);
-        p.w = stored(w, rows, cols, (swa_type)type, cols);
-        p.w.stride = (int64_t)cols;
-        p.n_in = n_in;
-        p.n_out = n_out;
-        p.transposed = transposed;
-        p.x_stride = n_in;
-        p.y_stride = n_out;
-        for (int t = 0; t < n; t++)
-            for (int o = 0; o < n_out; o++) {
-                double sum = 0;
-                for (int k = 0; k < n_in; k++)
-                    sum += (double)x[t * n_in + k] * (double)w[transposed ? k * n_out + o : o * n_in + k];
-                want[t * n_out + o] = sum;
-            }
-        t_label("%d x %d x %d, transposed %d, type %d", n, n_in, n_out, transposed, type);
-        FOR_ISA(isa) {
-            float *all = t_floats(total), *one = t_floats(total);
-            p.x = x;
-            p.y = all;
-            p.n = n;
-            swa__kernels_of(isa)->product(&p, pack);
-            CHECK_CLOSE(all, want, total, 1e-5);
-            p.n = 1;
-            for (int t = 0; t < n; t++) {
-                p.x = x + t * n_in;
-                p.y = one + t * n_out;
-                swa__kernels_of(isa)->product(&p, pack);
-            }
-            CHECK_BITS(all, one, total);
-            if (first) CHECK_BITS(all, first, total);
-            first = all;
-        }
-    }
-}
 
 /* ---- batches, AUTO, rollback, the hook ---- */
 
@@ -677,12 +601,13 @@ TEST_EACH_ISA(ragged_batches) {
     s.windowed = 1;
     s.window = swa_window_sliding(29);
     for (int p = 0; p < N_PATHS; p++)
-        for (int parts = 1; parts <= 3; parts += 2) {
+        for (int way = 0; way < 3; way++) {
             rig batch, alone;
             int64_t pos[4] = { 0, 7, 0, 100 };
-            s.parts = parts;
+            s.parts = way ? 3 : 1;
+            s.whole = way == 2;
             if (!rig_open(&batch, &s, all_paths[p], 80) || !rig_open(&alone, &s, all_paths[p], 80)) return;
-            t_label("%s, %d parts", path_name(all_paths[p]), parts);
+            t_label("%s, %d parts%s", path_name(all_paths[p]), s.parts, s.whole ? " of a whole call" : "");
             for (int i = 0; i < 3; i++) {
                 const size_t dim = 40;
                 float *x = normal(80 * dim, 1.0), *out = t_floats(80 * dim), *one = t_floats(80 * dim);
@@ -762,7 +687,7 @@ static void hook(void *user, const swa_gemm *p) {
             double sum = 0;
             for (int32_t i = 0; i < p->n_in; i++) {
                 int64_t at = p->transposed ? i * p->w.stride + o : o * p->w.stride + i;
-                sum += (double)p->x[t * p->x_stride + i] * (double)swa__load1((int)p->w.type, p->w.p, (size_t)at);
+                sum += (double)p->x[t * p->x_stride + i] * (double)number(p->w.type, p->w.p, (size_t)at);
             }
             p->y[t * p->y_stride + o] = (float)sum;
         }
@@ -978,6 +903,13 @@ TEST(misuse_of_the_desc) {
     m.n_heads = 1 << 20;
     m.kv_lora_rank = 2047;
     CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* 2^31 tokens of 2^31 numbers */
+    m.q_lora_rank = 1 << 20;
+    m.nope_dim = 2047;
+    m.rope_dim = 0;
+    CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* their queries */
+    m.q_lora_rank = m.nope_dim = 1;
+    m.v_dim = 2047;
+    CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* their outputs */
 }
 TEST(misuse_of_the_calls) {
     misuse u;
