@@ -12,7 +12,7 @@ list=$dir/list
 : > "$list"
 tests=$(cd tests && ls test_*.c | sed 's/\.c$//')
 export OMP_NUM_THREADS=2
-export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leaks=1
 
 # A kind: name, compiler, flags, command that runs a program (@). Its swa.o is compiled once, the programs link it.
 kind() {
@@ -45,7 +45,9 @@ bounds=address,undefined,float-cast-overflow
 if kind "ASan+UBSan gcc" gcc "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" @; then own; suite; fi
 # clang takes minutes for the kernels with UBSan's checks, and gives up on some of AVX-512: without optimisation there,
 # and without AVX-512 elsewhere. gcc has both.
-if kind "ASan+UBSan clang" clang "-O0 -fsanitize=$bounds -fno-sanitize-recover=all" @; then own; fi
+# Stack use after return is clang's alone: gcc before 13.3 misaligns 64-byte locals then (its bug 110027).
+after="ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1"
+if kind "ASan+UBSan clang" clang "-O0 -fsanitize=$bounds -fno-sanitize-recover=all" "$after @"; then own; fi
 small="-O1 -DSWA_NO_AVX512"
 if kind "MSan clang" clang "$small -fsanitize=memory -fno-sanitize-recover=all" @; then own; suite; fi
 if kind "TSan clang" clang "$small -fsanitize=thread" "TSAN_OPTIONS=halt_on_error=1 @"; then own; fi
