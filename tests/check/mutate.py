@@ -205,7 +205,8 @@ def order(mutants, seed, wanted):
         sections[m.section].append(m)
     lines = {s: len({m.line for m in ms}) for s, ms in sections.items()}
     for s, ms in sections.items():
-        quota[s] = max(min(10, len(ms)), round(wanted * lines[s] / sum(lines.values())))
+        least = wanted // (2 * len(sections))     # half are dealt out evenly, at most, half by size
+        quota[s] = min(len(ms), max(least, round(wanted * lines[s] / sum(lines.values()))))
         by_operator = collections.defaultdict(list)
         for m in sorted(ms, key=rank):
             by_operator[m.operator].append(m)
@@ -377,7 +378,7 @@ class Work:
     def done(self, mutant, verdict, by, examined):
         with self.lock:
             self.out[mutant.section] -= 1
-            if verdict == "survived" and key(mutant) in examined:
+            if verdict == "survived" and examined & {key(mutant), key(mutant._replace(mutated="*"))}:
                 verdict = "examined"
             if verdict in ("caught", "survived"):
                 self.counted[mutant.section] += 1
@@ -395,7 +396,7 @@ def show(m):
 
 
 def read_examined():
-    """mutants.txt: blocks of `@ function`, `- line`, `+ line`, `= reason`."""
+    """mutants.txt: blocks of `@ function`, `- line`, `+ line` or `+ *` for any change of it, `= reason`."""
     examined, block = set(), {}
     for line in open(EXAMINED) if os.path.exists(EXAMINED) else []:
         if line.startswith("@ "):
@@ -477,7 +478,7 @@ def main():
     bench = Bench(options.cc)
     bench.prepare()
     work, examined = Work(queues, quota, time.time() + options.t), read_examined()
-    stale = examined - {key(m) for m in mutants}
+    stale = examined - {key(m) for m in mutants} - {key(m._replace(mutated="*")) for m in mutants}
     if stale and not options.r and not options.f:
         print("mutants.txt: %d entries are about code that is not there any more:\n%s"
               % (len(stale), "\n".join("    " + s.replace("\t", " | ") for s in sorted(stale))))
