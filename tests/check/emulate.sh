@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# emulate.sh - the test suite on CPUs that this machine is not, under qemu: AArch64 with NEON, x86-64 without AVX, and
+# x86-64 with AVX2 but no AVX-512. Each test that runs once per instruction set runs on those that the emulated CPU has,
+# and compares them bit for bit. One line per test program; the last line is `N passed, N failed, N skipped`.
+set -u
+dir=build/emulate
+JOBS=${JOBS:-2} LIMIT=${LIMIT:-400}
+tests=${*:-golden bits attention cache step window masks helpers misuse mla}
+quick=${*:-golden bits window}          # for the x86-64s, whose instances run here natively too
+passed=0 failed=0 skipped=0
+mkdir -p "$dir"
+
+build() {     # directory, compiler, tests: the library and the tests, linked statically so that qemu needs no libraries
+    mkdir -p "$dir/$1"
+    $2 -std=c99 -O2 -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/$1/swa.o" || return 1
+    for name in $3; do
+        echo "$2 -std=c99 -O1 -static -DSWA__IMPLEMENTED tests/test_$name.c $dir/$1/swa.o -o $dir/$1/$name -lm -lpthread"
+    done | xargs -P "$JOBS" -I{} sh -c {}
+}
+machine() {   # title, directory, command that runs a program of it, prefix of its logs, tests
+    local name line log p f s tests=$5
+    for name in $tests; do echo "timeout $LIMIT $3 $dir/$2/$name > $dir/$4.$name.log 2>&1"; done |
+        xargs -P "$JOBS" -I{} sh -c '{} || true'
+    for name in $tests; do
+        log=$dir/$4.$name.log
+        line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+        [ -n "$line" ] || line="0 passed, 1 failed, 0 skipped"
+        read -r p _ f _ s _ <<< "$line"
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+        printf '%-34s %-10s %s\n' "$1" "$name" "$line"
+        case $line in *" 0 failed"*) ;; *) echo "FAILED: $1, $name"; tail -n 5 "$log" ;; esac
+    done
+}
+missing() { skipped=$((skipped + 1)); echo "SKIPPED: $1"; }
+
+if command -v qemu-aarch64 > /dev/null && command -v aarch64-linux-gnu-gcc > /dev/null &&
+   build arm aarch64-linux-gnu-gcc "$tests"
+then machine "AArch64, NEON" arm qemu-aarch64 neon "$tests"
+else missing "AArch64: no qemu-aarch64 or no cross compiler"; fi
+if command -v qemu-x86_64 > /dev/null && [ "$(uname -m)" = x86_64 ] && build x86 "${CC:-cc}" "$quick"; then
+    machine "x86-64 without AVX (Nehalem)" x86 "qemu-x86_64 -cpu Nehalem" nehalem "$quick"
+    if qemu-x86_64 -cpu Haswell "$dir/x86/window" > /dev/null 2>&1
+    then machine "x86-64 with AVX2 (Haswell)" x86 "qemu-x86_64 -cpu Haswell" haswell "$quick"
+    else missing "x86-64 with AVX2: this qemu cannot"; fi
+else missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"; fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
