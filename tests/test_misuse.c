@@ -536,6 +536,31 @@ static void misuse_tail(void) {
     a.scale = 0;
     REFUSE(swa_attend, (&c, 0, &step, &a), SWA_ERR_ARG);     /* which scale? */
 }
+/* int8 products are for q8 keys without a tail, of at most 1040 numbers. */
+static void misuse_compute(void) {
+    float *x = t_random(HEADS * 1041, 1.0f);
+    for (int i = 0; i < 3; i++) {
+        swa_cache_desc d = w.desc;
+        swa_run run = w.run;
+        swa_step step = w.step;
+        swa_attn a = w.attn;
+        swa_cache c;
+        d.k_type = SWA_Q8;
+        d.shape.tail_dim = i == 0 ? 2 : 0;
+        d.shape.head_dim = 1039 + i;
+        d.shape.v_dim = DIM;
+        run.n = 1;
+        step.runs = &run;
+        t_label("int8, %d", i);
+        CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
+        CHECK_OK(swa_step_begin(&c, &step));
+        a.q.p = a.k.p = a.q_tail.p = a.k_tail.p = x;
+        a.scale = 0.5f;
+        a.compute = SWA_Q8;
+        if (i == 1) ACCEPT(swa_attend, (&c, 0, &step, &a));
+        else REFUSE(swa_attend, (&c, 0, &step, &a), SWA_ERR_UNSUPPORTED);
+    }
+}
 static void misuse_attend(void) {
     swa_step s = w.step;
     swa_run r = w.run;
@@ -1151,6 +1176,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_attend();
     misuse_attended_runs();
     misuse_tail();
+    misuse_compute();
     misuse_rows();
     misuse_merge();
     misuse_mla();
