@@ -79,6 +79,9 @@ examples: $(EXAMPLES)  ## build everything in examples/
 bench: build/bench  ## measure the library beside this machine's limits (ARGS=--full: all cases)
 	./build/bench $(ARGS)
 
+bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products, paths, the choice between them
+	./build/bench_mla $(ARGS)
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
@@ -124,11 +127,13 @@ build/%.asan.log: build/%.asan FORCE
 build/compile.log: build/swa.o tests/compile.sh FORCE
 	@sh tests/compile.sh '$(CC)' '$(CXX)' build/swa.o > $@ 2>&1 || echo "exit code $$?" >> $@
 
+build/bench_mla: bench/mla.c $(wildcard bench/*.h) swa.h build/flags
+	$(CC) -O2 bench/mla.c -o $@ -pthread -lm
 build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
 build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: help run test check matrix sanitize fuzz soak coverage mutate asan lint examples bench bench-peers clean FORCE
+.PHONY: help run test check matrix sanitize fuzz soak coverage mutate asan lint examples bench bench-mla bench-peers clean FORCE
 .SECONDARY:

@@ -1,0 +1,97 @@
+/* report.h - what a benchmark prints: the machine, its limits, a line per case; and the same as CSV. Include limits.h
+   and what it needs first. */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include <sys/stat.h>
+
+/* CPU, compiler and library, for the log and for the file beside the CSV. */
+static void describe(FILE *f)
+{
+    char line[256] = "unknown CPU";
+    FILE *c = fopen("/proc/cpuinfo", "r");
+    while (c && fgets(line, sizeof line, c) && strncmp(line, "model name", 10) != 0) line[0] = 0;
+    if (c) fclose(c);
+    line[strcspn(line, "\n")] = 0;
+#ifdef __clang__
+    const char *cc = "";
+#else
+    const char *cc = "gcc ";
+#endif
+    fprintf(f, "%s; %ld cores; best instruction set %s; %s%s -O2\n",
+            strchr(line, ':') ? strchr(line, ':') + 2 : line, sysconf(_SC_NPROCESSORS_ONLN),
+            swa_isa_name(swa_isa_best()), cc, __VERSION__);
+}
+
+/* The CSV, and beside it a .txt that names the machine. */
+static FILE *csv_open(const char *path)
+{
+    char note[512];
+    FILE *csv, *f;
+    mkdir("bench/results", 0777);               /* exists, or the path given is another */
+    csv = fopen(path, "w");
+    if (csv == NULL) die("cannot write the CSV");
+    fprintf(csv, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");
+    snprintf(note, sizeof note, "%.*s.txt", (int)(strlen(path) - (strstr(path, ".csv") ? 4 : 0)), path);
+    f = fopen(note, "w");
+    if (f == NULL) return csv;
+    describe(f);
+    fclose(f);
+    return csv;
+}
+
+static double smallest(const double *x, int n)
+{
+    double m = x[0];
+    for (int i = 1; i < n; i++) if (x[i] < m) m = x[i];
+    return m;
+}
+
+typedef struct {
+    const char *name, *unit, *limit;
+    int         isa, threads;
+    swa_type    type;                           /* of K and V                                                     */
+    double      med, min, rate, percent;        /* seconds, seconds, in units, of the limit                       */
+} result;
+
+/* more: what the log says behind it; csv may be NULL. */
+static void report(FILE *csv, const result *r, const char *more)
+{
+    printf("%-46s %-7s %-5s %d %12.2f %12.2f %9.2f %-8s %7.1f %% of %-8s %s\n", r->name, swa_isa_name(r->isa),
+           type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->percent, r->limit, more);
+    fflush(stdout);
+    if (csv)
+        fprintf(csv, "%s,%s,%s,%s,%d,%.3f,%.3f,%.3f,%s,%s,%.2f\n", r->name, swa_isa_name(r->isa), type_name(r->type),
+                type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->limit, r->percent);
+}
+
+/* The limits themselves, as rows of their own. */
+static void limit_row(FILE *csv, const char *name, int isa, int threads, double rate, const char *unit)
+{
+    printf("%-46s %-7s %-5s %d %47.2f %s\n", name, swa_isa_name(isa), "-", threads, rate, unit);
+    if (csv) fprintf(csv, "%s,%s,-,-,%d,0,0,%.3f,%s,%s,100\n", name, swa_isa_name(isa), threads, rate, unit, name);
+}
+
+static void limit_rows(FILE *csv, const int *threads, int n)
+{
+    for (int i = 0; i < n; i++) {
+        pool p;
+        double fma, best[5] = { 0 };
+        pool_start(&p, threads[i]);
+        double dram = machine_calibrate(&p), l2 = l2_rate(&p);
+        for (int isa = 1; isa <= SWA_ISA_AVX512; isa++)
+            for (int r = 0; r < 5 && swa_isa_usable(isa); r++) {
+                fma = fma_sample(&p, isa, 0.005);
+                if (fma > best[isa]) best[isa] = fma;
+            }
+        for (int isa = 1; isa <= SWA_ISA_AVX512; isa++)
+            if (swa_isa_usable(isa)) limit_row(csv, "limit-fma", isa, p.n, best[isa] * 1e-9, "GFLOP/s");
+        limit_row(csv, "limit-dram-read", swa_isa_best(), p.n, dram * 1e-9, "GB/s");
+        limit_row(csv, "limit-l2-read", swa_isa_best(), p.n, l2 * 1e-9, "GB/s");
+        printf("%-46s %d streams, prefetch %d bytes ahead\n", "  best read loop", mach.streams[p.n],
+               (int)mach.ahead[p.n]);
+        pool_stop(&p);
+    }
+}
+
+#endif
