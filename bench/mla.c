@@ -1,10 +1,10 @@
 /* mla.c - the whole latent-attention block of DeepSeek-V3's sizes, from hidden state to output, on this machine.
 
-       cc -O2 -o build/bench-mla bench/mla.c -lm -lpthread
-       build/bench-mla                    all cases, under six minutes; writes bench/results/mla.csv; takes 5 GB
-       build/bench-mla --case mla-step --threads 1        no CSV
-       build/bench-mla --case mla-auto-n4096 --quick
-       build/bench-mla --list
+       cc -O2 -o build/bench_mla bench/mla.c -lm -lpthread
+       build/bench_mla                    all cases, under six minutes; writes bench/results/mla.csv; takes 5 GB
+       build/bench_mla --case mla-step --threads 1        no CSV
+       build/bench_mla --case mla-auto-n4096 --quick
+       build/bench_mla --list
 
    mla-projections-*    One token that sees one cached position: 187 M weights are read once and little else happens.
                         The floor is weight bytes / DRAM bandwidth. Further rows give the matrices by phase of the
@@ -495,7 +495,7 @@ static void run_auto(options *o)
 /* ---- command line ---- */
 
 static const char usage[] =
-    "bench-mla [--quick] [--case SUBSTRING] [--threads 1,2] [--csv PATH] [--list]\n"
+    "bench_mla [--quick] [--case SUBSTRING] [--threads 1,2] [--csv PATH] [--list]\n"
     "The grid of AUTO runs on the first number of threads. Without --case or --quick the results also go to\n"
     "bench/results/mla.csv.\n";
 
