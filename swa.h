@@ -346,7 +346,7 @@ typedef struct {
     swa_window window;
     int64_t    pos;                   /* of the first query                                                          */
     int32_t    n_tokens;              /* queries                                                                     */
-    const swa_kv *kv;                 /* [n_kv]                                                                      */
+    const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no keys and cost nothing */
     int        n_kv;
     void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment                             */
     size_t     scratch_bytes;
@@ -570,10 +570,11 @@ static int64_t swa__round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
 static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
 
-/* Round to nearest even; overflow to infinity, as the F16C instructions do. */
+/* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here: masks refuse it, stored
+   rows are cut to the type's range. */
 static uint16_t swa__f16_from_f32(float f) {
     uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
-    if (a >= 0x47800000u) return (uint16_t)(sign | (a > 0x7f800000u ? 0x7e00u | ((a >> 13) & 0x3ffu) : 0x7c00u));
+    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
     if (a >= 0x38800000u) { a += 0xc8000fffu + ((a >> 13) & 1); return (uint16_t)(sign | (a >> 13)); }
     if (a < 0x33000000u) return (uint16_t)sign;
     shift = 126 - (a >> 23);                            /* a subnormal half: shift the mantissa in, then round */
@@ -593,7 +594,6 @@ static float swa__f32_from_f16(uint16_t h) {
 }
 static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
@@ -732,10 +732,9 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
     return 1;
 }
 
-/* n cells at p become copies of value; each memcpy doubles what is there. */
+/* n > 0 cells at p become copies of value; each memcpy doubles what is there. */
 static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsigned char *value) {
     size_t total = n * size, done = size, more;
-    if (n == 0) return;
     memcpy(p, value, size);
     for (; done < total; done += more) {
         more = done < total - done ? done : total - done;
@@ -2638,6 +2637,7 @@ static void swa__stage_half(const swa__job *j, const int range[4], const swa__sc
 typedef struct {
     int h, r0, n;                        /* KV head; rows                                                            */
     int b0, b1, list;                    /* blocks, of how many in the list                                          */
+    int64_t at;                          /* number of block b0                                                       */
     size_t partial;                      /* first partial result of this unit's job and head, in rows*blocks         */
 } swa__unit;
 
@@ -2805,9 +2805,23 @@ static void swa__tokens(const swa__job *j, int first, int last, const swa__scrat
         w->sink[t - first] = sink > (j->n_kv > 0 ? j->kv[0].pos : 0) ? sink : 0;
     }
 }
-/* The blocks that tokens [first, last] of a job touch, as a list: sinks' blocks, then the window's. */
-typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* blocks [0, sinks) and [lo, hi) */
+/* The blocks that tokens [first, last] of a job touch, as a list: sinks' blocks, then the window's. Blocks without a
+   key are not in it: between two segments any number of them may lie. */
+typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* n blocks with keys, of [0, sinks) and [lo, hi) */
 static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+static int swa__blocks_filled(const swa__job *j, int64_t lo, int64_t hi) {
+    int64_t n = 0;
+    int i;
+    if (lo >= hi) return 0;
+    for (i = swa__find(j, lo * SWA_BLOCK); i < j->n_kv && j->kv[i].pos / SWA_BLOCK < hi; i++) {
+        int64_t end = swa__min64(swa__block_end(j->kv[i].pos + j->kv[i].n), hi);
+        if (j->kv[i].n == 0) continue;
+        lo = swa__max64(lo, j->kv[i].pos / SWA_BLOCK);
+        if (lo < end) n += end - lo;
+        lo = swa__max64(lo, end);
+    }
+    return (int)n;
+}
 static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     swa__blocks b;
     int64_t lo, hi, none, to = swa__window_of(j, last, &none, &hi);
@@ -2816,10 +2830,22 @@ static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     b.lo = lo / SWA_BLOCK;
     b.hi = hi > lo ? swa__block_end(hi) : b.lo;
     if (b.lo < b.sinks) b.lo = b.sinks < b.hi ? b.sinks : b.hi;
-    b.n = (int)(b.sinks + b.hi - b.lo);
+    b.n = swa__blocks_filled(j, 0, b.sinks) + swa__blocks_filled(j, b.lo, b.hi);
     return b;
 }
-static int64_t swa__block_at(const swa__blocks *b, int i) { return i < b->sinks ? i : b->lo + (i - b->sinks); }
+/* The first block of the list from `at` on; hi after the last. */
+static int64_t swa__block_from(const swa__job *j, const swa__blocks *b, int64_t at) {
+    for (;;) {
+        int64_t next = b->hi;
+        int i;
+        if (at >= b->sinks && at < b->lo) at = b->lo;
+        if (at >= b->hi) return b->hi;
+        for (i = swa__find(j, at * SWA_BLOCK); i < j->n_kv && j->kv[i].n == 0; i++) {}
+        if (i < j->n_kv) next = swa__max64(at, j->kv[i].pos / SWA_BLOCK);
+        if (next == at) return at;
+        at = next;
+    }
+}
 
 /* ---- one unit ---- */
 
@@ -2978,6 +3004,7 @@ static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit
     swa__block b;
     swa__lanes l;
     int i, r, range[4];
+    int64_t at = u->at, ahead;
     swa__tokens(j, t0, t1, w);
     swa__pack_q(j, u, &j->a.q, &j->a.q_tail, w, w->q, w->q_scale);
     if (j->a.q_sink.p != NULL && j->window.n_sink > 0)
@@ -2987,8 +3014,7 @@ static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit
     for (i = u->b0; i < u->b1; i++) {
         float *part =
             split != NULL ? swa__partial(j, split, u->partial + (size_t)u->r0 * (size_t)u->list + (size_t)i) : NULL;
-        int64_t ahead = -1;
-        b.pos = swa__block_at(list, i) * SWA_BLOCK;
+        b.pos = at * SWA_BLOCK;
         swa__lanes_make(j, u, w, 0, few ? u->n : 1, b.pos, &l);
         l.hi[1] = swa__clip(w->hi[t1 - t0] - b.pos);
         l.hi[0] = swa__clip(w->sink[t1 - t0] - b.pos);
@@ -2996,8 +3022,9 @@ static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__unit
         if (j->expand != NULL) swa__stage_expanded(j, u->h, range, w, &b);
         else swa__stage(j, u->h, range, !few || j->geo.form != SWA__PLAIN, w, &b);
         if (j->geo.form != SWA__PLAIN) swa__stage_half(j, range, w, &b);
-        if (i + 1 < u->b1) ahead = swa__block_at(list, i + 1) * SWA_BLOCK;
-        else if (next != NULL) ahead = swa__block_at(list, next->b0) * SWA_BLOCK;
+        if (i + 1 < u->b1) at = swa__block_from(j, list, at + 1);
+        else if (next != NULL) at = next->at;
+        ahead = i + 1 < u->b1 || next != NULL ? at * SWA_BLOCK : -1;
         if (few) swa__block_few(j, u, w, &b, &l, ahead, i + 1 < u->b1 || next == NULL ? u->h : next->h, part);
         else swa__block_many(j, u, w, &b, &l, ahead, i + 1 < u->b1 || next == NULL ? u->h : next->h, part);
     }
@@ -3177,11 +3204,17 @@ static swa__cut swa__cut_make(swa__call *call, int parts) {
 /* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->group, last = (u->r0 + u->n - 1) / j->group;
-    double keys = (double)(swa__seen(j, first) + swa__seen(j, last)) / 2 + 64.0;
+    double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
     return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * (u->b1 - u->b0) / (u->list > 0 ? u->list : 1);
 }
 /* Walks the units of a cut in a fixed order. Fills in *u and the blocks' list; 0 at the end. */
-typedef struct { int i, h, r0, block, open; size_t partial; swa__job j; swa__blocks all; } swa__walk;
+typedef struct {
+    int i, h, r0, block, open;
+    int64_t at;
+    size_t partial;
+    swa__job j;
+    swa__blocks all;
+} swa__walk;
 static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, swa__unit *u, swa__blocks *list) {
     for (;;) {
         int rows, tile;
@@ -3190,7 +3223,10 @@ static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, sw
             swa__job_of(call, x->i, &x->j);
             x->h = x->r0 = x->block = 0;
             x->open = 1;
-            if (x->j.n > 0) x->all = swa__blocks_of(&x->j, 0, x->j.n - 1);
+            if (x->j.n > 0) {
+                x->all = swa__blocks_of(&x->j, 0, x->j.n - 1);
+                x->at = swa__block_from(&x->j, &x->all, 0);
+            }
         }
         rows = x->j.n * x->j.group;
         tile = x->j.few ? cut->few : cut->many;
@@ -3208,9 +3244,11 @@ static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, sw
         u->list = list->n;
         u->b0 = cut->split ? x->block : 0;
         u->b1 = cut->split ? x->block + 1 : list->n;
+        u->at = cut->split ? x->at : swa__block_from(&x->j, list, 0);
         u->partial = x->partial + (size_t)x->h * (size_t)rows * (size_t)x->all.n;
-        if (cut->split && ++x->block < x->all.n) return 1;
-        x->block = 0;
+        x->block = cut->split && x->block + 1 < x->all.n ? x->block + 1 : 0;
+        if (cut->split) x->at = swa__block_from(&x->j, &x->all, x->block > 0 ? x->at + 1 : 0);
+        if (x->block > 0) return 1;
         x->r0 += u->n;
         if (x->r0 == rows) {
             x->r0 = 0;
@@ -3219,25 +3257,27 @@ static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, sw
         if (!cut->split || x->all.n > 0) return 1;
     }
 }
-/* Units whose middle lies in this part's share of the total cost: each belongs to exactly one part. */
+/* Units whose middle lies in this part's share of the total cost: each belongs to exactly one part. The last share has
+   no end, for a unit so small beside the others that its middle rounds to the total. */
 static void swa__attend_units(swa__call *call, const swa__cut *cut, int part, int parts) {
     const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
     swa__walk x;
     swa__unit u, next;
     swa__blocks list;
     swa__job j;
-    double total = 0, at = 0, cost;
+    double total = 0, at = 0, cost, middle;
     memset(&x, 0, sizeof x);
     if (parts > 1)
         while (swa__walk_next(call, cut, &x, &u, &list)) total += swa__cost(&x.j, &u);
     memset(&x, 0, sizeof x);
     while (swa__walk_next(call, cut, &x, &u, &list)) {
         cost = parts > 1 ? swa__cost(&x.j, &u) : 0;
-        if (parts == 1 || ((at + cost / 2) * parts >= total * part && (at + cost / 2) * parts < total * (part + 1))) {
+        middle = (at + cost / 2) * parts;
+        if (middle >= total * part && (part + 1 == parts || middle < total * (part + 1))) {
             j = x.j;
             next = u;                    /* a guess for prefetch: the same rows of the next head, or the next block */
-            if (cut->split && u.b1 < u.list) { next.b0++; next.b1++; }
-            else { next.h++; next.b0 = 0; }
+            if (cut->split && u.b1 < u.list) next.at = swa__block_from(&j, &list, u.at + 1);
+            else { next.h++; next.at = swa__block_from(&j, &list, 0); }
             swa__unit_run(&j, &u, next.h < j.shape.n_kv_heads ? &next : NULL, &list, &w,
                           cut->split ? call->split : NULL);
         }
@@ -3459,7 +3499,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     return rows * (double)swa__partial_bytes(s) <= 67108864.0 ? (size_t)rows : 0;
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
-    int64_t end = 0;
+    int64_t end = 0, blocks = 0;
     int i;
     if (r == NULL) return SWA_ERR_ARG;
     *s = r->shape;
@@ -3468,12 +3508,15 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
     if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
+    if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
         if (kv->n < 0 || kv->pos < end || kv->layout_ < 0) return SWA_ERR_ARG;
         if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
         end = kv->pos + kv->n;
         if (kv->n == 0) continue;
+        blocks += swa__block_end(end) - kv->pos / SWA_BLOCK;
+        if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL)) return SWA_ERR_ARG;
         if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type)) return SWA_ERR_ARG;
         if (kv->layout_ == 0 && (kv->k_type == SWA_Q8 || kv->v_type == SWA_Q8 || kv->tail_type == SWA_Q8))
@@ -3836,7 +3879,6 @@ static swa__rows_at swa__rows_at_of(const swa_matrix *w, const swa_matrix *secon
     return r;
 }
 static void swa__product(const swa__mla *x, const swa_gemm *p) {
-    if (p->n == 0 || p->n_out == 0) return;
     if (x->m->gemm != NULL) x->m->gemm(x->m->user, p);
     else x->kr->product(p, x->pack);
 }
@@ -4024,7 +4066,7 @@ static void swa__mla_output(const swa__mla *x) {
     swa_matrix uvo = { NULL, SWA_F32, 0 };
     size_t a, b;
     swa__share(x, hidden, 16, &a, &b);
-    if (x->m->path == SWA_MLA_MERGED && !x->expanded) {
+    if (x->m->path == SWA_MLA_MERGED) {
         uvo.p = (const unsigned char *)(const void *)swa__mla_uqk(x->m)
                 + swa__round64(heads * x->latent * x->q_in * sizeof(float));
         swa__project(x, swa__rows_at_of(&uvo, &none, 0, 0, 0, 0, heads * x->latent), a, b, heads * x->latent, x->n,

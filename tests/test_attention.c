@@ -296,6 +296,71 @@ TEST_EACH_ISA(attention_gaps) {
         both_ways(&c, &how);
     }
 }
+/* However far apart the segments lie: what a query sees of them is what it sees of the same rows side by side. The
+   queries are the last rows' own; few of them over several parts are split over the keys. */
+enum { FAR_D = 16 };
+static float *far_out(int isa, const swa_kv *kv, int n_kv, const float *q, int rows, int parts) {
+    float *out = t_floats(rows * FAR_D);
+    swa_rows r;
+    swa_attn a;
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    r.shape.n_heads = r.shape.n_kv_heads = 1;
+    r.shape.head_dim = FAR_D;
+    r.kv = kv;
+    r.n_kv = n_kv;
+    r.pos = kv[n_kv - 1].pos + kv[n_kv - 1].n - rows;
+    r.n_tokens = rows;
+    r.isa = isa;
+    r.scratch_bytes = swa_attention_bytes(&r, parts);
+    r.scratch = t_alloc(r.scratch_bytes);
+    a.q.p = q;
+    a.out.p = out;
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int part = 0; part < parts; part++)
+            CHECK_OK(swa_attention_part(&r, &a, phase, part, parts));
+    return out;
+}
+static void far_against_near(int isa, swa_kv *kv, int n_kv, int rows, const float *k, const float *v, const float *q) {
+    swa_kv side_by_side = kv[0];
+    int keys = 0;
+    for (int i = 0; i < n_kv; i++) {
+        kv[i].k = k + keys * FAR_D;
+        kv[i].v = v + keys * FAR_D;
+        keys += kv[i].n;
+    }
+    side_by_side.k = k;
+    side_by_side.v = v;
+    side_by_side.pos = 0;
+    side_by_side.n = keys;
+    for (int parts = 1; parts < 8; parts += 6) {
+        float *got = far_out(isa, kv, n_kv, q, rows, parts), *want = far_out(isa, &side_by_side, 1, q, rows, parts);
+        for (int i = 0; i < rows * FAR_D; i++) CHECK_NEAR(got[i], want[i], 4e-6);
+    }
+}
+TEST_EACH_ISA(attention_far_segments) {
+    static const int64_t far[] = { 2000, 1 << 20, (int64_t)1 << 40, (int64_t)1 << 50, INT64_MAX / 2, INT64_MAX - 3000 };
+    const float *k = t_random(1500 * FAR_D, 1), *v = t_random(1500 * FAR_D, 1), *q = t_random(40 * FAR_D, 4);
+    for (int i = 0; i < 6; i++) {
+        static const int n[] = { 600, 500, 0, 340 };
+        const int64_t at[] = { 0, far[i] / 2 / 512 * 512 + 400, far[i], far[i] + 900 };   /* 500 around a block's end */
+        swa_kv *kv = (swa_kv *)t_alloc(sizeof *kv * 300);
+        memset(kv, 0, sizeof *kv * 300);
+        for (int s = 0; s < 4; s++) {
+            kv[s].n = n[s];
+            kv[s].pos = at[s];
+        }
+        t_label("last segment at %lld", (long long)at[3]);
+        far_against_near(isa, kv, 4, 1, k, v, q);
+        far_against_near(isa, kv, 4, 40, k, v, q);
+        for (int s = 0; s < 300; s++) {                      /* a page for each key, some empty */
+            kv[s].n = s % 7 != 0;
+            kv[s].pos = s * (far[i] / 300 + 1);
+        }
+        t_label("pages up to %lld", (long long)kv[299].pos);
+        far_against_near(isa, kv, 300, 1, k, v, q);
+    }
+}
 /* Output exactly +0, lse -inf: with and without a sink logit, in the middle of rows that do see something. */
 TEST_EACH_ISA(attention_sees_nothing) {
     for (int sink = 0; sink < 2; sink++)

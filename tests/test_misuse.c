@@ -649,9 +649,11 @@ static swa_rows good_rows(swa_kv *kv) {
     CHECK(swa_attention_bytes(&r, 1) <= sizeof w.scratch);
     return r;
 }
-static int spoil_rows(swa_rows *r, swa_kv *kv, int i, swa_status *want) {
+static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
+    enum { MANY_KV = 520 };
+    static swa_kv many[MANY_KV];
     *want = SWA_ERR_ARG;
-    switch (i) {
+    switch (which) {
     case 0: r->shape.n_heads = 0; return 1;
     case 1: r->shape.n_heads = -3; return 1;
     case 2: r->shape.head_dim = 0; return 1;
@@ -683,6 +685,16 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int i, swa_status *want) {
     case 27: kv[1].tail_type = (swa_type)-1; return 1;
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 31: for (int i = 0; i < MANY_KV; i++) {                 /* more blocks than an int counts */
+                 many[i] = kv[0];
+                 many[i].n = INT32_MAX;
+                 many[i].pos = (int64_t)i * INT32_MAX;
+             }
+             r->kv = many;
+             r->n_kv = MANY_KV;
+             *want = SWA_ERR_OVERFLOW;
+             return 1;
     default: return 0;
     }
 }
