@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # check.sh MAKE CC JOBS - everything that proves the library, one table at the end, and the sum as the last line. A part
-# is a name, how many seconds it may take, and a command whose last line is `N passed, N failed, N skipped`. On two cores
-# the whole takes under half an hour: what has no end by itself (fuzzing, mutation, soak) gets a slice here, and has a
-# make target of its own for more. SWA_CHECK_ONLY="lint soak" takes the parts of these names alone.
+# is a name, how many seconds it may take, and a command whose last line is `N passed, N failed, N skipped`. On two
+# cores the whole takes under half an hour: what has no end by itself (fuzzing, mutation, soak) gets a slice here, and
+# has a make target of its own for more. SWA_CHECK_ONLY="lint soak" takes the parts of these names alone. What was
+# skipped is named above the table, in a line with the word SKIPPED.
 set -u
 make=$1 cc=$2 jobs=$3
 mkdir -p build/check
@@ -28,30 +29,32 @@ part() {      # name, seconds it may take, command...
     [ $code != 124 ] || echo "$name: not done in $limit seconds"
     [ -n "$line" ] && [ $code != 124 ] || line="0 passed, 1 failed, 0 skipped"
     case $line in *" 0 failed"*) [ $code = 0 ] || line="0 passed, 1 failed, 0 skipped" ;; *) code=1 ;; esac
-    if [ $code = 0 ]; then grep SKIPPED "$log"; else grep -E 'SKIPPED|FAILED' "$log" | head -n 40; tail -n 15 "$log"; fi
+    if [ $code = 0 ]; then grep -E 'SKIPPED|nothing to explain any more' "$log"
+    else grep -E 'SKIPPED|FAILED' "$log" | head -n 40; tail -n 15 "$log"; fi
     row "$name" $((SECONDS - began)) "$line"
 }
-missing() {   # what is not there counts as one skipped test
-    echo "SKIPPED: $1"
+missing() {   # name, why: a part that cannot run counts as one skipped test
+    case " ${SWA_CHECK_ONLY:-$1} " in *" $1 "*) ;; *) return ;; esac
+    echo "SKIPPED: $1: $2"
     row "$1" 0 "0 passed, 0 failed, 1 skipped"
 }
 
-part "lint" 60 sh tests/lint.sh
-part "tests, $cc" 300 "$make" test CC="$cc" JOBS="$jobs"
-if command -v $other > /dev/null; then part "tests, $other" 300 "$make" test CC=$other JOBS="$jobs"
-else missing "tests, $other: not installed"; fi
-part "compilers and machines" 900 bash tests/check/matrix.sh -q
-[ ! -e tests/check/emulate.sh ] || part "tests on other CPUs" 600 bash tests/check/emulate.sh
-part "sanitizers, valgrind" 900 bash tests/check/sanitize.sh
-part "fuzzing" 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-15}"
-part "soak" 300 bash tests/check/soak.sh "${SWA_SOAK_SECONDS:-60}" 1
-part "coverage" 300 bash tests/check/coverage.sh
+part lint 60 sh tests/lint.sh
+part "test-$cc" 300 "$make" test CC="$cc" JOBS="$jobs"
+if command -v $other > /dev/null; then part "test-$other" 300 "$make" test CC=$other JOBS="$jobs"
+else missing "test-$other" "$other is not installed"; fi
+part matrix 900 bash tests/check/matrix.sh -q
+part emulate 600 bash tests/check/emulate.sh
+part sanitize 900 bash tests/check/sanitize.sh
+part fuzz 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-15}"
+part soak 300 bash tests/check/soak.sh "${SWA_SOAK_SECONDS:-60}" 1
+part coverage 300 bash tests/check/coverage.sh
 if command -v python3 > /dev/null
-then part "mutation, a sample" 700 python3 tests/check/mutate.py -j "$jobs" -n 40 -t "${SWA_MUTATE_SECONDS:-240}"
-else missing "mutation: no python3"; fi
+then part mutate 700 python3 tests/check/mutate.py -j "$jobs" -n 40 -t "${SWA_MUTATE_SECONDS:-240}"
+else missing mutate "python3 is not installed"; fi
 
 echo
 awk -F '\t' -v all=$((SECONDS - whole)) '
-    { printf "%-26s %5d s   %s\n", $1, $2, $3; split($3, w, " "); p += w[1]; f += w[3]; s += w[5] }
-    END { printf "%-26s %5d s\n", "all", all
+    { printf "%-14s %5d s   %s\n", $1, $2, $3; split($3, w, " "); p += w[1]; f += w[3]; s += w[5] }
+    END { printf "%-14s %5d s\n", "all", all
           printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p == 0 }' build/check/table
