@@ -14,7 +14,8 @@ build() {     # directory, compiler, tests: the library and the tests, linked st
     mkdir -p "$dir/$1"
     $2 -std=c99 -O2 -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/$1/swa.o" || return 1
     for name in $3; do
-        echo "$2 -std=c99 -O1 -static -DSWA__IMPLEMENTED tests/test_$name.c $dir/$1/swa.o -o $dir/$1/$name -lm -lpthread"
+        echo "$2 -std=c99 -O1 -static -DSWA__IMPLEMENTED tests/test_$name.c $dir/$1/swa.o -o $dir/$1/$name" \
+            "-lm -lpthread"
     done | xargs -P "$JOBS" -I{} sh -c {}
 }
 machine() {   # title, directory, command that runs a program of it, prefix of its logs, tests

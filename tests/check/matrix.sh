@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # matrix.sh [-q] [word] - tests/check/matrix.c compiled, warnings as errors, and run under every language, compiler,
 # switch and machine that is to be had here; then what the object exports, needs, and keeps on the stack. Configurations
-# whose name holds `word`, or all; with -q without those that differ little from another. One line each, with the seconds
-# of CPU that it took; the last line is `N passed, N failed, N skipped`.
+# whose name holds `word`, or all; with -q without those that differ little from another. One line each, with the
+# seconds of CPU that it took; the last line is `N passed, N failed, N skipped`.
 #
 # expect `same`: every output bit equals the first configuration's, on all instruction sets the build has and for any
 # number of parts. `right`: within 1e-5 of attention in double; for builds that let the compiler change IEEE arithmetic.
