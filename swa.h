@@ -1830,6 +1830,11 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #else
 #  define SWA__EXACT(x) ((void)0)
 #endif
+#ifdef __clang__                         /* which would load a whole unrolled loop's numbers first, and spill them   */
+#  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
+#else
+#  define SWA__IN_ORDER(x) ((void)0)
+#endif
 #ifndef SWA_HEADER_FILENAME
 #  define SWA_HEADER_FILENAME "swa.h"    /* not __FILE__: that fails when built from another folder                  */
 #endif
@@ -2071,7 +2076,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_KEYS                8
 #define SWV_LANES               2
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : (r) == 4 ? 4 : 2)
-#define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 1 : (r) == 8 ? 2 : (type) == SWA_F32 ? 1 : (type) == SWA_Q8 ? 4 : 2)
+#define SWV_FEW_KEYS(r, type)   ((r) <= 2 || (type) == SWA_F32 ? 1 : (r) == 4 && (type) == SWA_Q8 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
@@ -2107,46 +2112,37 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the f32 chains of
    integers that other instances run. The instruction takes K unsigned: +128, and 128 times q's sum off the start. */
-SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, int NT, const swa__geo *g, const swa__block *b, const int32_t *q,
+SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa__block *b, const int32_t *q,
                                             const int32_t *sum, float *s, int v) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i order = _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
                                           _mm512_set1_epi32(0x30201000));
     const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80);
-    const char *k[8], *pf = (const char *)b->tile[v].v;
-    __m512i acc[8][8], x;
-    int i, j, d, n;
-    SWA__UNROLL for (j = 0; j < NT; j++) {
-        k[j] = (const char *)b->tile[v + j].k;
-        SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = _mm512_set1_epi32(-128 * sum[i]);
-    }
-    for (d = 0; d < g->dk; d += 4, q += R) {
+    const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
+    __m512i acc[8], x;
+    int i, d, n;
+    SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_set1_epi32(-128 * sum[i]);
+    for (d = 0; d < g->dk; d += 4, q += R, pf += 64) {
         n = g->dk - d;
-        SWA__UNROLL for (j = 0; j < NT; j++, pf += 64) SWA__PREFETCH(pf);
-        SWA__UNROLL for (j = 0; j < NT; j++) {
-            x = n >= 4 ? _mm512_loadu_si512(k[j] + d * 16)
-                       : _mm512_maskz_loadu_epi8(((__mmask64)1 << n * 16) - 1, k[j] + d * 16);
-            x = _mm512_xor_si512(_mm512_permutexvar_epi8(order, x), sign);
-            SWA__UNROLL for (i = 0; i < R; i++)
-                acc[i][j] = _mm512_dpbusd_epi32(acc[i][j], x, _mm512_set1_epi32(q[i]));
-        }
+        SWA__FETCH(pf, b->l1);
+        x = n >= 4 ? _mm512_loadu_si512(k + d * 16)
+                   : _mm512_maskz_loadu_epi8(((__mmask64)1 << n * 16) - 1, k + d * 16);
+        x = _mm512_xor_si512(_mm512_permutexvar_epi8(order, x), sign);
+        SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_dpbusd_epi32(acc[i], x, _mm512_set1_epi32(q[i]));
     }
-    SWA__UNROLL for (j = 0; j < NT; j++)
-        SWA__UNROLL for (i = 0; i < R; i++)
-            _mm512_storeu_ps(s + i * SWA_BLOCK + (v + j) * 16,
-                             _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i][j]), _mm512_loadu_ps(b->tile[v + j].k_scale)));
+    SWA__UNROLL for (i = 0; i < R; i++)
+        _mm512_storeu_ps(s + i * SWA_BLOCK + v * 16,
+                         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
 }
-#define SWA__DOTS(R, NT) do { \
-    for (; v + (NT) <= end; v += (NT)) swa__dots(R, NT, g, b, q, sum, s, v); \
-    for (; v < end; v++) swa__dots(R, 1, g, b, q, sum, s, v); } while (0)
 SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b, const int32_t *q,
                                                   const int32_t *sum, float *s, int v, int end) {
-    if (rows == 8) SWA__DOTS(8, 2);
-    else if (rows == 4) SWA__DOTS(4, 4);
-    else if (rows == 2) SWA__DOTS(2, 8);
-    else SWA__DOTS(1, 8);
+    for (; v < end; v++) {               /* a tile at a time: one stream from memory */
+        if (rows == 8) swa__dots(8, g, b, q, sum, s, v);
+        else if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
+        else if (rows == 2) swa__dots(2, g, b, q, sum, s, v);
+        else swa__dots(1, g, b, q, sum, s, v);
+    }
 }
-#undef SWA__DOTS
 #define SWV_DOTS                swa__few_dots
 #define SWV_KEEP
 #endif
@@ -4729,6 +4725,7 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
                 SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
             }
+            SWA__UNROLL for (j = 0; j < NW; j++) SWA__UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
         }
     }
     for (; at < end; at += 16 * es, q += R)
