@@ -3248,10 +3248,11 @@ static swa__cut swa__cut_make(swa__call *call, int parts) {
     cut.split = 0;
     cut.cost = 0;
     if (parts == 1) return cut;
+    swa__count(call, &cut, &units, &partials);       /* by keys first: then nobody stages what another has staged */
+    cut.split = units < 4.0 * parts && partials <= (double)call->split_rows;
     for (swa__count(call, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
          swa__count(call, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;
-    cut.split = units < 4.0 * parts && partials <= (double)call->split_rows;
     for (swa__count(call, &cut, &units, &partials); units < parts && cut.few > 1;
          swa__count(call, &cut, &units, &partials))
         cut.few /= 2;
