@@ -1717,6 +1717,7 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                                   */
     const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                                   */
     const char  *next;                   /* K of the tile that will be read a block later, for prefetch, or NULL     */
+    int64_t      next_gap;               /* bytes between its rows, if they are the caller's; else 0                 */
     int64_t      v_token;                /* stride of V's rows; dvp, but for the caller's own rows                   */
     int k_type, tail_type, v_type;
 } swa__tile;
@@ -2394,7 +2395,7 @@ static void swa__stage_keys(const swa__job *j, const void *p, int type, int roun
     }
     if (round != SWA_F32) type = SWA_F32;
     if (a == 0 && b == 16) {
-        if (token * (int64_t)es > 4 * (int64_t)dim) /* rows of other heads lie between */
+        if (!j->few && token * (int64_t)es > 4 * (int64_t)dim)           /* rows of other heads lie between */
             swa__rows_ahead((const unsigned char *)p + 16 * token * (int64_t)es, 16, token * (int64_t)es,
                             dim * (int)es);
         j->kr->pack(src, type, 16, dim, 1.0f, dst);
@@ -2434,7 +2435,6 @@ static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv,
     if (in_place && j->round_v == SWA_F32 && s->v_dim == to->dvp) {
         p = (const unsigned char *)kv->v + (r * vt + h * vh) * es;
         swa__scales(to->v_scale, NULL, a, b);
-        swa__rows_ahead(p, b - a, vt * es, s->v_dim * es);
         return p;
     }
     p = (const unsigned char *)kv->v + ((r + b - a) * vt + h * vh) * es;
@@ -2975,33 +2975,45 @@ static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t
     *t0 = swa__clip(w->lo[0] - pos) / 16;
     *t1 = (swa__clip(w->hi[last] - pos) + 15) / 16;
 }
+/* Where K of the 16 keys from pos on lies, to be fetched: in the ring, or (few rows) the caller's rows, gap bytes from
+   the end of one to the next. step: from one tile to the next. NULL if neither. */
+static const char *swa__tile_source(const swa__job *j, const swa_kv *kv, int h, int64_t pos, int64_t *step,
+                                    int64_t *gap) {
+    const int64_t dk = j->shape.head_dim, es = (int64_t)swa__type_size((int)kv->k_type);
+    const int64_t token = swa__stride(kv->k_token, dk * j->shape.n_kv_heads);
+    swa__tile t;
+    if (kv->layout_ == 0 && !j->few) return NULL;
+    *step = (kv->layout_ != 0 ? dk : token) * 16 * es;
+    *gap = kv->layout_ != 0 ? 0 : (token - dk) * es;
+    if (kv->layout_ != 0) return swa__tile_direct(j, kv, h, pos, &t) ? (const char *)t.k : NULL;
+    return (const char *)kv->k + ((pos - kv->pos) * token + h * swa__stride(kv->k_head, dk)) * es;
+}
 /* Gives each of the block's tiles [t0, t1) one tile to fetch: in reading order, after the *fetched tiles that follow
    this block and were fetched before. NULL where K is not read in place. So a short block at the end of the window
    does not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
 static void swa__look_ahead(const swa__job *j, const swa__blocks *list, const swa__scratch *w, int last, int h,
                             int64_t at, int *fetched, swa__block *b) {
-    const int64_t bytes = (int64_t)j->shape.head_dim * 16;
     int skip = *fetched, t = b->t0, n = -1, i, a, e;
-    swa__tile from;
+    int64_t step = 0;
     while (t < b->t1 && swa__block_after(j, list, &h, &at)) {
         const char *k = NULL;
-        int64_t pos = at * SWA_BLOCK, end = 0;
+        int64_t pos = at * SWA_BLOCK, end = 0, gap = 0;
         swa__unit_tiles(w, last, pos, &a, &e);
         if (n < 0) n = e - a;
         i = skip < e - a ? skip : e - a;
         skip -= i;
         for (a += i; a < e && t < b->t1; a++) {
-            if (k != NULL) k += bytes * (int64_t)swa__type_size(from.k_type);
+            if (k != NULL) k += step;
             if (k == NULL || pos + a * 16 >= end) {
                 k = NULL;
                 i = swa__find(j, pos + a * 16);
-                if (i < j->n_kv && j->kv[i].pos <= pos + a * 16
-                    && swa__tile_direct(j, &j->kv[i], h, pos + a * 16, &from)) {
-                    k = (const char *)from.k;
+                if (i < j->n_kv && j->kv[i].pos <= pos + a * 16) {
+                    k = swa__tile_source(j, &j->kv[i], h, pos + a * 16, &step, &gap);
                     end = j->kv[i].pos + j->kv[i].n;
                 }
             }
-            b->tile[t++].next = k;
+            b->tile[t].next = k;
+            b->tile[t++].next_gap = gap;
         }
     }
     *fetched += b->t1 - b->t0 - (n > 0 ? n : 0);
@@ -4710,7 +4722,11 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__
     const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, end = (size_t)g->dk * 16 * es;
     const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
     const swa__tile *t[8];
-    const char *k[8], *pf = (const char *)b->tile[v * SWV_N / 16].v;   /* in the ring, V of the next tiles follows */
+    const swa__tile *first = &b->tile[v * SWV_N / 16];
+    const int per = g->dvp * (int)swa__type_size(first->v_type) / 64;     /* lines of a V row, if rows lie apart */
+    const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
+    const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
+    int left = gap != 0 && per > 0 ? per : INT32_MAX;
     SWV acc[8][8], x;
     size_t at;
     int i, j, u;
@@ -4721,7 +4737,13 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__
     }
     for (at = 0; at + 64 * es <= end; at += 64 * es) {
         SWA__UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
-            SWA__UNROLL for (j = u * lines / 4; j < (u + 1) * lines / 4; j++, pf += 64) SWA__FETCH(pf, b->l1);
+            SWA__UNROLL for (j = u * lines / 4; j < (u + 1) * lines / 4; j++, pf += 64) {
+                SWA__FETCH(pf, b->l1);
+                if (--left == 0) {
+                    pf += gap;
+                    left = per;
+                }
+            }
             SWA__UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
                 SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
@@ -4770,11 +4792,22 @@ SWA__INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__
         const swa__tile *t = &b->tile[k0 / 16];
         const char *v = (const char *)t->v + (k0 % 16 * t->v_token + d0) * (int64_t)es;
         const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * NW * SWV_N, next = b->t0 + at / g->dk;
+        const int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1, per = g->dk / (NW * SWV_N);
         const char *pf = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
         const size_t step = pf != NULL ? line : 0;               /* nothing to fetch: what is here already */
-        pf = pf != NULL ? pf + (size_t)(at % g->dk) * 16 * es + (size_t)(k0 % 16) * line : v;
-        int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1;
+        int64_t gap = 0;
+        int left = INT32_MAX;                                    /* fetches until the row's end, if rows lie apart */
+        if (pf != NULL) {
+            const size_t from = (size_t)(at % g->dk) * 16 * es + (size_t)(k0 % 16) * line;
+            gap = b->tile[next].next_gap;
+            if (gap != 0 && per > 0) left = per - (int)(from / line) % per;
+            pf += (int64_t)from + (int64_t)(from / ((size_t)g->dk * es)) * gap;
+        } else pf = v;
         for (k = k0; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
+            if (left-- == 0) {
+                pf += gap;
+                left = per - 1;
+            }
             SWA__UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
             SWA__UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
             SWA__UNROLL for (i = 0; i < R; i++) SWA__UNROLL for (j = 0; j < NW; j++) acc[i][j] =
