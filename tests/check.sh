@@ -46,7 +46,7 @@ else missing "test-$other" "$other is not installed"; fi
 part matrix 900 bash tests/check/matrix.sh -q
 part emulate 600 bash tests/check/emulate.sh
 part sanitize 900 bash tests/check/sanitize.sh
-part fuzz 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-15}"
+part fuzz 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-30}"
 part soak 300 bash tests/check/soak.sh "${SWA_SOAK_SECONDS:-60}" 1
 part coverage 300 bash tests/check/coverage.sh
 if command -v python3 > /dev/null
