@@ -5224,8 +5224,9 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int form, int nv, const s
     SWV acc[MR * NV], x;
     int i, j;
     SWA__UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-    for (; n_runs > 0; n_runs--, run++)
-        SWA__FN(mk)(form, rows, nv, run->n, run->v + (size_t)d * across, across, along, run->p, NULL, acc);
+    for (; n_runs > 0; n_runs--, run++)  /* constant strides: 16 of them do not fit into registers */
+        if (across == 16) SWA__FN(mk)(form, rows, nv, run->n, run->v + d * 16, 16, 1, run->p, NULL, acc);
+        else SWA__FN(mk)(form, rows, nv, run->n, run->v + d, 1, along, run->p, NULL, acc);
     SWA__UNROLL for (i = 0; i < rows; i++)
         SWA__UNROLL for (j = 0; j < nv; j++) {
             float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
