@@ -132,7 +132,7 @@ import { readFile } from 'node:fs/promises';
 import { WASI } from 'node:wasi';
 const wasi = new WASI({ version: 'preview1', args: ['matrix'], returnOnExit: true });
 const module = await WebAssembly.compile(await readFile(process.argv[2]));
-process.exitCode = wasi.start(await WebAssembly.instantiate(module, wasi.getImportObject()));
+process.exitCode = wasi.start(await WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasi.wasiImport }));
 END
 add "WebAssembly" same "clang wasm-ld node" \
     "clang --target=wasm32-wasi --sysroot=/usr -std=c99 -O2 $warn $src -o @ -lm" \
