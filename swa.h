@@ -4982,6 +4982,12 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const sw
         else SWA__FN(few_keys1)(g, b, q, s, v, end);
     }
 }
+/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
+#define SWV_HALVE(n, p, a, c, what) \
+    SWA__UNROLL for (j = 0; j < n; j++) { \
+        const float a = (p)[j], c = (p)[j + n]; \
+        (p)[j] = what; \
+    }
 static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
                                     const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[8][16];
@@ -5004,17 +5010,19 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
         for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
             SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
-            for (x = SWV_N / 2; x > 0; x /= 2)
-                for (j = 0; j < x; j++) {
-                    const float a = part[i - r][j], c = part[i - r][j + x];
-                    part[i - r][j] = c > a ? c : a;          /* no branch: it could not be predicted */
-                }
+            for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
+            SWV_HALVE(8, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(4, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(2, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(1, part[i - r], a, c, c > a ? c : a)
             m[i] = part[i - r][0];
         }
         for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
         for (i = r; i < r + step; i++) {
-            for (x = 8; x > 0; x /= 2)
-                for (j = 0; j < x; j++) part[i - r][j] = part[i - r][j] + part[i - r][j + x];
+            SWV_HALVE(8, part[i - r], a, c, a + c)
+            SWV_HALVE(4, part[i - r], a, c, a + c)
+            SWV_HALVE(2, part[i - r], a, c, a + c)
+            SWV_HALVE(1, part[i - r], a, c, a + c)
             l[i] = part[i - r][0];
         }
         if (step == 8) SWA__FN(few_values8)(g, b, range, sr, o + r * g->dvp);
@@ -5024,6 +5032,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
     }
 }
 
+#undef SWV_HALVE
 #endif /* SWV_NO_PAIRS */
 
 /* ---- many rows: lanes are (token, head) rows ---- */
