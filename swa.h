@@ -3120,7 +3120,7 @@ typedef struct {
 } swa__call;
 
 /* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
-typedef struct { int few, many, split; double cost; } swa__cut;
+typedef struct { int few, many, split; } swa__cut;
 
 static swa_in swa__in(swa_in in, int heads, int dim) {
     if (in.head == 0) in.head = dim;
@@ -3251,6 +3251,24 @@ static void swa__count(swa__call *call, const swa__cut *cut, double *units, doub
         *partials += (double)rows * j.shape.n_kv_heads * nb;
     }
 }
+/* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries that see less. */
+static int swa__cut_even(swa__call *call, swa__cut *cut, int parts) {
+    const int nr = call->base.kr->nr;
+    const swa__cut whole = *cut;
+    double units, partials;
+    swa__job j;
+    if (call->n_jobs != 1) return 0;
+    swa__job_of(call, 0, &j);
+    if (j.n == 0 || j.few || j.geo.form != SWA__PLAIN || (double)swa__seen(&j, 0) < 0.9 * (double)swa__seen(&j, j.n - 1))
+        return 0;
+    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
+        swa__count(call, cut, &units, &partials);
+        if (units >= parts && (int64_t)units % parts == 0 && j.n * j.group % cut->many == 0) return 1;
+        if (cut->many <= nr || units >= parts) break;
+    }
+    *cut = whole;
+    return 0;
+}
 static swa__cut swa__cut_make(swa__call *call, int parts) {
     swa__cut cut;
     double units, partials;
@@ -3258,16 +3276,14 @@ static swa__cut swa__cut_make(swa__call *call, int parts) {
     cut.few = SWA__FEW;
     cut.many = swa__tile_rows(&call->base.shape) / nr * nr;
     cut.split = 0;
-    cut.cost = 0;
     if (parts == 1) return cut;
-    swa__count(call, &cut, &units, &partials);       /* by keys first: then nobody stages what another has staged */
-    cut.split = units < 4.0 * parts && partials <= (double)call->split_rows;
+    swa__count(call, &cut, &units, &partials);
+    if (units >= 4.0 * parts || swa__cut_even(call, &cut, parts)) return cut;
+    cut.split = partials <= (double)call->split_rows;        /* by keys: nobody stages what another has staged */
     for (swa__count(call, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
          swa__count(call, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;
-    for (swa__count(call, &cut, &units, &partials); units < parts && cut.few > 1;
-         swa__count(call, &cut, &units, &partials))
-        cut.few /= 2;
+    for (; units < parts && cut.few > 1; swa__count(call, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
 /* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
