@@ -3259,8 +3259,8 @@ static int swa__cut_even(swa__call *call, swa__cut *cut, int parts) {
     swa__job j;
     if (call->n_jobs != 1) return 0;
     swa__job_of(call, 0, &j);
-    if (j.n == 0 || j.few || j.geo.form != SWA__PLAIN || (double)swa__seen(&j, 0) < 0.9 * (double)swa__seen(&j, j.n - 1))
-        return 0;
+    if (j.n == 0 || j.few || j.geo.form != SWA__PLAIN) return 0;
+    if ((double)swa__seen(&j, 0) < 0.9 * (double)swa__seen(&j, j.n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(call, cut, &units, &partials);
         if (units >= parts && (int64_t)units % parts == 0 && j.n * j.group % cut->many == 0) return 1;
