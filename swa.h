@@ -528,6 +528,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  endif
 #  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
 #  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
+#  define SWA__PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)  /* read once: it pushes nothing else out of L2 */
 #  define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
 #else
 #  define SWA__TARGET(features)
@@ -536,6 +537,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
 #  define SWA__PREFETCH_L1(p) ((void)(p))
+#  define SWA__PREFETCH_ONCE(p) ((void)(p))
 #  define SWA__FETCH(p, l1) ((void)(p), (void)(l1))
 #endif
 #ifndef SWA_ASSERT
@@ -1706,7 +1708,7 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__PIECE = 512,                 /* [SECTION 12]: constants of the bits promise                              */
        SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights                                */
        SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one stream, several          */
-       SWA__NEAR = 1536, SWA__LONG = 4096,   /* inputs: from here on rows go in several streams                     */
+       SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams                            */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
        SWA__LANES = 32 };                /* rows of the widest panel                                                 */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -5532,8 +5534,24 @@ static SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int n, const c
             }
         }
 }
+SWA__INLINE SWV_TARGET void SWA__FN(fetch)(int fetch, const char *at) {
+    if (fetch == 1) SWA__PREFETCH(at);
+    if (fetch == 2) SWA__PREFETCH_L1(at);
+    if (fetch == 3) SWA__PREFETCH_ONCE(at);
+}
+/* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at once. */
+SWA__INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, size_t ahead, const char *w, size_t ws,
+                                                const float *x, SWV (*acc)[GV]) {
+    int g, r;
+    SWA__UNROLL for (r = 0; r < R; r++, w += ws) {
+        SWA__FN(fetch)(fetch, w + ahead);
+        SWA__UNROLL for (g = 0; g < 2 * GV; g++)
+            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2), SWV_LOAD(x + g * SWV_N),
+                                     acc[r][g % GV]);
+    }
+}
 /* One piece of R weight rows and T tokens, added to the block's sums. ahead: distance in bytes of what to fetch into
-   L2 (fetch 1) or L1 (fetch 2); 0 = nothing is fetched. */
+   L2 (fetch 1), into L1 (fetch 2) or to be read once (fetch 3); 0 = nothing is fetched. */
 SWA__INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, size_t ahead, int first, int n,
                                           const char *w, size_t ws, const float *x, size_t xs, float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
@@ -5543,11 +5561,14 @@ SWA__INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, siz
     SWA__UNROLL for (r = 0; r < R * T; r++)
         SWA__UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
     for (i = 0; i + 32 <= n; i += 32) {
-        for (r = 0; fetch > 0 && r < R; r++) {
+        if (T == 1 && es == 2) {
+            SWA__FN(dots_lines)(R, type, fetch, ahead, w + (size_t)i * es, ws, x + i, acc);
+            continue;
+        }
+        for (r = 0; r < R; r++) {
             const char *next = w + (size_t)r * ws + (size_t)i * es + ahead;
-            if (fetch == 2) SWA__PREFETCH_L1(next);
-            else SWA__PREFETCH(next);
-            if (es == 4) SWA__PREFETCH(next + 64);
+            SWA__FN(fetch)(fetch, next);
+            if (es == 4) SWA__FN(fetch)(fetch, next + 64);
         }
         SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
         SWA__FN(dots16)(R, T, type, w + (size_t)(i + 16) * es, ws, x + i + 16, xs, acc);
@@ -5657,7 +5678,7 @@ SWA__INLINE SWV_TARGET void SWA__FN(product_rows_one)(int type, const swa_gemm *
             for (i = 0; i < n; i += m) {
                 const char *at = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                SWA__FN(dots)(1, 1, type, 1, SWA__AHEAD, i == 0, m, at, ws, p->x + k + i, 0, sum);
+                SWA__FN(dots)(1, 1, type, 3, SWA__AHEAD, i == 0, m, at, ws, p->x + k + i, 0, sum);
             }
             for (w = 8; w > 0; w /= 2)
                 for (i = 0; i < w; i++) sum[0][i] = sum[0][i] + sum[0][i + w];
@@ -5670,7 +5691,7 @@ SWA__INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p) {
     float part[16][16], sum[16];
     int r = 0, k, i, n, m;
     memset(part, 0, sizeof part);
-    for (; p->n_in > SWA__LONG && r + PR <= p->n_out; r += PR)
+    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
             for (i = 0; i < n; i += m) {
