@@ -402,6 +402,28 @@ TEST_EACH_ISA(bits_shapes) {
     }
 }
 
+/* q8 products of few rows, which some CPUs have an instruction for: rows in groups of 8, 4, 2 and 1, dims in fours. */
+TEST_EACH_ISA(bits_q8_products) {
+    static const int dims[] = { 16, 30, 32, 33, 64 };
+    for (int rows = 1; rows <= 15; rows += 7)
+        for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+            at_case c = at_new(rows, 1, dims[i], 16, 30);
+            at_how how = plain(SWA_ISA_SCALAR);
+            size_t n = 30 * at_o_row(&c);
+            float *want = t_floats(n), *out = t_floats(n);
+            at_data d = at_make(&c);
+            at_sliding(&c, 19);
+            c.k_type = SWA_Q8;
+            c.compute = SWA_Q8;
+            t_label("%d rows of %d", rows, dims[i]);
+            REQUIRE(at_ring(&c, &d, &how, want, NULL));
+            how = plain(isa);
+            how.chunk = 1;
+            REQUIRE(at_ring(&c, &d, &how, out, NULL));
+            CHECK_BITS(out, want, n);
+        }
+}
+
 /* Numbers of every size from 2^-140 to 2^60: bf16 products drop what would be subnormal, in every instance alike. */
 TEST_EACH_ISA(bits_bf16_of_any_size) {
     for (int k = 0; k < 6; k++) {

@@ -244,6 +244,8 @@ TEST(values) {
         { SWA_BF16, 0xff7f0000u, 0xff7fu },    { SWA_F16, 0x32000000u, 0 },             /* 2^-27 is 0 as a half */
         { SWA_F16, 0x33c00000u, 0x0002u },     { SWA_F16, 0x34200000u, 0x0002u },       /* 1.5 and 2.5 units: to even */
         { SWA_F16, 0x34600000u, 0x0004u },     { SWA_F16, 0xb4200001u, 0x8003u },       /* 3.5, and above -2.5 */
+        { SWA_BF16, 0x3f808000u, 0x3f80u },    { SWA_BF16, 0xbf818000u, 0xbf82u },      /* halfway: to even */
+        { SWA_BF16, 0x3f808001u, 0x3f81u },    { SWA_BF16, 0xbf817fffu, 0xbf81u },
         { SWA_F32, 0x7fc00000u, 0 }, { SWA_F16, 0xffc00000u, 0 }, { SWA_BF16, 0x7f800001u, 0 }   /* NaN */
     };
     int32_t n = 2;
@@ -483,6 +485,35 @@ TEST(expand_crossed) {
             if (want < got && i - j > farthest) farthest = i - j;
         }
     CHECK(open == 41280 && hidden == 0 && farthest == 511);
+}
+
+/* Which band is read for which tile, told by a picture whose bands say their number; '.' is all visible. */
+TEST(expand_bands) {
+    static const struct { swa_compressed kind; int W; const char *bands; } list[] = {
+        { SWA_COMPRESSED_910B, 64, "01" },      { SWA_COMPRESSED_910B, 65, "012" },
+        { SWA_COMPRESSED_910B, 129, "0123" },   { SWA_COMPRESSED_910B, 192, "0123" },
+        { SWA_COMPRESSED_910B, 193, "01.23" },  { SWA_COMPRESSED_910B, 320, "01..23" },
+        { SWA_COMPRESSED_310P, 64, "01" },      { SWA_COMPRESSED_310P, 127, "012" },
+        { SWA_COMPRESSED_310P, 128, "0.2" },    { SWA_COMPRESSED_310P, 129, "0.23" },
+        { SWA_COMPRESSED_310P, 192, "0..2" },   { SWA_COMPRESSED_310P, 255, "0..23" } };
+    const int S = 448, B = 64;
+    size_t t;
+    int i, j;
+    allot();
+    for (i = 0; i < 512 * 512; i++) picture[i] = (float)(i / 512 / B + 1);
+    for (t = 0; t < sizeof list / sizeof list[0]; t++) {
+        const int tiles = (int)strlen(list[t].bands);
+        int wrong = 0;
+        t_label("kind %d W %d", (int)list[t].kind, list[t].W);
+        REQUIRE_OK(swa_mask_expand(list[t].kind, picture, list[t].W, 256, S, -9, expanded, (size_t)(S * S * 4)));
+        for (i = 0; i < S; i++)
+            for (j = 0; j < S; j++) {
+                int delta = i / B - j / B, shown = delta < 0 || delta >= tiles ? -9 : 0;
+                if (shown == 0 && list[t].bands[delta] != '.') shown = list[t].bands[delta] - '0' + 1;
+                wrong += expanded[i * S + j] != (float)shown;
+            }
+        CHECK_INT(wrong, 0);
+    }
 }
 
 TEST(expand_edges) {

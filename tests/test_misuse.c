@@ -1128,15 +1128,17 @@ static void misuse_helpers(void) {
     ACCEPT(swa_rmsnorm, (x, w.x, w.x, 0, 4, 1e-5f));
 }
 static void misuse_names(void) {
-    static const int odd[] = { INT32_MIN, -1, 99, INT32_MAX };
+    static const int odd[] = { INT32_MIN, -1, N_STATUS, INT32_MAX };
+    const char *unknown = swa_status_str((swa_status)-1);
     t_label("names");
+    CHECK(strcmp(swa_status_str(SWA_OK), "ok") == 0);
     for (int i = 0; i < N_STATUS; i++) {
         const char *name = swa_status_str((swa_status)i);
         for (int j = 0; j < i; j++) CHECK(strcmp(name, swa_status_str((swa_status)j)) != 0);
-        CHECK(name[0] != 0);
+        CHECK(name[0] != 0 && strcmp(name, unknown) != 0);
     }
     for (int i = 0; i < 4; i++) {
-        CHECK(swa_status_str((swa_status)odd[i]) != NULL && swa_isa_name(odd[i]) != NULL);
+        CHECK(strcmp(swa_status_str((swa_status)odd[i]), unknown) == 0 && swa_isa_name(odd[i]) != NULL);
         ANSWER(swa_isa_usable, (odd[i]), 0);
     }
     name_called("swa_status_str"); name_called("swa_isa_name"); name_called("swa_isa_best");

@@ -112,6 +112,24 @@ TEST(sinks_on_every_kind) {
         }
 }
 
+TEST(prefix_on_every_kind) {
+    asked base[5] = { ask(KIND_CAUSAL, 0, 0), ask(KIND_FLASH, 2, 1), ask(KIND_CHUNKED, 3, 0),
+                      ask(KIND_SYMMETRIC, 4, 0), ask(KIND_FLASH, -1, -1) };
+    for (int i = 0; i < 5; i++)
+        for (int64_t first = 0; first <= 6; first += 3)
+            for (int64_t prefix = 0; prefix <= 12; prefix++) {
+                swa_window w = base[i].window;
+                w.prefix_first = first;
+                w.prefix = prefix;
+                t_label("%s, prefix %d..%d", kind_name(base[i].kind), (int)first, (int)prefix);
+                for (int64_t q = 0; q < 20; q++)
+                    for (int64_t k = 0; k < 24; k++) {
+                        int both = q >= first && k >= first && q < prefix && k < prefix;
+                        CHECK_INT(swa_visible(&w, q, k), both || should_see(&base[i], q, k));
+                    }
+            }
+}
+
 /* The W of each convention counts the same keys: W of them, the query's own included. */
 TEST(number_of_keys) {
     for (int64_t W = 1; W <= 9; W++) {
