@@ -50,7 +50,7 @@ part fuzz 400 bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-30}"
 part soak 300 bash tests/check/soak.sh "${SWA_SOAK_SECONDS:-60}" 1
 part coverage 300 bash tests/check/coverage.sh
 if command -v python3 > /dev/null
-then part mutate 700 python3 tests/check/mutate.py -j "$jobs" -n 40 -t "${SWA_MUTATE_SECONDS:-240}"
+then part mutate 900 python3 tests/check/mutate.py -j "$jobs" -n 205 -t "${SWA_MUTATE_SECONDS:-540}"
 else missing mutate "python3 is not installed"; fi
 
 echo

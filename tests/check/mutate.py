@@ -3,22 +3,29 @@
 
     mutate.py                    240 mutants, chosen by seed 1, spread over all sections with code
     mutate.py -n 40 -t 300       a sample: at most 40, and none is begun after 300 seconds
-    mutate.py -r                 again those that survived last time
+    mutate.py --survivors        after tests were added: the last run again, but only its survivors are tried anew
     mutate.py -j 2 -s 7 -f few   workers, another seed, only functions whose name holds the word
+    mutate.py -e                 those in mutants.txt too: is it still true that they make no difference?
 
-A mutant is first compiled without SIMD at -O0 and run against the quick tests; if it lives, at -O1 against the slower
-ones; then with all instruction sets against all tests. Those that caught most go first, and a hang counts as caught.
-A mutant that does not compile, or whose object is the original's byte for byte, does not count: the next one takes
-its place.
+A mutant is compiled at -O0 without SIMD, which takes a third of a second, and run against the quick tests. If the
+compiler makes the original's object of it there, because the change stands in an instruction set's own code, the same
+with all instruction sets. What lives is compiled at -O1 with all of them and meets all tests, and the fuzz targets with
+their corpus. Those that caught most per second go first; the first failure ends it; a hang counts as caught. A mutant
+that does not compile, or whose object at -O1 is the original's byte for byte, does not count: the next one takes its
+place.
 
 What survives is listed with its line. mutants.txt beside this file holds those that were examined and make no
-difference to a caller, with the reason; they do not count either. The choice hangs on the text of the lines and not
-on their numbers, so that it stays the same when other parts of the header change. The run fails if more than one
-in twenty survives (and more than two). The last line is `N passed, N failed, N skipped`.
+difference to a caller, with the reason; they are neither tried nor counted. The choice hangs on the text of the lines
+and not on their numbers, so that it stays the same when other parts of the header change. Verdicts are written to
+build/mutate/results as they come (-o names another file), and a run that was stopped goes on from there if header and
+tests are the same. The run fails if more than one in twenty survives (and more than two). The last line is
+`N passed, N failed, N skipped`.
 """
 import argparse
 import collections
+import glob
 import hashlib
+import json
 import os
 import re
 import resource
@@ -32,13 +39,13 @@ import time
 TOP = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 WORK = os.path.join("build", "mutate")
 EXAMINED = os.path.join("tests", "check", "mutants.txt")
-SURVIVORS = os.path.join(WORK, "survivors")
+RESULTS = os.path.join(WORK, "results")
 SIMD_SECTIONS = (8, 12)
-SLOW = ("test_cache", "test_bits", "test_mla")                   # not in the first stage
-SLOWEST = ("test_model",)                                        # only in the last
-STAGES = range(3)
+QUICK = 0.06                                                     # seconds of a test function at -O1, all its runs
+ENVIRONMENT = dict(os.environ, LD_LIBRARY_PATH=".")               # where a mutant's library lies
+SCALAR, VECTOR, WHOLE = range(3)                                 # the stages
 
-Mutant = collections.namedtuple("Mutant", "section function line column old new operator text mutated")
+Mutant = collections.namedtuple("Mutant", "section function line column old new operator text mutated nth")
 
 
 # ---- the header, without comments and strings ----
@@ -144,7 +151,7 @@ OPERATORS = [
      r"(?:\w+ )+\**\w+(?:\[|,|;| =))[\w(*][^;{}]*;)\s*\\?$", lambda m: [";"]),
 ]
 # What changes only the time that a call takes is not mutated.
-TIME_ONLY = re.compile(r"PREFETCH|\bpf\b|fetch|ahead\b|\bjump\b|SWA__AHEAD|SWA__NEAR|define SWV_FEW|SWA_ASSERT")
+TIME_ONLY = re.compile(r"FETCH|\bl1\b|\bpf\b|fetch|ahead\b|\bjump\b|SWA__AHEAD|SWA__NEAR|define SWV_FEW|SWA_ASSERT")
 
 
 def balanced(text):
@@ -173,7 +180,7 @@ def active_lines(cc):
 
 
 def all_mutants(text, active):
-    source, found = text.split("\n"), []
+    source, found, seen, like = text.split("\n"), [], set(), collections.Counter()
     for number, section, function, code in code_lines(text):
         first = number
         while source[first - 2].endswith("\\"):                 # a macro is read where it begins
@@ -186,9 +193,13 @@ def all_mutants(text, active):
                     start, stop = match.span(1)
                     line = source[number - 1]
                     mutated = line[:start] + new + line[stop:]
-                    if mutated != line and line[start:stop] == match.group(1):
-                        found.append(Mutant(section, function, number, start, match.group(1), new, operator,
-                                            line.strip(" \\"), mutated.strip(" \\")))
+                    if mutated == line or line[start:stop] != match.group(1) or (number, mutated) in seen:
+                        continue
+                    seen.add((number, mutated))
+                    m = Mutant(section, function, number, start, match.group(1), new, operator, line.strip(" \\"),
+                               mutated.strip(" \\"), 0)
+                    found.append(m._replace(nth=like[key(m)]))      # the same line may stand there twice
+                    like[key(m)] += 1
     return found
 
 
@@ -199,14 +210,14 @@ def key(mutant):
 def order(mutants, seed, wanted):
     """All mutants in the order in which they are tried, and how many of each section should count."""
     def rank(m):
-        return hashlib.sha1(("%s|%s" % (seed, key(m))).encode()).hexdigest()
+        return hashlib.sha1(("%s|%s" % (seed, key(m))).encode()).hexdigest(), m.nth
     sections, quota, queues = collections.defaultdict(list), {}, {}
     for m in mutants:
         sections[m.section].append(m)
     lines = {s: len({m.line for m in ms}) for s, ms in sections.items()}
     for s, ms in sections.items():
-        least = wanted // (2 * len(sections))     # half are dealt out evenly, at most, half by size
-        quota[s] = min(len(ms), max(least, round(wanted * lines[s] / sum(lines.values()))))
+        part = 1 / len(sections) + lines[s] / sum(lines.values())           # half are dealt out evenly, half by size
+        quota[s] = min(len(ms), round(wanted / 2 * part))
         by_operator = collections.defaultdict(list)
         for m in sorted(ms, key=rank):
             by_operator[m.operator].append(m)
@@ -234,7 +245,8 @@ def run(command, cwd, seconds):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         code = subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              stdin=subprocess.DEVNULL, timeout=600 + 10 * seconds, preexec_fn=limits).returncode
+                              stdin=subprocess.DEVNULL, timeout=600 + 10 * seconds, preexec_fn=limits,
+                              env=ENVIRONMENT).returncode
     except subprocess.TimeoutExpired:
         return None
     return None if code == -signal.SIGXCPU else code
@@ -246,84 +258,109 @@ def children():
     return used.ru_utime + used.ru_stime
 
 
+Program = collections.namedtuple("Program", "name source inside")     # inside: it compiles the header itself
+
+
 class Bench:
     """What all workers share: compiled tests, the original's objects, and how long each test takes."""
 
     def __init__(self, cc):
         self.cc = [cc, "-std=c99", "-w"]
-        self.fast = []
+        fast = []
         if subprocess.run([cc, "-mfma", "-x", "c", "-", "-c", "-o", os.devnull], input=b"", stderr=subprocess.DEVNULL,
                           check=False).returncode == 0 and " fma " in open("/proc/cpuinfo").read():
-            self.fast = ["-mfma", "-fno-math-errno", "-ffp-contract=off"]      # fmaf as an instruction, not a call
-        self.flags = (["-O0", "-DSWA_NO_SIMD"] + self.fast, ["-O1", "-DSWA_NO_SIMD"] + self.fast, ["-O1"] + self.fast)
-        self.tests = sorted(f[:-2] for f in os.listdir("tests") if re.match(r"test_\w+\.c$", f))
-        # A test that looks inside the library compiles it, and so has to be compiled with every mutant.
-        self.inside = [t for t in self.tests if re.search(r"\bswa__", open("tests/%s.c" % t).read())]
+            fast = ["-mfma", "-fno-math-errno", "-ffp-contract=off"]      # fmaf as an instruction, not a call
+        self.flags = {SCALAR: ["-O0", "-DSWA_NO_SIMD"] + fast, VECTOR: ["-O0"] + fast, WHOLE: ["-O1"] + fast}
+        self.programs = []
+        for source in sorted(glob.glob("tests/test_*.c") + glob.glob("tests/fuzz/fuzz_*.c")):
+            inside = re.search(r"\bswa__|define SWA_API", open(source).read()) is not None
+            self.programs.append(Program(os.path.basename(source)[:-2], source, inside))
         self.seconds, self.kills, self.lock = {}, collections.Counter(), threading.Lock()
-        self.objects = {}
+        self.objects, self.quick = {}, {}
 
     def lay(self, path):
         """A copy of the tree that a mutant needs: the tests' sources include ../swa.h."""
+        def copy(source, target):
+            if source.endswith((".c", ".h")):
+                shutil.copy(source, target)
+            else:
+                os.symlink(os.path.abspath(source), target)
         shutil.rmtree(path, ignore_errors=True)
-        os.makedirs(path)
         for folder in ("tests", "examples"):
-            os.makedirs(os.path.join(path, folder))
-            for f in os.listdir(folder):
-                full = os.path.join(TOP, folder, f)
-                if os.path.isdir(full) or f.endswith((".gguf", ".ids")):
-                    os.symlink(full, os.path.join(path, folder, f))
-                else:
-                    shutil.copy(full, os.path.join(path, folder))
+            shutil.copytree(folder, os.path.join(path, folder), copy_function=copy)
         shutil.copy("swa.h", path)
 
     def compile(self, path, stage):
-        """The object of the header in path, or None."""
-        name = "swa.%d.o" % stage
-        code = run(self.cc + self.flags[stage] + ["-DSWA_IMPLEMENTATION", "-x", "c", "-c", "swa.h", "-o", name], path,
-                   300)
-        if code != 0:
+        """The object of the header in path, or None. The tests find the library of the same name at run time."""
+        common = self.cc + self.flags[stage]
+        if (run(common + ["-fPIC", "-DSWA_IMPLEMENTATION", "-x", "c", "-c", "swa.h", "-o", "swa.o"], path, 300) != 0
+                or run(common + ["-shared", "-Wl,-Bsymbolic", "swa.o", "-o", "libswa.so", "-lm"], path, 300) != 0):
             return None
-        with open(os.path.join(path, name), "rb") as f:
+        with open(os.path.join(path, "swa.o"), "rb") as f:
             return f.read()
 
-    def link(self, path, test, stage):
-        flags = self.flags[stage]
-        if test in self.inside:
-            command = self.cc + flags + ["tests/%s.c" % test, "-o", test, "-lm", "-lpthread"]
-        else:
-            command = self.cc + [os.path.join(TOP, WORK, test + ".o"), "swa.%d.o" % stage, "-o", test, "-lm",
-                                 "-lpthread"]
-        return run(command, path, 300) == 0
+    def command(self, path, program, stage):
+        """What runs a program, or None if it cannot be built."""
+        arguments = ["tests/fuzz/corpus/" + program.name[5:]] if program.name.startswith("fuzz") else ["-x"]
+        if stage != WHOLE:
+            arguments += self.quick[program.name]
+        if not program.inside:
+            return [os.path.join(TOP, WORK, program.name)] + arguments
+        flags = ["-O0"] + [f for f in self.flags[stage] if f != "-O1"]
+        built = run(self.cc + flags + [program.source, "-o", program.name, "-lm", "-lpthread"], path, 300)
+        return ["./" + program.name] + arguments if built == 0 else None
 
-    def runs_in(self, test, stage):
-        return stage == 2 or (test not in SLOWEST and (test in SLOW) == (stage == 1))
+    def choose_quick(self, program, verbose):
+        """The test functions of the first stages, as words; a word must not be part of a slow one's name."""
+        took = collections.Counter()
+        for name, seconds in re.findall(r"^(\w+) .* checks +([\d.]+) s  ", verbose, flags=re.M):
+            took[name] += float(seconds)
+        slow = [name for name in took if took[name] > QUICK]
+        words = [name for name in took if name not in slow and not any(name in other for other in slow)]
+        if words or program.inside:
+            self.quick[program.name] = words
+
+    def try_original(self, path, program, stage):
+        """Runs a program on the header as it is: it must pass, and is timed."""
+        command, began = self.command(path, program, stage), children()
+        ran = command and subprocess.run(command + ["-v"] * program.name.startswith("test"), cwd=path, check=False,
+                                         stdout=subprocess.PIPE, universal_newlines=True, env=ENVIRONMENT)
+        if not command or ran.returncode != 0:
+            sys.exit("mutate.py: %s does not pass on the header as it is" % program.name)
+        self.seconds[stage, program.name] = children() - began
+        if stage == WHOLE and program.name.startswith("test"):
+            self.choose_quick(program, ran.stdout)
 
     def prepare(self):
-        """Compiles the tests, and runs them on the original in every stage: they must pass, and are timed."""
+        """Compiles the tests, and runs them on the original in every stage."""
         path = os.path.join(WORK, "original")
         self.lay(path)
-        for test in self.tests:
-            if test not in self.inside and run(self.cc + ["-O1", "-DSWA__IMPLEMENTED", "-c", "tests/%s.c" % test, "-o",
-                                                     os.path.join(WORK, test + ".o")], ".", 300) != 0:
-                sys.exit("mutate.py: tests/%s.c does not compile" % test)
-        for stage in STAGES:
+        for stage in (WHOLE, VECTOR, SCALAR):
             self.objects[stage] = self.compile(path, stage)
-            for test in self.tests:
-                if not self.runs_in(test, stage):
-                    continue
-                began = children()
-                if not self.objects[stage] or not self.link(path, test, stage) or run(["./" + test, "-x"], path, 600):
-                    sys.exit("mutate.py: %s does not pass on the header as it is" % test)
-                self.seconds[stage, test] = children() - began
-        print("the tests pass on the header as it is; %s takes longest, %.1f s"
-              % max(((t, s) for (_, t), s in self.seconds.items()), key=lambda p: p[1]), flush=True)
+            if self.objects[stage] is None:
+                sys.exit("mutate.py: the header as it is does not compile")
+            for program in self.programs:
+                if stage == WHOLE and not program.inside and run(
+                        self.cc + ["-O3" if program.name == "test_model" else "-O1", "-DSWA__IMPLEMENTED",
+                                   program.source, "-o", os.path.join(WORK, program.name), "-L" + path, "-lswa", "-lm",
+                                   "-lpthread"], ".", 300) != 0:
+                    sys.exit("mutate.py: %s does not compile" % program.source)
+                if stage == WHOLE or program.name in self.quick:
+                    self.try_original(path, program, stage)
+            print("stage %d: the tests pass on the header as it is, in %.1f s"
+                  % (stage, sum(t for (s, _), t in self.seconds.items() if s == stage)), flush=True)
 
-    def tests_of(self, stage, section):
+    def programs_of(self, stage, section):
         """Most promising first: kills in this section per second."""
-        def worth(test):
-            return (self.kills[section, test] + 0.2 + 0.02 * self.kills[0, test]) / (self.seconds[stage, test] + 0.05)
-        tests = [t for t in self.tests if (stage, t) in self.seconds]
-        return sorted(tests, key=worth, reverse=True)
+        def worth(program):
+            kills = self.kills[section, program.name] + 0.2 + 0.02 * self.kills[0, program.name]
+            return kills / (self.seconds[stage, program.name] + 0.05)
+        return sorted((p for p in self.programs if (stage, p.name) in self.seconds), key=worth, reverse=True)
+
+    def killed(self, mutant, by):
+        with self.lock:
+            self.kills[mutant.section, by] += 1
+            self.kills[0, by] += 1
 
     def judge(self, path, mutant, lines):
         """("caught", by), ("survived", ""), or (why it does not count, "")."""
@@ -332,33 +369,72 @@ class Bench:
                                     + changed[mutant.line - 1][mutant.column + len(mutant.old):])
         with open(os.path.join(path, "swa.h"), "w") as f:
             f.write("\n".join(changed))
-        for stage in STAGES:
+        differs = False
+        for stage in (SCALAR, VECTOR, WHOLE):
+            if stage == VECTOR and differs:
+                continue                         # it is for what SCALAR does not hold
             made = self.compile(path, stage)
             if made is None:
                 return "does not compile", ""
-            if made == self.objects[stage]:
-                if stage == STAGES[-1]:
-                    return "the same object", ""
+            differs = made != self.objects[stage]
+            if not differs and stage == WHOLE:
+                return "the same object", ""
+            if not differs:
                 continue
-            for test in self.tests_of(stage, mutant.section):
-                if not self.link(path, test, stage):
-                    return "caught", "does not link"
-                code = run(["./" + test, "-x"], path, 5 + 5 * self.seconds[stage, test])
+            for program in self.programs_of(stage, mutant.section):
+                command = self.command(path, program, stage)
+                if command is None:
+                    return "does not compile", ""
+                code = run(command, path, 3 + 5 * self.seconds[stage, program.name])
                 if code != 0:
-                    with self.lock:
-                        self.kills[mutant.section, test] += 1
-                        self.kills[0, test] += 1
-                    return "caught", test + (" (hangs)" if code is None else "")
+                    return "caught", program.name + (" (hangs)" if code is None else "")
         return "survived", ""
+
+
+def state(options):
+    """What verdicts hang on: (header, tests)."""
+    def digest(names):
+        h = hashlib.sha1(options.cc.encode())
+        for name in sorted(names):
+            h.update(open(name, "rb").read())
+        return h.hexdigest()
+    return [digest(["swa.h"]), digest(glob.glob("tests/*.[ch]") + glob.glob("tests/fuzz/*.[ch]"))]
+
+
+class Results:
+    """Verdicts of an earlier run over the same header, and a file that takes new ones as they come."""
+
+    def __init__(self, options):
+        now, self.old, self.retried, self.name = state(options), {}, 0, options.o
+        lines = []
+        if os.path.exists(self.name):
+            lines = [json.loads(line) for line in open(self.name) if line.endswith("\n")]
+        if lines and lines[0][0] == now[0] and (lines[0][1] == now[1] or options.survivors):
+            self.old = {place: (verdict, by) for place, verdict, by in lines[1:]}
+        elif options.survivors:
+            sys.exit("mutate.py: no run over this header in %s" % self.name)
+        if options.survivors:
+            self.retried = sum(verdict == "survived" for verdict, _ in self.old.values())
+            self.old = {place: v for place, v in self.old.items() if v[0] != "survived"}
+        with open(self.name + ".new", "w") as f:
+            f.writelines(json.dumps(line) + "\n" for line in [now] + [[p] + list(v) for p, v in self.old.items()])
+        os.replace(self.name + ".new", self.name)
+
+    def add(self, mutant, verdict, by):
+        with open(self.name, "a") as f:
+            f.write(json.dumps(["%s\t%d" % (key(mutant), mutant.nth), verdict, by]) + "\n")
+
+    def get(self, mutant):
+        return self.old.get("%s\t%d" % (key(mutant), mutant.nth))
 
 
 class Work:
     """Hands out mutants, section by section in turn, until enough of each have counted."""
 
-    def __init__(self, queues, quota, deadline):
-        self.queues, self.quota, self.deadline = queues, quota, deadline
+    def __init__(self, queues, quota, deadline, kept, examined):
+        self.queues, self.quota, self.deadline, self.examined = queues, quota, deadline, examined
         self.counted, self.out = collections.Counter(), collections.Counter()
-        self.lock, self.results = threading.Lock(), []
+        self.lock, self.results, self.kept = threading.Lock(), [], kept
 
     def next(self):
         with self.lock:
@@ -375,17 +451,23 @@ class Work:
         with self.lock:
             return sum(self.out.values()) > 0
 
-    def done(self, mutant, verdict, by, examined):
+    def known(self, mutant):
+        """What needs no trial: (verdict, by), or None."""
+        if self.examined & {key(mutant), key(mutant._replace(mutated="*"))}:
+            return "examined", ""
+        return self.kept.get(mutant)
+
+    def done(self, mutant, verdict, by, replayed):
         with self.lock:
             self.out[mutant.section] -= 1
-            if verdict == "survived" and examined & {key(mutant), key(mutant._replace(mutated="*"))}:
-                verdict = "examined"
+            if not replayed:
+                self.kept.add(mutant, verdict, by)
             if verdict in ("caught", "survived"):
                 self.counted[mutant.section] += 1
             self.results.append((mutant, verdict, by))
             if verdict == "survived":
                 show(mutant)
-            if len(self.results) % 20 == 0:
+            if len(self.results) % 20 == 0 and not replayed:
                 print("%d mutants tried, %d counted, %d wanted" % (len(self.results), sum(self.counted.values()),
                                                                    sum(self.quota.values())), flush=True)
 
@@ -408,7 +490,7 @@ def read_examined():
     return examined
 
 
-def worker(bench, work, number, lines, examined):
+def worker(bench, work, number, lines):
     path = os.path.join(WORK, "worker%d" % number)
     bench.lay(path)
     while True:
@@ -418,7 +500,11 @@ def worker(bench, work, number, lines, examined):
                 return
             time.sleep(0.2)
             continue
-        work.done(mutant, *bench.judge(path, mutant, lines), examined)
+        before = work.known(mutant)
+        verdict, by = before or bench.judge(path, mutant, lines)
+        if verdict == "caught":
+            bench.killed(mutant, by.replace(" (hangs)", ""))
+        work.done(mutant, verdict, by, before is not None)
 
 
 def report(work, quota):
@@ -455,19 +541,16 @@ def main():
     arguments.add_argument("-j", type=int, default=2)
     arguments.add_argument("-t", type=float, default=1e9)
     arguments.add_argument("-f", default="")
-    arguments.add_argument("-r", action="store_true")
+    arguments.add_argument("-o", default=RESULTS)
+    arguments.add_argument("-e", action="store_true")
+    arguments.add_argument("--survivors", action="store_true")
     arguments.add_argument("-l", action="store_true", help="list the mutants that would be tried")
     arguments.add_argument("--cc", default="clang" if shutil.which("clang") else os.environ.get("CC", "cc"))
     options = arguments.parse_args()
     os.chdir(TOP)
     text = open("swa.h").read()
     mutants = [m for m in all_mutants(text, active_lines(options.cc)) if options.f in m.function]
-    if options.r:
-        again = set(open(SURVIVORS).read().split("\n"))
-        mutants = [m for m in mutants if key(m) in again]
     queues, quota = order(mutants, options.s, options.n)
-    if options.r:
-        quota = {s: len(queue) for s, queue in queues.items()}
     print("%d places to break in %d sections" % (len(mutants), len(queues)), flush=True)
     if options.l:
         for s in sorted(queues):
@@ -475,21 +558,22 @@ def main():
                 print("%d %s, %s\n    - %s\n    + %s" % (m.line, m.function, m.operator, m.text, m.mutated))
         return 0
     os.makedirs(WORK, exist_ok=True)
+    kept, examined = Results(options), read_examined()
+    if kept.old:
+        print("%d verdicts on this header are taken from %s%s" % (len(kept.old), options.o, (
+            "; only its %d survivors are tried again, with the tests of now" % kept.retried) * options.survivors))
     bench = Bench(options.cc)
     bench.prepare()
-    work, examined = Work(queues, quota, time.time() + options.t), read_examined()
+    work = Work(queues, quota, time.time() + options.t, kept, set() if options.e else examined)
     stale = examined - {key(m) for m in mutants} - {key(m._replace(mutated="*")) for m in mutants}
-    if stale and not options.r and not options.f:
+    if stale and not options.f:
         print("mutants.txt: %d entries are about code that is not there any more:\n%s"
               % (len(stale), "\n".join("    " + s.replace("\t", " | ") for s in sorted(stale))))
-    threads = [threading.Thread(target=worker, args=(bench, work, i, text.split("\n"), examined))
-               for i in range(options.j)]
+    threads = [threading.Thread(target=worker, args=(bench, work, i, text.split("\n"))) for i in range(options.j)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    with open(SURVIVORS, "w") as f:
-        f.writelines(key(m) + "\n" for m, verdict, _ in work.results if verdict == "survived")
     return report(work, quota)
 
 
