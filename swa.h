@@ -3,7 +3,7 @@
 
    DO THIS once, in one source file:            and in every other file only:
        #define SWA_IMPLEMENTATION                   #include "swa.h"
-       #include "swa.h"
+       #include "swa.h"                         (best a file of its own: 15 s to compile; link with -lm)
 
    A decoder's attention, whole: a ring-buffer KV cache that holds W keys per layer, and grouped-query attention
    over the ring and the new tokens. The same five lines serve decode, chunked prefill and a batch of both:
@@ -107,10 +107,11 @@ typedef enum {
     SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                                       */
     SWA_ERR_OVERFLOW,    /* a size or position does not fit                                                          */
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
-    SWA_ERR_ORDER,       /* a gap after end(), a step that was not begun, or part, phase or layer out of range       */
+    SWA_ERR_ORDER,       /* a gap after end(), a step that was not begun, rows that an earlier step never stored in
+                            this layer, or part, phase or layer out of range                                         */
     SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
-    SWA_ERR_CAPACITY,    /* rows were put first, and n > capacity-(W-1): a row still needed was overwritten          */
-    SWA_ERR_FULL,        /* a causal layer is at max_context                                                         */
+    SWA_ERR_CAPACITY,    /* rows were stored first, and n > capacity-(W-1): a row still needed was overwritten       */
+    SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, is at max_context                    */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
     SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                                           */
 } swa_status;
@@ -211,20 +212,23 @@ typedef struct {
     swa_type  k_type, v_type, tail_type;
     const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal      */
     int       n_windows;
-    int64_t   max_context;        /* positions that causal layers hold; required iff there is one. A windowed layer
-                                     never takes more than this either                                               */
+    int64_t   max_context;        /* positions that causal layers hold; required iff there is one. A window wider
+                                     than this is held like causal, and is full there; a narrower one never is       */
     int64_t   max_rollback;       /* rows that can be taken back at any time; 0 = 1                                  */
     int64_t   capacity;           /* exact slots of windowed layers, at least W-1+max_rollback (with 0 there: W-1, and
                                      no rollback); 0 = W-1+max_rollback rounded up to 16. No multiple of 16: correct,
                                      same bits, slower                                                               */
-    int       max_parts;          /* parts that run at once; sizes the scratch; 0 = 1 (with OpenMP: its maximum)     */
+    int       max_parts;          /* parts that run at once; 0 = 1 (with OpenMP: its maximum). Each costs scratch,
+                                     0.4 MB at 4 heads of 8, 2.5 MB at 64 of 128, whatever n_tokens                  */
     int       isa;                /* 0 = best                                                                        */
     int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
 } swa_cache_desc;
 typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
 
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);                  /* 0 = invalid or overflow          */
-/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: says why, memory untouched. */
+/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: memory untouched. ARG is most often a
+   causal layer without max_context, windows without n_windows, an invalid window (sliding(0)), n_heads that is no
+   multiple of n_kv_heads, or capacity below W-1+max_rollback. */
 SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
 /* Empties one sequence; its next run may start anywhere. slot = (position - origin) mod capacity: origin 0 is
    Mistral's rule, L-n for a first prompt of L > n tokens is the patent's. */
@@ -232,10 +236,12 @@ SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows.
    end <= start empties. max_rollback rows can always be taken back. */
 SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
-/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. */
+/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. SWA_ERR_LOST
+   where truncate(end) would be: keep a shared prompt in a sequence that stays at its end. */
 SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
-SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append; -1 = bad
-                                                                                    argument, here and below         */
+SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append, a begun
+                                                                                    step counted; -1 = bad argument,
+                                                                                    here and below                   */
 SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);  /* oldest resident position, sinks
                                                                                     apart; end if there is none      */
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);           /* smallest end > start that truncate
@@ -246,12 +252,14 @@ SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_
 SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a resident position,
                                                                                     sinks first; -1 = not resident   */
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v [n][n_kv_heads][v_dim];
-   either may be NULL. */
+   either may be NULL. ORDER: not stored yet. LOST: overwritten. */
 SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
                                   float *k, float *v);
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
-/* A blob of one sequence loads into any sequence of a cache of the same geometry; a blob of all with seq -1. */
+/* A blob of one sequence loads into any sequence of a cache of the same geometry; a blob of all with seq -1. Geometry:
+   shape without n_heads, types, n_layers, windows, slots (so capacity or max_rollback), and max_context where a layer
+   depends on it. n_seqs, n_heads, max_parts, isa and audit may differ. save: ORDER while a layer lacks rows. */
 SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
 SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
@@ -277,7 +285,9 @@ typedef struct {
 } swa_step;
 /* Checks every run against every layer, rewinds where pos < end, sets row and n_tokens. Once per step, from one
    thread, before layer 0. With reset, truncate, fork and load the only call that changes what a cache contains: a step
-   that died halfway is simply begun again (exact, or SWA_ERR_LOST). One step at a time per cache. */
+   that died halfway is simply begun again (exact, or SWA_ERR_LOST). Begun, it counts: every layer has to store its rows
+   before the next step appends, else that layer's attend is SWA_ERR_ORDER until the step is begun again or truncated
+   away. One step at a time per cache; two caches may share one step, with a begin on each. */
 SWA_API swa_status swa_step_begin(swa_cache *cache, swa_step *step);
 
 /* Prefill of ragged prompts in chunks:
@@ -297,7 +307,8 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 
 /* ---- attention ---- */
 
-typedef struct { const float *p; int64_t token, head; } swa_in;   /* strides in floats; 0 = packed                   */
+/* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set both. */
+typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]; q.p NULL = store only                       */
@@ -315,7 +326,8 @@ typedef struct {
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
     int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
                                taken as they are: 0 = the same for all tokens or heads                              */
-    int     no_store;       /* 1: attend to k, v but leave the ring alone (layers that share another's K/V)          */
+    int     no_store;       /* 1: attend to k, v but leave the ring alone. Of the layers that share a ring all but the
+                               last set it: after the store n > capacity-(W-1) is SWA_ERR_CAPACITY                   */
     int     compute;        /* SWA_F32 (0). SWA_BF16: q, k, v and weights rounded to bf16, sums in f32: relative
                                error 3e-3; prefill and MLA 1.5 times faster where the CPU multiplies bf16 pairs,
                                decode not. SWA_Q8: q in int8 too, 1e-2; needs k_type SWA_Q8, no tail, head_dim
@@ -325,17 +337,19 @@ typedef struct {
 /* q and k: attend to ring and new rows, then store. q only: the rows were put (n <= capacity-(W-1), else
    SWA_ERR_CAPACITY). k only: put. Serial, or OpenMP over max_parts when compiled with it. */
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn);
-/* The same for your own threads: every part of phase 0, join, every part of phase 1, join. parts <= max_parts.
-   Outputs of the parts of a phase are disjoint; every part returns the same status. */
+/* The same for your own threads: every part of phase 0, join, every part of phase 1, join; both are needed even with
+   one part. parts <= max_parts. Outputs of the parts of a phase are disjoint; every part of phase 0 returns the same
+   status: go on with phase 1 only if it is SWA_OK. A host without a join inside an op (ggml) makes two ops of it. */
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
                                    int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position. A visible position
-   that no segment holds is skipped. swa_cache_spans fills segments that read a ring in place. */
+   that no segment holds is skipped. swa_cache_spans fills segments that read a ring in place (to read, not to write).
+   Numbers of a row lie together: V transposed [dim][n] is not supported. */
 typedef struct {
     const void *k, *v, *tail;         /* first row; v ignored when v_in_k                                            */
     swa_type k_type, v_type, tail_type;
-    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;   /* strides in elements, 0 = packed           */
+    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;   /* strides in elements, 0 as in swa_in        */
     int64_t  pos;                     /* position of the first row                                                   */
     int32_t  n;                       /* rows                                                                        */
     int32_t  layout_, slots_;         /* private: 0 = rows                                                           */
@@ -348,14 +362,17 @@ typedef struct {
     int32_t    n_tokens;              /* queries                                                                     */
     const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no keys and cost nothing */
     int        n_kv;
-    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment                             */
+    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment, yours between calls        */
     size_t     scratch_bytes;
     int        isa;                   /* 0 = best                                                                    */
 } swa_rows;
 /* Returns how many segments, sinks first; valid until the next phase 1 or begin. */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
-SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);         /* 0 = invalid or overflow          */
-SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);    /* attn->k, v, tails unused         */
+/* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks; with more also on
+   n_tokens and the keys, and not monotonously: few tokens split their keys and need room for the results. n_tokens 0
+   gives enough for any number of tokens and keys (64 MiB more). Less, but as much as per part, only splits less. */
+SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
+SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);    /* attn->k, k_tail, v: not looked at */
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
    SWA_BLOCK each, merged in order of position, give the bits of the unsplit call. out, lse may be NULL. */
@@ -612,8 +629,9 @@ static float swa__load1(int type, const void *p, size_t i) {
 
 SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
-        "ok", "bad argument", "size or position overflows", "buffer too small", "call out of order",
-        "needs rows that the ring has overwritten", "rows put first exceed capacity-(W-1)", "max_context reached",
+        "ok", "bad argument", "size or position overflows", "buffer too small",
+        "call out of order, or layer, part or phase out of range",
+        "needs rows that the ring has overwritten", "rows stored first exceed capacity-(W-1)", "max_context reached",
         "not supported with this type, instruction set or window", "blob cut, altered, or of another geometry" };
     return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
 }
@@ -912,10 +930,11 @@ SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, in
    and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
    ranges; other capacities are gathered by the stage of [SECTION 9].
 
-   State is per sequence, none per layer: rows [start, end) are logically held; top is the largest end since the
-   sequence was empty, and what lies below top - capacity may be overwritten. A rewind that needed no row (W = 1, the
-   start of a chunk) may go further back: then rows from there (base) on count from a new top, and high keeps the old
-   one for the rows before. */
+   State is per sequence: rows [start, end) are logically held; top is the largest end since the sequence was empty, and
+   what lies below top - capacity may be overwritten. A rewind that needed no row (W = 1, the start of a chunk) may go
+   further back: then rows from there (base) on count from a new top, and high keeps the old one for the rows before.
+   Per layer there is one number, stored: rows from there to end have not been written yet. Only begin, truncate, fork
+   and load lower it, only a store raises it, so that a layer that a step left out is refused later instead of read. */
 
 typedef struct { int64_t start, end, base, top, high, origin; int64_t mark; } swa__seq;
 enum { SWA__SEQ_SAVED = 6 };             /* numbers of it that a blob keeps                                          */
@@ -929,7 +948,7 @@ typedef struct {
 } swa__layer;
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
-    size_t seqs, data, period, scratch, part_bytes, split, split_rows, total;   /* offsets from this struct          */
+    size_t seqs, stored, data, period, scratch, part_bytes, split, split_rows, total;   /* offsets from this struct   */
     int    n_windows, sinks;             /* sinks: some layer pins tokens                                            */
     swa__layer layer[1];                 /* [n_windows]                                                              */
 } swa__cache;
@@ -942,6 +961,14 @@ static swa__cache *swa__get(const swa_cache *c) {
 }
 static swa__seq *swa__seq_of(const swa__cache *c, int seq) {
     return (swa__seq *)(void *)((unsigned char *)(uintptr_t)c + c->seqs) + seq;
+}
+/* [n_layers]: end of the rows of a sequence that each layer has stored. */
+static int64_t *swa__stored_of(const swa__cache *c, int seq) {
+    return (int64_t *)(void *)((unsigned char *)(uintptr_t)c + c->stored) + (size_t)seq * (size_t)c->d.n_layers;
+}
+static void swa__stored_set(const swa__cache *c, int seq, int64_t end) {
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) swa__stored_of(c, seq)[i] = end;
 }
 static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer % c->n_windows]; }
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
@@ -1039,6 +1066,8 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c) {
     if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
     c->seqs = at;
     if (!swa__region(&at, (size_t)c->d.n_seqs, sizeof(swa__seq), 1)) return SWA_ERR_OVERFLOW;
+    c->stored = at;
+    if (!swa__region(&at, (size_t)c->d.n_seqs, (size_t)c->d.n_layers, sizeof(int64_t))) return SWA_ERR_OVERFLOW;
     for (i = 0; i < n; i++) {
         swa__layer l = swa__layer_make(&c->d, i, &status);
         if (status != SWA_OK) return status;
@@ -1080,7 +1109,7 @@ SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, 
         c->layer[i].base = base;
         swa__region(&base, c->layer[i].stride, (size_t)c->d.n_seqs, 1);
     }
-    memset(swa__seq_of(c, 0), 0, (size_t)c->d.n_seqs * sizeof(swa__seq));
+    memset(swa__seq_of(c, 0), 0, c->scratch - c->seqs);          /* every sequence is empty, nothing is stored */
     return SWA_OK;
 }
 
@@ -1135,7 +1164,9 @@ SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin) {
 static swa_status swa__rewind_check(const swa__cache *c, const swa__seq *s, int64_t pos) {
     return pos <= s->start || pos >= s->end || swa__exact_all(c, s, pos) ? SWA_OK : SWA_ERR_LOST;
 }
-static void swa__rewind(const swa__cache *c, swa__seq *s, int64_t pos) {
+static void swa__rewind(const swa__cache *c, int seq, int64_t pos) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int64_t *stored = swa__stored_of(c, seq);
     int i, below = pos < s->base;
     if (pos <= s->start) swa__empty(s, pos, s->origin);
     if (pos >= s->end) return;
@@ -1145,6 +1176,7 @@ static void swa__rewind(const swa__cache *c, swa__seq *s, int64_t pos) {
         s->base = s->top = pos;
     }
     s->end = pos;
+    for (i = 0; i < c->d.n_layers; i++) stored[i] = swa__min64(stored[i], pos);
 }
 SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
     swa__cache *c = swa__check_seq(cache, seq);
@@ -1155,7 +1187,7 @@ SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
     if (end > s->end) return SWA_ERR_ORDER;
     status = swa__rewind_check(c, s, end);
     if (status != SWA_OK) return status;
-    swa__rewind(c, s, end);
+    swa__rewind(c, seq, end);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
@@ -1273,7 +1305,8 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
     const swa__seq *s;
     if (c == NULL || out == NULL) return -1;
     s = swa__seq_of(c, seq);
-    return swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), s->end, out);
+    return swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s),
+                         swa__min64(s->end, swa__stored_of(c, seq)[layer]), out);
 }
 
 /* ---- one row in, one row out ---- */
@@ -1312,11 +1345,13 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     const swa_shape *s;
     swa_kv seg[3];
     int i, h, count, dk;
-    int64_t p;
+    int64_t p, end;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
-    for (p = pos; p < pos + n; p++)
-        if (swa_cache_slot(cache, seq, layer, p) < 0)
-            return p >= swa_cache_end(cache, seq) ? SWA_ERR_ORDER : SWA_ERR_LOST;
+    end = swa__min64(swa__seq_of(c, seq)->end, swa__stored_of(c, seq)[layer]);
+    for (p = pos; p < pos + n; p++) {
+        if (p >= end) return SWA_ERR_ORDER;
+        if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
+    }
     s = &c->d.shape;
     dk = s->head_dim + s->tail_dim;
     count = swa_cache_spans(cache, seq, layer, seg);
@@ -1368,7 +1403,8 @@ SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t en
     status = swa__rewind_check(c, s, end);
     if (status != SWA_OK) return status;
     *t = *s;
-    swa__rewind(c, t, end);
+    memcpy(swa__stored_of(c, dst), swa__stored_of(c, src), (size_t)c->d.n_layers * sizeof(int64_t));
+    swa__rewind(c, dst, end);
     for (layer = 0; layer < c->d.n_layers; layer++) {
         count = swa__segments(c, layer, dst, swa__first(swa__layer_of(c, layer), t), t->end, seg);
         for (i = 0; i < count; i++)
@@ -1404,11 +1440,12 @@ static uint64_t swa__geometry(const swa__cache *c) {
     const swa_shape *s = &c->d.shape;
     int64_t v[16], w[5];
     uint64_t h = 0xcbf29ce484222325u;
-    int i, n = c->n_windows;
+    int i, n = c->n_windows, bounded = 0;
+    for (i = 0; i < n; i++) bounded |= c->layer[i].bounded;
     memset(v, 0, sizeof v);
     v[0] = s->n_kv_heads; v[1] = s->head_dim; v[2] = s->v_dim; v[3] = s->tail_dim; v[4] = s->v_in_k != 0;
     v[5] = c->d.n_layers; v[6] = (int64_t)c->d.k_type; v[7] = (int64_t)c->d.v_type; v[8] = (int64_t)c->d.tail_type;
-    v[9] = n; v[10] = c->d.max_context;
+    v[9] = n; v[10] = bounded ? c->d.max_context : 0;
     h = swa__hash(h, v, sizeof v);
     for (i = 0; i < n; i++) {
         const swa__layer *l = &c->layer[i];
@@ -1492,6 +1529,13 @@ static unsigned char *swa__move_rows(const swa__cache *c, int seq, unsigned char
     }
     return b;
 }
+static int swa__all_stored(const swa__cache *c, int seq) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    for (i = 0; i < c->d.n_layers; i++)
+        if (s->start != s->end && swa__stored_of(c, seq)[i] < s->end) return 0;
+    return 1;
+}
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     size_t need = swa_cache_save_bytes(cache, seq);
@@ -1501,6 +1545,8 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     int i;
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
+    for (i = 0; i < c->d.n_seqs; i++)
+        if ((seq == -1 || seq == i) && !swa__all_stored(c, i)) return SWA_ERR_ORDER;
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
     head.order = 0x01020304u;
@@ -1558,6 +1604,7 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
         int to = seq == -1 ? (int)i : seq;
         memcpy(swa__seq_of(c, to), b, SWA__SEQ_SAVED * sizeof(int64_t));
         b = swa__move_rows(c, to, b + SWA__SEQ_SAVED * sizeof(int64_t), 0);
+        swa__stored_set(c, to, swa__seq_of(c, to)->end);
         swa__audit(c, to, INT64_MAX);
     }
     return SWA_OK;
@@ -1635,7 +1682,8 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq *s = swa__seq_of(c, r->seq);
     if (s->start == s->end) swa__empty(s, r->pos, s->origin);
-    swa__rewind(c, s, r->pos);
+    swa__rewind(c, r->seq, r->pos);
+    if (s->start == s->end) swa__stored_set(c, r->seq, r->pos);
     s->end = r->pos + r->n;
     s->top = swa__max64(s->top, s->end);
     swa__audit(c, r->seq, r->pos);
@@ -2845,7 +2893,6 @@ static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA
 static int swa__blocks_filled(const swa__job *j, int64_t lo, int64_t hi) {
     int64_t n = 0;
     int i;
-    if (lo >= hi) return 0;
     for (i = swa__find(j, lo * SWA_BLOCK); i < j->n_kv && j->kv[i].pos / SWA_BLOCK < hi; i++) {
         int64_t end = swa__min64(swa__block_end(j->kv[i].pos + j->kv[i].n), hi);
         if (j->kv[i].n == 0) continue;
@@ -3471,12 +3518,14 @@ static void swa__store_head(const swa__call *call, const swa__job *j, int seq, i
 }
 static void swa__store_rows(swa__call *call, int part, int parts) {
     const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
-    int64_t unit = 0;
+    int64_t unit = 0, *stored;
     int i, h;
     for (i = 0; i < call->n_jobs; i++) {
         swa__job j;
         if (call->step->runs[i].n == 0) continue;
         swa__job_of(call, i, &j);
+        stored = swa__stored_of(call->c, call->step->runs[i].seq) + call->layer;
+        if (part == 0 && *stored >= j.pos) *stored = j.pos + j.n;       /* the other parts do not look */
         for (h = 0; h < j.shape.n_kv_heads; h++, unit++)
             if (unit % parts == part) swa__store_head(call, &j, call->step->runs[i].seq, h, &w);
     }
@@ -3498,19 +3547,28 @@ static void swa__phase(swa__call *call, int phase, int part, int parts) {
     if (phase == 1 && call->c != NULL && call->base.a.k.p != NULL && !call->base.a.no_store)
         swa__store_rows(call, part, parts);
 }
+/* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
+static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const int64_t stored = swa__stored_of(c, r->seq)[layer];
+    if (stored < (a->k.p == NULL ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
+    if (a->q.p != NULL && stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
+        return SWA_ERR_CAPACITY;
+    return SWA_OK;
+}
+/* In phase 0 nothing of this call has been done. Only then stored is read: later another part may be writing it. */
 static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
-                                 swa__call *call) {
+                                 int phase, int part, int parts, swa__call *call) {
     swa__cache *c = swa__get(cache);
     swa_status status;
-    const swa__layer *l;
     int64_t rows = 0;
     int i;
     if (c == NULL || step == NULL || attn == NULL || step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL))
         return SWA_ERR_ARG;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > c->d.max_parts) return SWA_ERR_ORDER;
     status = swa__attn_check(&c->d.shape, attn, (int)c->d.k_type);
     if (status != SWA_OK) return status;
-    l = swa__layer_of(c, layer);
     for (i = 0; i < step->n_runs; i++) {
         const swa_run *r = &step->runs[i];
         if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n < 0 || r->row != rows) return SWA_ERR_ORDER;
@@ -3518,7 +3576,8 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_st
         if (r->n == 0) continue;
         if (swa__seq_of(c, r->seq)->end - r->n != r->pos || r->pos < swa__seq_of(c, r->seq)->start)
             return SWA_ERR_ORDER;
-        if (attn->k.p == NULL && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
+        if (phase == 0) status = swa__past_check(c, layer, r, attn);
+        if (status != SWA_OK) return status;
     }
     swa__call_base(call, &c->d.shape, attn, c->d.isa);
     call->c = c;
@@ -3538,12 +3597,9 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_st
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
                                    int phase, int part, int parts) {
     swa__call call;
-    swa_status status = swa__ring_call(cache, layer, step, attn, &call);
-    if (status != SWA_OK) return status;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || parts < 1 || part >= parts || parts > call.c->d.max_parts)
-        return SWA_ERR_ORDER;
-    swa__phase(&call, phase, part, parts);
-    return SWA_OK;
+    swa_status status = swa__ring_call(cache, layer, step, attn, phase, part, parts, &call);
+    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
+    return status;
 }
 /* Every part of every phase, on the threads of OpenMP or on this one. */
 static void swa__phases(const swa__call *call, int parts) {
@@ -3560,7 +3616,7 @@ static void swa__phases(const swa__call *call, int parts) {
 }
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn) {
     swa__call call;
-    swa_status status = swa__ring_call(cache, layer, step, attn, &call);
+    swa_status status = swa__ring_call(cache, layer, step, attn, 0, 0, 1, &call);
     if (status != SWA_OK) return status;
 #if SWA__OPENMP
     swa__phases(&call, call.c->d.max_parts);
@@ -3571,6 +3627,7 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step,
 }
 
 /* Rows of a stateless call that may be split over keys; large ones have units enough. */
+#define SWA__SPLIT_BYTES 67108864
 static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     swa__job j;
     double rows;
@@ -3581,7 +3638,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     j.n_kv = r->n_kv;
     if (r->n_tokens == 0) return 0;
     rows = (double)r->n_tokens * s->n_heads * swa__blocks_of(&j, 0, r->n_tokens - 1).n;
-    return rows * (double)swa__partial_bytes(s) <= 67108864.0 ? (size_t)rows : 0;
+    return rows * (double)swa__partial_bytes(s) <= SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
@@ -3609,26 +3666,33 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     }
     return SWA_OK;
 }
+static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts, size_t split_rows) {
+    size_t n = 0;
+    if (!swa__region(&n, swa__part_bytes(s, rows->window.n_sink > 0), (size_t)parts, 1)) return 0;
+    if (parts > 1 && !swa__region(&n, split_rows, swa__partial_bytes(s), 1)) return 0;
+    return swa__add(n, 63, &n) ? n : 0;
+}
 SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
-    size_t n = 0;
     if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
-    if (!swa__region(&n, swa__part_bytes(&s, rows->window.n_sink > 0), (size_t)parts, 1)) return 0;
-    if (parts > 1 && !swa__region(&n, swa__rows_split(rows, &s), swa__partial_bytes(&s), 1)) return 0;
-    return swa__add(n, 63, &n) ? n : 0;
+    return swa__rows_bytes(rows, &s, parts, rows->n_tokens > 0 ? swa__rows_split(rows, &s)
+                                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
 }
 static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
     swa_shape s;
+    swa_attn a;
     swa_status status = swa__rows_check(rows, &s);
     int i = 0;
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
+    a = *attn;
+    a.k.p = NULL;                        /* keys come from rows->kv */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || rows->kv[i].k_type == SWA_Q8)) i++;
-    status = swa__attn_check(&s, attn, i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    status = swa__attn_check(&s, &a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
-    if (rows->scratch_bytes < swa_attention_bytes(rows, parts)) return SWA_ERR_MEMORY;
-    swa__call_base(call, &s, attn, rows->isa != 0 ? rows->isa : swa_isa_best());
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &s, parts, 0)) return SWA_ERR_MEMORY;
+    swa__call_base(call, &s, &a, rows->isa != 0 ? rows->isa : swa_isa_best());
     call->rows = rows;
     call->n_jobs = 1;
     call->sinks = rows->window.n_sink > 0;
@@ -3636,6 +3700,7 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
     call->part_bytes = swa__part_bytes(&s, call->sinks);
     call->split = call->scratch + call->part_bytes * (size_t)parts;
     call->split_rows = swa__rows_split(rows, &s);
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &s, parts, call->split_rows)) call->split_rows = 0;
     return SWA_OK;
 }
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts) {
@@ -3651,9 +3716,8 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa_status status;
     int parts = 1;
 #if SWA__OPENMP
-    for (parts = omp_get_max_threads();
-         rows != NULL && parts > 1 && rows->scratch_bytes < swa_attention_bytes(rows, parts);)
-        parts--;
+    parts = omp_get_max_threads();
+    while (parts > 1 && swa__rows_call(rows, attn, parts, &call) == SWA_ERR_MEMORY) parts--;
 #endif
     status = swa__rows_call(rows, attn, parts, &call);
     if (status == SWA_OK) swa__phases(&call, parts);
@@ -4406,7 +4470,7 @@ SWA_API swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t b
 /* ---- the public calls ---- */
 
 static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
-                                const float *h, float *out, int parts, swa__mla *x, swa__call *call) {
+                                const float *h, float *out, int phase, int parts, swa__mla *x, swa__call *call) {
     const swa__cache *c = swa__get(cache);
     swa_status status = swa__mla_check(mla);
     swa_shape latent, expanded;
@@ -4430,7 +4494,7 @@ static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_ste
     }
     if (n > INT32_MAX || !swa__mla_carve(x, (size_t)n, parts, swa__align64(mla->scratch))) return SWA_ERR_OVERFLOW;
     a = swa__mla_attn(x);
-    status = swa__ring_call(cache, layer, step, &a, call);
+    status = swa__ring_call(cache, layer, step, &a, phase >= 5, 0, 1, call);        /* 5 is its second phase */
     if (status != SWA_OK) return status;
     if (mla->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
     x->c = c;
@@ -4456,7 +4520,7 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_s
                                         const float *h, float *out, int phase, int part, int parts) {
     swa__mla x;
     swa__call call;
-    swa_status status = swa__mla_call(cache, layer, step, mla, h, out, parts, &x, &call);
+    swa_status status = swa__mla_call(cache, layer, step, mla, h, out, phase, parts, &x, &call);
     if (status != SWA_OK && status != SWA_ERR_MEMORY) return status;
     if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
     if (status != SWA_OK) return status;
@@ -4473,9 +4537,9 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *
     int parts = 1, phase, part;
 #if SWA__OPENMP
     parts = swa__get(cache) != NULL ? swa__get(cache)->d.max_parts : 1;
-    while (parts > 1 && swa__mla_call(cache, layer, step, mla, h, out, parts, &x, &call) == SWA_ERR_MEMORY) parts--;
+    while (parts > 1 && swa__mla_call(cache, layer, step, mla, h, out, 0, parts, &x, &call) == SWA_ERR_MEMORY) parts--;
 #endif
-    status = swa__mla_call(cache, layer, step, mla, h, out, parts, &x, &call);
+    status = swa__mla_call(cache, layer, step, mla, h, out, 0, parts, &x, &call);
     if (status != SWA_OK) return status;
     for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
 #if SWA__OPENMP

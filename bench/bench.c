@@ -96,6 +96,8 @@ static const spec cases[] = {
     { "put-512-w4096-d128", F32 | F16 | Q8, BF16, .n = 512, .window = 4096, .start = 8192, .flags = PUT },
     { "overhead-empty-window", F32, F16 | Q8, PREFILL(1, 4096), .flags = NO_STORE, .repeat = 2000,
       .against = AGAINST_HALF_US },
+    { "overhead-empty-window-h1", F32, F16 | Q8, PREFILL(1, 4096), .flags = NO_STORE, .repeat = 2000, .heads = 1,
+      .kv_heads = 1, .against = AGAINST_HALF_US },
     { "overhead-empty-window-store", F32, F16 | Q8, PREFILL(1, 4096), .repeat = 2000, .against = AGAINST_HALF_US },
 };
 

@@ -706,6 +706,10 @@ TEST_EACH_ISA(attention_merge_few_and_many) {
             call.a.out.p = want;
             call.a.lse = want_lse;
             REQUIRE(at_run_rows(&r, &call.a, parts));
+            r.scratch_bytes = (size_t)parts * (swa_attention_bytes(&r, 1) - 63) + 63;
+            call.a.out.p = out;                              /* no room for a split: not split */
+            REQUIRE(at_run_rows(&r, &call.a, parts));
+            CHECK_BITS(out, want, rows * 130);
             for (int i = 0; i < 3; i++) {
                 r.kv = kv + i; r.n_kv = 1;
                 call.a.out.p = part[i] = t_floats(rows * 130);
@@ -804,6 +808,14 @@ TEST(attention_scratch_of_large_calls) {
         r.n_tokens = large ? 100000 : 1;
         one = swa_attention_bytes(&r, 1);
         CHECK((swa_attention_bytes(&r, 2) == 2 * one - 63) == large);
+        for (int parts = 1; parts <= 5; parts += 4)          /* n_tokens 0 asks for any number of them */
+            for (int32_t n = 1; n <= 4096; n *= 2) {
+                swa_rows any = r;
+                any.n_tokens = 0;
+                r.n_tokens = n;
+                r.pos = 100000 - n;
+                CHECK(swa_attention_bytes(&r, parts) <= swa_attention_bytes(&any, parts));
+            }
     }
 }
 

@@ -481,7 +481,8 @@ TEST(capacity_default_and_exact) {
         }
 }
 
-/* What one more layer costs: its slots, K transposed and V padded to 16 numbers, and a scale where the type has one. */
+/* What three more layers cost: their slots, K transposed and V padded to 16 numbers, a scale where the type has one;
+   and how far each of three sequences has got, 8 bytes, here 64 more in whole lines. */
 TEST(bytes_per_layer) {
     static const int size[4] = { 4, 2, 2, 1 };
     const swa_window w = swa_window_sinks(100, 5);
@@ -500,7 +501,7 @@ TEST(bytes_per_layer) {
         one = swa_cache_bytes(&d);
         d.n_layers = 4;
         t_label("types %d %d, tail %d, v_in_k %d", i % 4, i / 4 % 4, d.shape.tail_dim, d.shape.v_in_k);
-        CHECK_INT(swa_cache_bytes(&d) - one, 3 * 3 * (k + (d.shape.v_in_k ? 0 : v) + (i < 16 ? 0 : tail)));
+        CHECK_INT(swa_cache_bytes(&d) - one, 64 + 3 * 3 * (k + (d.shape.v_in_k ? 0 : v) + (i < 16 ? 0 : tail)));
     }
 }
 
@@ -689,8 +690,8 @@ TEST(blobs_of_another_geometry_are_refused) {
     n = swa_cache_save_bytes(&t.kv, 0);
     blob = (unsigned char *)t_alloc(n);
     CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
-    for (int i = 0; i < 14; i++) {
-        swa_status want = i == 0 || i == 10 || i == 11 ? SWA_OK : SWA_ERR_BLOB;
+    for (int i = 0; i < 16; i++) {
+        swa_status want = i == 0 || i == 10 || i == 11 || i > 13 ? SWA_OK : SWA_ERR_BLOB;
         to = from;
         if (i == 1) to.shape.head_dim = 5;
         if (i == 2) to.shape.n_kv_heads = 2;
@@ -705,6 +706,8 @@ TEST(blobs_of_another_geometry_are_refused) {
         if (i == 11) to.max_parts = 3;
         if (i == 12) to.windows = &chunked;
         if (i == 13) { to.windows = w; to.n_windows = 2; }
+        if (i == 14) to.max_context = 100;                   /* no layer depends on it */
+        if (i == 15) to.shape.n_heads = 6;                   /* they are not in the ring */
         t_label("geometry %d", i);
         REQUIRE(toy_open(&t, &to));
         CHECK_STATUS(swa_cache_load(&t.kv, 0, blob, n), want);
@@ -712,6 +715,18 @@ TEST(blobs_of_another_geometry_are_refused) {
     }
     REQUIRE(toy_open(&t, &from));
     CHECK_STATUS(swa_cache_load(&t.kv, -1, blob, n), SWA_ERR_BLOB);
+    from.n_windows = 0;                                      /* causal layers hold max_context positions */
+    from.windows = NULL;
+    for (from.max_context = 30; from.max_context < 33; from.max_context += 2) {
+        REQUIRE(toy_open(&t, &from));
+        if (from.max_context == 30) {
+            CHECK_INT(toy_run(&t, 0, 0, 20, text, x), SWA_OK);
+            n = swa_cache_save_bytes(&t.kv, 0);
+            blob = (unsigned char *)t_alloc(n);
+            CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+        }
+        CHECK_STATUS(swa_cache_load(&t.kv, 1, blob, n), from.max_context == 30 ? SWA_OK : SWA_ERR_BLOB);
+    }
 }
 
 /* ---- rows of the caller's own, with holes ---- */

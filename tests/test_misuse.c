@@ -739,7 +739,7 @@ static void misuse_rows(void) {
     r = good_rows(kv);
     r.scratch_bytes = swa_attention_bytes(&r, 1) - 1;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
-    r.scratch_bytes = swa_attention_bytes(&r, 2) - 1;
+    r.scratch_bytes = 2 * swa_attention_bytes(&r, 1) - 64;   /* one byte less than two parts need */
     REFUSE(swa_attention_part, (&r, &a, 0, 0, 2), SWA_ERR_MEMORY);
     r.scratch_bytes = 0;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);

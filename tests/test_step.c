@@ -339,6 +339,108 @@ TEST(a_step_that_dies_is_begun_again) {
                             die_and_retry(&t, cold, mode && n <= 10, layer, phase, part, n, n % 3 + 1);
                         }
 }
+/* The step at pos through some layers only, a bit each; the first status that is not OK. */
+static swa_status some_layers(toy *t, int layers, int seq, int64_t pos, int32_t n) {
+    float *x = t_random((n + 1) * TOY_DIM, 1.0), *out = t_floats((n + 1) * TOY_DIM);
+    swa_run r = run_of(seq, pos, n);
+    swa_status status;
+    swa_step step;
+    swa_attn a;
+    memset(&step, 0, sizeof step);
+    memset(&a, 0, sizeof a);
+    step.runs = &r;
+    step.n_runs = 1;
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    status = swa_step_begin(&t->kv, &step);
+    for (int layer = 0; layer < t->desc.n_layers && status == SWA_OK; layer++)
+        if (layers >> layer & 1) status = swa_attend(&t->kv, layer, &step, &a);
+    return status;
+}
+/* Rows that a layer never got are refused wherever they would be read; taking the step back heals it. */
+TEST(a_layer_that_a_step_left_out) {
+    const swa_window w[2] = { swa_window_sliding(7), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 2, 3, 2);
+    float x[20 * TOY_DIM], *cold, *k = t_floats(20 * TOY_HEAD_DIM);
+    unsigned char *blob;
+    swa_kv spans[3];
+    size_t bytes;
+    toy t;
+    d.max_context = 64;
+    d.max_rollback = 16;
+    cold = toy_cold(&d, 0, 0, 40, text);
+    REQUIRE(cold && toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    CHECK_STATUS(some_layers(&t, 5, 0, 10, 3), SWA_OK);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 13);
+    CHECK_OK(swa_cache_read(&t.kv, 0, 0, 12, 1, k, k));
+    CHECK_STATUS(swa_cache_read(&t.kv, 0, 1, 9, 2, k, k), SWA_ERR_ORDER);
+    REQUIRE(swa_cache_spans(&t.kv, 0, 1, spans) == 1);
+    CHECK_INT(spans[0].n, 10);
+    bytes = swa_cache_save_bytes(&t.kv, -1);
+    blob = (unsigned char *)t_alloc(bytes);
+    CHECK_STATUS(swa_cache_save(&t.kv, 0, blob, bytes), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_save(&t.kv, -1, blob, bytes), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_save(&t.kv, 1, blob, bytes));
+    CHECK_STATUS(some_layers(&t, 1, 0, 13, 1), SWA_OK);      /* layers that are whole go on */
+    CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 11));
+    CHECK_STATUS(some_layers(&t, 2, 1, 11, 1), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 10));
+    CHECK_STATUS(some_layers(&t, 2, 1, 10, 1), SWA_OK);
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 11));
+    CHECK_STATUS(some_layers(&t, 2, 0, 11, 1), SWA_ERR_ORDER);
+    CHECK_INT(toy_run(&t, 0, 10, 8, text, x), SWA_OK);       /* a draft by few layers, then all of them: the same */
+    CHECK_BITS(x, cold + 10 * TOY_DIM, 8 * TOY_DIM);
+    bytes = swa_cache_save_bytes(&t.kv, 0);
+    blob = (unsigned char *)t_alloc(bytes);
+    CHECK_OK(swa_cache_save(&t.kv, 0, blob, bytes));
+    CHECK_OK(swa_cache_load(&t.kv, 1, blob, bytes));
+    CHECK_INT(toy_run(&t, 1, 18, 1, text, x), SWA_OK);
+}
+/* Layers that share a ring: a call that attends after another has stored sees the same or is refused. */
+TEST(attending_a_layer_again) {
+    const swa_window w = swa_window_sliding(8);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    for (int32_t n = 1; n <= 12; n++) {
+        float *x = t_random((n + 1) * TOY_DIM, 1.0), *first = t_floats((n + 1) * TOY_DIM);
+        float *again = t_floats((n + 1) * TOY_DIM);
+        swa_run r = run_of(0, 40, n);
+        swa_step step;
+        swa_attn a;
+        toy t;
+        d.capacity = 12;                                     /* room for 5 rows beside the W-1 that are read */
+        REQUIRE(toy_open(&t, &d));
+        CHECK_STATUS(some_layers(&t, 1, 0, 0, 40), SWA_OK);
+        memset(&step, 0, sizeof step);
+        memset(&a, 0, sizeof a);
+        step.runs = &r;
+        step.n_runs = 1;
+        a.q.p = a.k.p = a.v.p = x;
+        CHECK_OK(swa_step_begin(&t.kv, &step));
+        t_label("n %d", (int)n);
+        a.out.p = first;
+        a.no_store = 1;
+        CHECK_OK(swa_attend(&t.kv, 0, &step, &a));
+        a.k.p = NULL;
+        CHECK_STATUS(swa_attend(&t.kv, 0, &step, &a), SWA_ERR_ORDER);      /* nothing was put yet */
+        a.k.p = x;
+        a.no_store = 0;
+        a.out.p = again;
+        CHECK_OK(swa_attend(&t.kv, 0, &step, &a));
+        CHECK_BITS(again, first, n * TOY_DIM);
+        for (int i = 0; i < 3; i++) {
+            a.no_store = i == 0;
+            a.k.p = i < 2 ? x : NULL;
+            memset(again, 0, (size_t)n * TOY_DIM * sizeof *again);
+            CHECK_STATUS(swa_attend(&t.kv, 0, &step, &a), n <= 5 ? SWA_OK : SWA_ERR_CAPACITY);
+            if (n <= 5) CHECK_BITS(again, first, n * TOY_DIM);
+        }
+        a.q.p = NULL;
+        a.k.p = x;
+        CHECK_OK(swa_attend(&t.kv, 0, &step, &a));           /* storing alone reads nothing */
+    }
+}
 /* In a batch the others are begun again with it, or go on without it. */
 TEST(a_batch_that_dies) {
     const swa_window w = swa_window_sliding(5);
