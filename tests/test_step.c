@@ -362,8 +362,11 @@ TEST(a_layer_that_a_step_left_out) {
     const swa_window w[2] = { swa_window_sliding(7), swa_window_causal() };
     swa_cache_desc d = toy_desc(w, 2, 3, 2);
     float x[20 * TOY_DIM], *cold, *k = t_floats(20 * TOY_HEAD_DIM);
+    swa_run r = run_of(0, 14, 1);
     unsigned char *blob;
     swa_kv spans[3];
+    swa_step step;
+    swa_attn a;
     size_t bytes;
     toy t;
     d.max_context = 64;
@@ -384,6 +387,14 @@ TEST(a_layer_that_a_step_left_out) {
     CHECK_OK(swa_cache_save(&t.kv, 1, blob, bytes));
     CHECK_STATUS(some_layers(&t, 1, 0, 13, 1), SWA_OK);      /* layers that are whole go on */
     CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER);
+    memset(&step, 0, sizeof step);                           /* storing all the same does not close the gap */
+    memset(&a, 0, sizeof a);
+    step.runs = &r;
+    step.n_runs = 1;
+    a.q.p = a.k.p = a.v.p = a.out.p = x;
+    CHECK_STATUS(swa_attend_part(&t.kv, 1, &step, &a, 0, 0, 1), SWA_ERR_ORDER);
+    CHECK_OK(swa_attend_part(&t.kv, 1, &step, &a, 1, 0, 1));
+    CHECK_STATUS(swa_attend_part(&t.kv, 1, &step, &a, 0, 0, 1), SWA_ERR_ORDER);
     CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 11));
     CHECK_STATUS(some_layers(&t, 2, 1, 11, 1), SWA_ERR_ORDER);
     CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 10));
