@@ -362,7 +362,7 @@ typedef struct {
     int32_t    n_tokens;              /* queries                                                                     */
     const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no keys and cost nothing */
     int        n_kv;
-    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment, yours between calls        */
+    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment; in use until phase 1 ends  */
     size_t     scratch_bytes;
     int        isa;                   /* 0 = best                                                                    */
 } swa_rows;
@@ -933,8 +933,9 @@ SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, in
    State is per sequence: rows [start, end) are logically held; top is the largest end since the sequence was empty, and
    what lies below top - capacity may be overwritten. A rewind that needed no row (W = 1, the start of a chunk) may go
    further back: then rows from there (base) on count from a new top, and high keeps the old one for the rows before.
-   Per layer there is one number, stored: rows from there to end have not been written yet. Only begin, truncate, fork
-   and load lower it, only a store raises it, so that a layer that a step left out is refused later instead of read. */
+   Per layer there is one number, stored, start <= stored <= end: rows from there on have not been written yet. What
+   changes end downwards lowers it, only a store or a load raises it, so that a layer that a step left out is refused
+   later instead of read. */
 
 typedef struct { int64_t start, end, base, top, high, origin; int64_t mark; } swa__seq;
 enum { SWA__SEQ_SAVED = 6 };             /* numbers of it that a blob keeps                                          */
@@ -1149,14 +1150,16 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
 
-static void swa__empty(swa__seq *s, int64_t start, int64_t origin) {
+static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
+    swa__seq *s = swa__seq_of(c, seq);
     s->start = s->end = s->base = s->top = s->high = start;
     s->origin = origin;
+    swa__stored_set(c, seq, start);
 }
 SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
     if (c == NULL || origin < 0) return SWA_ERR_ARG;
-    swa__empty(swa__seq_of(c, seq), 0, origin);
+    swa__empty(c, seq, 0, origin);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
@@ -1168,7 +1171,7 @@ static void swa__rewind(const swa__cache *c, int seq, int64_t pos) {
     swa__seq *s = swa__seq_of(c, seq);
     int64_t *stored = swa__stored_of(c, seq);
     int i, below = pos < s->base;
-    if (pos <= s->start) swa__empty(s, pos, s->origin);
+    if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
     if (pos >= s->end) return;
     for (i = 0; i < c->n_windows && i < c->d.n_layers; i++) below |= pos < s->top - c->layer[i].cap;
     if (below) {
@@ -1305,8 +1308,7 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
     const swa__seq *s;
     if (c == NULL || out == NULL) return -1;
     s = swa__seq_of(c, seq);
-    return swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s),
-                         swa__min64(s->end, swa__stored_of(c, seq)[layer]), out);
+    return swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), swa__stored_of(c, seq)[layer], out);
 }
 
 /* ---- one row in, one row out ---- */
@@ -1345,11 +1347,10 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     const swa_shape *s;
     swa_kv seg[3];
     int i, h, count, dk;
-    int64_t p, end;
+    int64_t p;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
-    end = swa__min64(swa__seq_of(c, seq)->end, swa__stored_of(c, seq)[layer]);
     for (p = pos; p < pos + n; p++) {
-        if (p >= end) return SWA_ERR_ORDER;
+        if (p >= swa__stored_of(c, seq)[layer]) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
     s = &c->d.shape;
@@ -1530,10 +1531,9 @@ static unsigned char *swa__move_rows(const swa__cache *c, int seq, unsigned char
     return b;
 }
 static int swa__all_stored(const swa__cache *c, int seq) {
-    const swa__seq *s = swa__seq_of(c, seq);
     int i;
     for (i = 0; i < c->d.n_layers; i++)
-        if (s->start != s->end && swa__stored_of(c, seq)[i] < s->end) return 0;
+        if (swa__stored_of(c, seq)[i] < swa__seq_of(c, seq)->end) return 0;
     return 1;
 }
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
@@ -1681,9 +1681,8 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
 }
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq *s = swa__seq_of(c, r->seq);
-    if (s->start == s->end) swa__empty(s, r->pos, s->origin);
+    if (s->start == s->end) swa__empty(c, r->seq, r->pos, s->origin);
     swa__rewind(c, r->seq, r->pos);
-    if (s->start == s->end) swa__stored_set(c, r->seq, r->pos);
     s->end = r->pos + r->n;
     s->top = swa__max64(s->top, s->end);
     swa__audit(c, r->seq, r->pos);
@@ -1757,6 +1756,7 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights                                */
        SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one stream, several          */
        SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams                            */
+       SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over parts                */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
        SWA__LANES = 32 };                /* rows of the widest panel                                                 */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -3627,7 +3627,6 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step,
 }
 
 /* Rows of a stateless call that may be split over keys; large ones have units enough. */
-#define SWA__SPLIT_BYTES 67108864
 static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     swa__job j;
     double rows;
@@ -3638,7 +3637,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     j.n_kv = r->n_kv;
     if (r->n_tokens == 0) return 0;
     rows = (double)r->n_tokens * s->n_heads * swa__blocks_of(&j, 0, r->n_tokens - 1).n;
-    return rows * (double)swa__partial_bytes(s) <= SWA__SPLIT_BYTES ? (size_t)rows : 0;
+    return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
@@ -3717,9 +3716,11 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     int parts = 1;
 #if SWA__OPENMP
     parts = omp_get_max_threads();
-    while (parts > 1 && swa__rows_call(rows, attn, parts, &call) == SWA_ERR_MEMORY) parts--;
 #endif
     status = swa__rows_call(rows, attn, parts, &call);
+#if SWA__OPENMP
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__rows_call(rows, attn, --parts, &call);
+#endif
     if (status == SWA_OK) swa__phases(&call, parts);
     return status;
 }
@@ -4537,9 +4538,12 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *
     int parts = 1, phase, part;
 #if SWA__OPENMP
     parts = swa__get(cache) != NULL ? swa__get(cache)->d.max_parts : 1;
-    while (parts > 1 && swa__mla_call(cache, layer, step, mla, h, out, 0, parts, &x, &call) == SWA_ERR_MEMORY) parts--;
 #endif
     status = swa__mla_call(cache, layer, step, mla, h, out, 0, parts, &x, &call);
+#if SWA__OPENMP
+    while (status == SWA_ERR_MEMORY && parts > 1)
+        status = swa__mla_call(cache, layer, step, mla, h, out, 0, --parts, &x, &call);
+#endif
     if (status != SWA_OK) return status;
     for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
 #if SWA__OPENMP

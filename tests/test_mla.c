@@ -601,12 +601,13 @@ TEST_EACH_ISA(ragged_batches) {
     s.windowed = 1;
     s.window = swa_window_sliding(29);
     for (int p = 0; p < N_PATHS; p++)
-        for (int way = 0; way < 3; way++) {
+        for (int way = 0; way < 4; way++) {
             rig batch, alone;
             int64_t pos[4] = { 0, 7, 0, 100 };
             s.parts = way ? 3 : 1;
-            s.whole = way == 2;
+            s.whole = way >= 2;
             if (!rig_open(&batch, &s, all_paths[p], 80) || !rig_open(&alone, &s, all_paths[p], 80)) return;
+            if (way == 3) batch.s.m.scratch_bytes = swa_mla_bytes(&batch.s.m, 80, 2);     /* two threads, not three */
             t_label("%s, %d parts%s", path_name(all_paths[p]), s.parts, s.whole ? " of a whole call" : "");
             for (int i = 0; i < 3; i++) {
                 const size_t dim = 40;
