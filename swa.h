@@ -2806,6 +2806,8 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in *hea
         to = q + dk * nr;
         for (i = 0; i < nr; i++) src[i] = swa__q_row(j, head, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
         if (q8) swa__q_integers(j, src, nr, row, scale + r);
+        for (i = r + nr; i < r + 2 * nr && i < u->n; i++)                /* the next panel's, which lie far apart */
+            swa__rows_ahead((const unsigned char *)swa__q_row(j, head, u->h, u->r0 + i), 1, 0, dk * 4);
         j->kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->qscale, q);
         if (dt > 0) {
             for (i = 0; i < nr; i++) src[i] = swa__q_row(j, tail, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
@@ -2823,8 +2825,9 @@ static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK :
 static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
                             swa__lanes *l) {
     const int t0 = u->r0 / j->group, first = (u->r0 + r) / j->group - t0, last = (u->r0 + r + n - 1) / j->group - t0;
+    const int from = u->h * j->group;
     const size_t rows = (size_t)swa__tile_rows(&j->shape) + SWA__LANES;
-    int i, t, full;
+    int i, t, head, full;    /* head: of the group */
     l->q_scale[0] = l->q_scale[1] = NULL;
     if (j->a.compute == SWA_Q8) {
         l->q_scale[1] = w->q_scale + r;
@@ -2845,18 +2848,21 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         }
         return;
     }
-    for (i = 0; i < n; i++) {
-        int head = u->h * j->group + (u->r0 + r + i) % j->group;
-        t = (u->r0 + r + i) / j->group - t0;
+    for (i = 0, t = first, head = (u->r0 + r) % j->group; i < n; i++, head++) {
+        if (head == j->group) {
+            head = 0;
+            t++;
+        }
         l->first[i] = (float)swa__clip(w->lo[t] - pos);
         l->last[i] = (float)swa__clip(w->hi[t] - pos);
         l->sink[i] = (float)swa__clip(swa__min64(w->sink[t], w->lo[t]) - pos);
         if (!j->geo.mods) continue;
         l->q[i] = (float)(j->pos + t0 + t - pos);
-        l->slope[i] = j->geo.alibi ? (float)(-(double)j->a.alibi[head] * SWA__LOG2E) : 0.0f;
-        l->bias[i] = j->geo.bias ? j->a.bias + (j->row + t0 + t) * j->a.bias_token + head * j->a.bias_head : NULL;
+        l->slope[i] = j->geo.alibi ? (float)(-(double)j->a.alibi[from + head] * SWA__LOG2E) : 0.0f;
+        l->bias[i] =
+            j->geo.bias ? j->a.bias + (j->row + t0 + t) * j->a.bias_token + (from + head) * j->a.bias_head : NULL;
     }
-    for (; i < j->kr->nr; i++) {         /* idle lanes do as the last row does */
+    for (; !j->few && i < j->kr->nr; i++) {        /* idle lanes do as the last row does */
         l->first[i] = l->first[n - 1];
         l->last[i] = l->last[n - 1];
         l->sink[i] = l->sink[n - 1];
@@ -2972,7 +2978,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int rows, float *o, 
                           const swa__scratch *w) {
     float *out[SWA__FEW];
     int i;
-    memset(w->row, 0, (size_t)j->geo.dvp * sizeof(float));
+    if (j->a.sink_logits != NULL) memset(w->row, 0, (size_t)j->geo.dvp * sizeof(float));
     for (i = 0; i < rows; i++) {
         out[i] = swa__out_row(j, h, r0 + i);
         swa__row_stats(j, h, r0 + i, m[i], l[i]);
@@ -3115,7 +3121,7 @@ static void swa__stage_expanded(const swa__job *j, int h, const int range[4], co
 /* All blocks of a unit; folded here, or (split) stored one by one for phase 1. fetched: see swa__look_ahead. */
 static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__blocks *list, const swa__scratch *w,
                           unsigned char *split, int *fetched) {
-    const int few = j->few, nr = few ? SWA__FEW : j->kr->nr, rows = (u->n + nr - 1) / nr * nr;
+    const int few = j->few, nr = j->kr->nr, rows = few ? u->n : (u->n + nr - 1) / nr * nr;
     const int t0 = u->r0 / j->group, t1 = (u->r0 + u->n - 1) / j->group;
     swa__block b;
     swa__lanes l;
@@ -3349,6 +3355,10 @@ typedef struct {
     swa__job j;
     swa__blocks all;
 } swa__walk;
+static void swa__walk_begin(swa__walk *x) {
+    x->i = x->open = 0;
+    x->partial = 0;
+}
 static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, swa__unit *u, swa__blocks *list) {
     for (;;) {
         int rows, tile;
@@ -3398,20 +3408,18 @@ static void swa__attend_units(swa__call *call, const swa__cut *cut, int part, in
     swa__walk x;
     swa__unit u;
     swa__blocks list;
-    swa__job j;
     double total = 0, at = 0, cost, middle;
     int fetched = 0;
-    memset(&x, 0, sizeof x);
+    swa__walk_begin(&x);
     if (parts > 1)
         while (swa__walk_next(call, cut, &x, &u, &list)) total += swa__cost(&x.j, &u);
-    memset(&x, 0, sizeof x);
+    swa__walk_begin(&x);
     while (swa__walk_next(call, cut, &x, &u, &list)) {
         cost = parts > 1 ? swa__cost(&x.j, &u) : 0;
         middle = (at + cost / 2) * parts;
         if (middle >= total * part && (part + 1 == parts || middle < total * (part + 1))) {
-            j = x.j;
             if (u.h == 0 && u.r0 == 0) fetched = 0;
-            swa__unit_run(&j, &u, &list, &w, cut->split ? call->split : NULL, &fetched);
+            swa__unit_run(&x.j, &u, &list, &w, cut->split ? call->split : NULL, &fetched);
         }
         at += cost;
     }
@@ -3602,16 +3610,19 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *
     return status;
 }
 /* Every part of every phase, on the threads of OpenMP or on this one. */
-static void swa__phases(const swa__call *call, int parts) {
-    int phase, part;
+static void swa__phases(swa__call *call, int parts) {
+    int phase;
     for (phase = 0; phase < SWA_PHASES; phase++) {
 #if SWA__OPENMP
+        int part;
 #pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
-#endif
         for (part = 0; part < parts; part++) {
-            swa__call mine = *call;
+            swa__call mine = *call;      /* the segments of a job lie in it */
             swa__phase(&mine, phase, part, parts);
         }
+#else
+        swa__phase(call, phase, 0, parts);
+#endif
     }
 }
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn) {
@@ -4752,22 +4763,30 @@ SWA__INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     else if ((type) == SWA_BF16) { enum { T = SWA_BF16 }; body } \
     else { enum { T = SWA_Q8 }; body } } while (0)
 #endif /* SWV_NO_PAIRS */
-/* 2^x for -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(exp2_near)(SWV x) {
-    SWV n, p;
-    SWA__EXACT(x);
-    n = SWV_RINT(x);
-    x = SWV_SUB(x, n);
-    p = SWV_FMA(SWV_SET1(1.534581217e-4f), x, SWV_SET1(1.339993121e-3f));
-    p = SWV_FMA(p, x, SWV_SET1(9.618488956e-3f));
-    p = SWV_FMA(p, x, SWV_SET1(5.550328777e-2f));
-    p = SWV_FMA(p, x, SWV_SET1(2.402264689e-1f));
-    p = SWV_FMA(p, x, SWV_SET1(6.931472057e-1f));
-    p = SWV_FMA(p, x, SWV_SET1(1.0f));
-    return SWV_SCALE(p, n);
+/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
+   because one chain after the other fills the CPU's queue before it has kept the units busy. */
+SWA__INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
+    SWV whole[16], p[16];
+    int i;
+    SWA__UNROLL for (i = 0; i < n; i++) {
+        SWA__EXACT(x[i]);
+        whole[i] = SWV_RINT(x[i]);
+    }
+    SWA__UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
+    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
+    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(9.618488956e-3f));
+    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(5.550328777e-2f));
+    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(2.402264689e-1f));
+    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(6.931472057e-1f));
+    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(1.0f));
+    SWA__UNROLL for (i = 0; i < n; i++) x[i] = SWV_SCALE(p[i], whole[i]);
 }
 /* Below -126 it stays 2^-126. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) { return SWA__FN(exp2_near)(SWV_MAX(x, SWV_SET1(-126.0f))); }
+SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
+    x = SWV_MAX(x, SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(1, &x);
+    return x;
+}
 /* p times V's scale, and rounded again. */
 SWA__INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
     p = SWV_MUL(p, scale);
@@ -5241,54 +5260,73 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa
     }
     SWA__UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
 }
+/* p of `keys` keys that lie 16 apart. */
+SWA__INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nv, int edge, float *s, const SWV *top, SWV *sum) {
+    const int next = 16 * nv * SWV_N;
+    SWV p[2 * NV];
+    int i, j;
+    SWA__UNROLL for (i = 0; i < keys; i++)
+        SWA__UNROLL for (j = 0; j < nv; j++)
+            p[i * nv + j] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next + j * SWV_N), top[j]), SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(keys * nv, p);
+    SWA__UNROLL for (i = 0; i < keys; i++)
+        SWA__UNROLL for (j = 0; j < nv; j++) {
+            float *at = s + i * next + j * SWV_N;
+            if (edge) p[i * nv + j] = SWV_FROM(SWV_LOAD(at), SWV_SET1(-3.4e38f), p[i * nv + j]);
+            sum[j] = SWV_ADD(sum[j], p[i * nv + j]);
+            SWV_STORE(at, p[i * nv + j]);
+        }
+}
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
 SWA__INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
                                               const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
-    SWV part[16][NV], none = SWV_SET1(-3.4e38f), x, p;
+    SWV part[16][NV];
     int i, j, k, r, w;
     for (i = 0; i < 16; i++) {
         SWV sum[NV];
         SWA__UNROLL for (j = 0; j < nv; j++) sum[j] = SWV_SET1(0.0f);
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r] + ((i - range[r]) & 15); k < range[r + 1]; k += 16)
-                SWA__UNROLL for (j = 0; j < nv; j++) {
-                    x = SWV_LOAD(s + k * nr + j * SWV_N);
-                    p = SWA__FN(exp2)(SWV_SUB(x, top[j]));
-                    if (edge) p = SWV_FROM(x, none, p);
-                    sum[j] = SWV_ADD(sum[j], p);
-                    SWV_STORE(s + k * nr + j * SWV_N, p);
-                }
+        for (r = 0; r < 4; r += 2) {
+            k = range[r] + ((i - range[r]) & 15);
+            for (; nv <= 2 && k + 16 < range[r + 1]; k += 32) SWA__FN(exp_keys)(2, nv, edge, s + k * nr, top, sum);
+            for (; k < range[r + 1]; k += 16) SWA__FN(exp_keys)(1, nv, edge, s + k * nr, top, sum);
+        }
         SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = sum[j];
     }
     for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k++)
-            if (b->tile[k / 16].v_scale != NULL)
+        for (k = range[r]; k < range[r + 1]; k = i) {
+            const float *scale = b->tile[k / 16].v_scale;
+            i = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            for (; scale != NULL && k < i; k++)
                 SWA__UNROLL for (j = 0; j < nv; j++)
                     SWV_STORE(s + k * nr + j * SWV_N,
-                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(b->tile[k / 16].v_scale[k % 16])));
+                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
+        }
     for (w = 8; w > 0; w /= 2)
         for (i = 0; i < w; i++)
             SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
     SWA__UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
 }
-/* Keys k and k+1 in bf16: rounded, summed, and put where their pair belongs. */
-SWA__INLINE SWV_TARGET void SWA__FN(exp_pair)(int nr, const float *s, float *to, const float *scale, SWV top,
-                                              SWV lower, SWV *sum) {
-    SWV p[2];
+/* p of `keys` keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
+SWA__INLINE SWV_TARGET void SWA__FN(exp_half)(int keys, int nr, const float *s, float *to, size_t row,
+                                              const float *scale, SWV top, SWV lower, SWV *sum) {
+    SWV p[4];
     int i;
-    SWA__UNROLL for (i = 0; i < 2; i++) {
-        SWV x = SWV_LOAD(s + i * nr);
-        p[i] = SWV_HALF(SWV_FROM(x, lower, SWA__FN(exp2_near)(SWV_SUB(x, top))));
+    SWA__UNROLL for (i = 0; i < keys; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
+    SWA__FN(exp2_near)(keys, p);
+    SWA__UNROLL for (i = 0; i < keys; i++) {
+        p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
         sum[i] = SWV_ADD(sum[i], p[i]);
         if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
     }
+    SWA__UNROLL for (i = 0; i < keys; i += 2) {
 #ifdef SWV_NO_PAIRS
-    SWV_STORE(to, p[1]);
-    SWV_STORE(to + nr, p[0]);
+        SWV_STORE(to + (size_t)i * row, p[i + 1]);
+        SWV_STORE(to + (size_t)(i + 1) * row, p[i]);
 #else
-    SWV_STORE(to, SWV_PAIR(p[0], p[1]));
+        SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
 #endif
+    }
 }
 /* The same in bf16, over whole tiles. */
 SWA__INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__block *b, const int range[4], float *s,
@@ -5302,9 +5340,9 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += 16) {
                 const float *scale = b->tile[k / 16].v_scale;
-                SWA__UNROLL for (i = 0; i < 16; i += 2)
-                    SWA__FN(exp_pair)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
-                                      scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+                SWA__UNROLL for (i = 0; i < 16; i += 4)
+                    SWA__FN(exp_half)(4, nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
+                                      (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
             }
         SWA__UNROLL for (w = 8; w > 0; w /= 2)
             SWA__UNROLL for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
