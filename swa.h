@@ -1766,7 +1766,8 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
 typedef struct {                         /* 16 keys, positions 16i..16i+15, in canonical form                        */
     const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                                   */
     const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                                   */
-    const char  *next;                   /* K of the tile that will be read a block later, for prefetch, or NULL     */
+    const char  *next, *next_tail;       /* K and tail of the tile that will be read a block later, for prefetch;
+                                            NULL if unknown                                                          */
     int64_t      next_gap;               /* bytes between its rows, if they are the caller's; else 0                 */
     int64_t      v_token;                /* stride of V's rows; dvp, but for the caller's own rows                   */
     int k_type, tail_type, v_type;
@@ -1939,6 +1940,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_MUL(a, b)           ((float)((a) * (b)))
 #define SWV_DIV(a, b)           ((float)((a) / (b)))
 #define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
+#define SWV_MIN(a, b)           ((a) < (b) ? (a) : (b))
 #define SWV_RINT(x)             swa__rint(x)
 #define SWV_SCALE(p, n)         swa__scale((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
@@ -1994,6 +1996,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_MUL(a, b)           vmulq_f32((a), (b))
 #define SWV_DIV(a, b)           vdivq_f32((a), (b))
 #define SWV_MAX(a, b)           vmaxq_f32((a), (b))
+#define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
 #define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
                                     vshlq_n_s32(vcvtq_s32_f32(n), 23)))
@@ -2062,6 +2065,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_MUL(a, b)           _mm256_mul_ps((a), (b))
 #define SWV_DIV(a, b)           _mm256_div_ps((a), (b))
 #define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
+#define SWV_MIN(a, b)           _mm256_min_ps((a), (b))
 #define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define SWV_SCALE(p, n)         _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), \
                                     _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)))
@@ -2138,6 +2142,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_MUL(a, b)           _mm512_mul_ps((a), (b))
 #define SWV_DIV(a, b)           _mm512_div_ps((a), (b))
 #define SWV_MAX(a, b)           _mm512_max_ps((a), (b))
+#define SWV_MIN(a, b)           _mm512_min_ps((a), (b))
 #define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define SWV_SCALE(p, n)         _mm512_scalef_ps((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) _mm512_mask_blend_ps((__mmask16)(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ) & \
@@ -2665,7 +2670,7 @@ static void swa__stage(const swa__job *j, int h, const int range[4], int f32, co
                 if (!swa__scaled(j, 2)) tile->v_scale = NULL;
             }
             for (done = t + n; tile < b->tile + done; tile++) {
-                tile->next = NULL;
+                tile->next = tile->next_tail = NULL;
                 if (!j->shape.v_in_k) continue;
                 tile->v = tile->k;
                 tile->v_scale = tile->k_scale;
@@ -2699,9 +2704,9 @@ static void swa__stage_half(const swa__job *j, const int range[4], const swa__sc
             done = t;
             for (i = t * 16; i < t * 16 + 16; i++)
                 if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3])) seen |= 1u << (i & 15);
-            if (j->shape.v_in_k) {       /* V as rows */
-                swa__turn(j, (const float *)tile->k, w->v + (size_t)t * 16 * (size_t)dvp);
-                rows = w->v + (size_t)t * 16 * (size_t)dvp;
+            if (j->shape.v_in_k) {       /* V as rows: where the last tile's will be, so that they stay in L1 */
+                rows = w->v + (SWA_BLOCK - 16) * (size_t)dvp;
+                swa__turn(j, (const float *)tile->k, w->v + (SWA_BLOCK - 16) * (size_t)dvp);
             }
             j->kr->pair(form, 16, seen, dvp, SWA__TINY_V, rows, v);
             j->kr->pair(form, dk, 0xffffu, 16, SWA__TINY_QK, (const float *)tile->k, k);
@@ -3030,18 +3035,23 @@ static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t
     *t0 = swa__clip(w->lo[0] - pos) / 16;
     *t1 = (swa__clip(w->hi[last] - pos) + 15) / 16;
 }
-/* Where K of the 16 keys from pos on lies, to be fetched: in the ring, or (few rows) the caller's rows, gap bytes from
-   the end of one to the next. step: from one tile to the next. NULL if neither. */
-static const char *swa__tile_source(const swa__job *j, const swa_kv *kv, int h, int64_t pos, int64_t *step,
-                                    int64_t *gap) {
+/* Where K of the 16 keys from pos on lies, to be fetched: in the ring, with its tail, or (few rows) the caller's rows,
+   next_gap bytes from the end of one to the next. step: bytes from one tile to the next. next is NULL if neither. */
+static void swa__tile_source(const swa__job *j, const swa_kv *kv, int h, int64_t pos, swa__tile *to, int64_t *step,
+                             int64_t *tail_step) {
     const int64_t dk = j->shape.head_dim, es = (int64_t)swa__type_size((int)kv->k_type);
     const int64_t token = swa__stride(kv->k_token, dk * j->shape.n_kv_heads);
     swa__tile t;
-    if (kv->layout_ == 0 && !j->few) return NULL;
+    to->next = to->next_tail = NULL;
+    to->next_gap = kv->layout_ != 0 ? 0 : (token - dk) * es;
     *step = (kv->layout_ != 0 ? dk : token) * 16 * es;
-    *gap = kv->layout_ != 0 ? 0 : (token - dk) * es;
-    if (kv->layout_ != 0) return swa__tile_direct(j, kv, h, pos, &t) ? (const char *)t.k : NULL;
-    return (const char *)kv->k + ((pos - kv->pos) * token + h * swa__stride(kv->k_head, dk)) * es;
+    *tail_step = (int64_t)j->shape.tail_dim * 16 * (int64_t)swa__type_size((int)kv->tail_type);
+    if (kv->layout_ != 0 && swa__tile_direct(j, kv, h, pos, &t)) {
+        to->next = (const char *)t.k;
+        to->next_tail = (const char *)t.tail;
+    }
+    if (kv->layout_ == 0 && j->few)
+        to->next = (const char *)kv->k + ((pos - kv->pos) * token + h * swa__stride(kv->k_head, dk)) * es;
 }
 /* Gives each of the block's tiles [t0, t1) one tile to fetch: in reading order, after the *fetched tiles that follow
    this block and were fetched before. NULL where K is not read in place. So a short block at the end of the window
@@ -3049,26 +3059,30 @@ static const char *swa__tile_source(const swa__job *j, const swa_kv *kv, int h, 
 static void swa__look_ahead(const swa__job *j, const swa__blocks *list, const swa__scratch *w, int last, int h,
                             int64_t at, int *fetched, swa__block *b) {
     int skip = *fetched, t = b->t0, n = -1, i, a, e;
-    int64_t step = 0;
-    while (t < b->t1 && swa__block_after(j, list, &h, &at)) {
-        const char *k = NULL;
-        int64_t pos = at * SWA_BLOCK, end = 0, gap = 0;
+    int64_t step = 0, tail_step = 0;
+    while (j->expand == NULL && t < b->t1 && swa__block_after(j, list, &h, &at)) {
+        swa__tile from;
+        int64_t pos = at * SWA_BLOCK, end = 0;
+        from.next = from.next_tail = NULL;
+        from.next_gap = 0;
         swa__unit_tiles(w, last, pos, &a, &e);
         if (n < 0) n = e - a;
         i = skip < e - a ? skip : e - a;
         skip -= i;
         for (a += i; a < e && t < b->t1; a++) {
-            if (k != NULL) k += step;
-            if (k == NULL || pos + a * 16 >= end) {
-                k = NULL;
+            if (from.next != NULL) from.next += step;
+            if (from.next_tail != NULL) from.next_tail += tail_step;
+            if (from.next == NULL || pos + a * 16 >= end) {
+                from.next = from.next_tail = NULL;
                 i = swa__find(j, pos + a * 16);
                 if (i < j->n_kv && j->kv[i].pos <= pos + a * 16) {
-                    k = swa__tile_source(j, &j->kv[i], h, pos + a * 16, &step, &gap);
+                    swa__tile_source(j, &j->kv[i], h, pos + a * 16, &from, &step, &tail_step);
                     end = j->kv[i].pos + j->kv[i].n;
                 }
             }
-            b->tile[t].next = k;
-            b->tile[t++].next_gap = gap;
+            b->tile[t].next = from.next;
+            b->tile[t].next_tail = from.next_tail;
+            b->tile[t++].next_gap = from.next_gap;
         }
     }
     *fetched += b->t1 - b->t0 - (n > 0 ? n : 0);
@@ -5199,15 +5213,17 @@ SWV_RARE(rare_narrow, MR * NV, 1)
 #undef SWV_RARE
 /* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
 SWA__INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
-                                               const float *qt, SWV *acc) {
+                                               const float *qt, int fetch, SWV *acc) {
     const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    const char *next = fetch && t->next_tail != NULL && (k % 16 == 0 || form == SWA__PAIRS)
+                           ? t->next_tail + (size_t)(k % 16 / mr) * n * 64 : NULL;
     int i, j;
     if (t->k_scale != NULL)
         SWA__UNROLL for (i = 0; i < mr; i++)
             SWA__UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
     if (g->dt > 0 && t->tail_scale == NULL)
-        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, acc);
+        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, next, acc);
     if (g->dt > 0 && t->tail_scale != NULL) {
         SWV tail[MR * NV];
         SWA__UNROLL for (i = 0; i < mr * nv; i++) tail[i] = SWV_SET1(0.0f);
@@ -5233,7 +5249,7 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa
             SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q,
                         t->next + (size_t)(k % 16 / mr) * dims * 64, acc);
         else SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, NULL, acc);
-        SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, acc);
+        SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, n->fetch, acc);
         if (n->q_scale[which] != NULL)
             SWA__UNROLL for (i = 0; i < mr; i++)
                 SWA__UNROLL for (j = 0; j < nv; j++)
@@ -5567,10 +5583,8 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
 
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */
 SWA__INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
-    SWV zero = SWV_SET1(0.0f), max = SWV_SET1(3.38953139e38f), low = SWV_SUB(zero, max);
-    x = SWV_MAX(x, low);
-    x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), low));
-    return SWV_PICK(SWV_MAX(x, SWV_SUB(zero, x)), tiny, SWV_SET1(FLT_MAX), SWV_HALF(x), zero);
+    x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
+    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_HALF(x));
 }
 static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                                      float *dst) {
@@ -5980,6 +5994,7 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_MUL
 #undef SWV_DIV
 #undef SWV_MAX
+#undef SWV_MIN
 #undef SWV_RINT
 #undef SWV_SCALE
 #undef SWV_PICK
