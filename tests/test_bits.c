@@ -8,13 +8,13 @@
 typedef struct { const char *name; at_case c; } bits_case;
 
 /* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). */
-enum { N_CASES = 19, N_SMALL = 15 };
+enum { N_CASES = 20, N_SMALL = 15 };
 static bits_case bits_of(int i) {
     bits_case b;
     static const char *names[N_CASES] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
         "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
         "bf16 products, odd dims", "bf16 products, latent", "int8 products", "two blocks", "four blocks",
-        "pinned far behind", "bf16 products, blocks" };
+        "pinned far behind", "bf16 products, blocks", "bf16 products, latent, blocks" };
     b.name = names[i];
     b.c = at_new(4, 2, 16, 16, 45);
     at_sliding(&b.c, 8);
@@ -68,6 +68,12 @@ static bits_case bits_of(int i) {
         b.c.k_type = SWA_BF16; b.c.v_type = SWA_Q8;
         b.c.compute = SWA_BF16;
         at_sliding(&b.c, 301);
+    }
+    if (i == 19) {
+        b.c = at_new(20, 1, 18, 16, 700);
+        b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
+        b.c.compute = SWA_BF16;
+        at_sliding(&b.c, 600);
     }
     return b;
 }
