@@ -70,10 +70,10 @@ static bits_case bits_of(int i) {
         at_sliding(&b.c, 301);
     }
     if (i == 19) {
-        b.c = at_new(20, 1, 18, 16, 700);
+        b.c = at_new(17, 1, 18, 16, 540);
         b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
         b.c.compute = SWA_BF16;
-        at_sliding(&b.c, 600);
+        at_sliding(&b.c, 500);
     }
     return b;
 }
