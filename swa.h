@@ -2705,8 +2705,9 @@ static void swa__stage_half(const swa__job *j, const int range[4], const swa__sc
             for (i = t * 16; i < t * 16 + 16; i++)
                 if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3])) seen |= 1u << (i & 15);
             if (j->shape.v_in_k) {       /* V as rows: where the last tile's will be, so that they stay in L1 */
-                rows = w->v + (SWA_BLOCK - 16) * (size_t)dvp;
-                swa__turn(j, (const float *)tile->k, w->v + (SWA_BLOCK - 16) * (size_t)dvp);
+                float *last = w->v + (SWA_BLOCK - 16) * (size_t)dvp;
+                swa__turn(j, (const float *)tile->k, last);
+                rows = last;
             }
             j->kr->pair(form, 16, seen, dvp, SWA__TINY_V, rows, v);
             j->kr->pair(form, dk, 0xffffu, 16, SWA__TINY_QK, (const float *)tile->k, k);
@@ -3036,13 +3037,12 @@ static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t
     *t1 = (swa__clip(w->hi[last] - pos) + 15) / 16;
 }
 /* Where K of the 16 keys from pos on lies, to be fetched: in the ring, with its tail, or (few rows) the caller's rows,
-   next_gap bytes from the end of one to the next. step: bytes from one tile to the next. next is NULL if neither. */
+   next_gap bytes from the end of one to the next. step: bytes from tile to tile. next is left as it is if neither. */
 static void swa__tile_source(const swa__job *j, const swa_kv *kv, int h, int64_t pos, swa__tile *to, int64_t *step,
                              int64_t *tail_step) {
     const int64_t dk = j->shape.head_dim, es = (int64_t)swa__type_size((int)kv->k_type);
     const int64_t token = swa__stride(kv->k_token, dk * j->shape.n_kv_heads);
     swa__tile t;
-    to->next = to->next_tail = NULL;
     to->next_gap = kv->layout_ != 0 ? 0 : (token - dk) * es;
     *step = (kv->layout_ != 0 ? dk : token) * 16 * es;
     *tail_step = (int64_t)j->shape.tail_dim * 16 * (int64_t)swa__type_size((int)kv->tail_type);
@@ -5211,12 +5211,17 @@ SWV_RARE(rare, MR, NV)
 SWV_RARE(rare_narrow, MR * NV, 1)
 #endif
 #undef SWV_RARE
+/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
+   step covers two dims) each its share. */
+SWA__INLINE const char *SWA__FN(many_next)(int form, int mr, int fetch, const char *next, int k, size_t n) {
+    if (!fetch || next == NULL || (k % 16 != 0 && form != SWA__PAIRS)) return NULL;
+    return next + (size_t)(k % 16 / mr) * n * 64;
+}
 /* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
 SWA__INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
                                                const float *qt, int fetch, SWV *acc) {
     const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
-    const char *next = fetch && t->next_tail != NULL && (k % 16 == 0 || form == SWA__PAIRS)
-                           ? t->next_tail + (size_t)(k % 16 / mr) * n * 64 : NULL;
+    const char *next = SWA__FN(many_next)(form, mr, fetch, t->next_tail, k, n);
     int i, j;
     if (t->k_scale != NULL)
         SWA__UNROLL for (i = 0; i < mr; i++)
@@ -5239,15 +5244,15 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa
                                              SWV *top) {
     const size_t dims = form == SWA__PAIRS ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     const int nr = nv * SWV_N;
+    const char *next;
     SWV acc[MR * NV], max[NV];
     int k, i, j, lo = n->lo[which] / mr * mr;
     SWA__UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
     for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
         SWA__UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-        if (n->fetch && t->next != NULL && (k % 16 == 0 || form == SWA__PAIRS))
-            SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q,
-                        t->next + (size_t)(k % 16 / mr) * dims * 64, acc);
+        next = SWA__FN(many_next)(form, mr, n->fetch, t->next, k, dims);
+        if (next != NULL) SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, next, acc);
         else SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, NULL, acc);
         SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, n->fetch, acc);
         if (n->q_scale[which] != NULL)
@@ -5323,19 +5328,19 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const
             SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
     SWA__UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
 }
-/* p of `keys` keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
-SWA__INLINE SWV_TARGET void SWA__FN(exp_half)(int keys, int nr, const float *s, float *to, size_t row,
-                                              const float *scale, SWV top, SWV lower, SWV *sum) {
+/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
+SWA__INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row, const float *scale,
+                                              SWV top, SWV lower, SWV *sum) {
     SWV p[4];
     int i;
-    SWA__UNROLL for (i = 0; i < keys; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
-    SWA__FN(exp2_near)(keys, p);
-    SWA__UNROLL for (i = 0; i < keys; i++) {
+    SWA__UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
+    SWA__FN(exp2_near)(4, p);
+    SWA__UNROLL for (i = 0; i < 4; i++) {
         p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
         sum[i] = SWV_ADD(sum[i], p[i]);
         if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
     }
-    SWA__UNROLL for (i = 0; i < keys; i += 2) {
+    SWA__UNROLL for (i = 0; i < 4; i += 2) {
 #ifdef SWV_NO_PAIRS
         SWV_STORE(to + (size_t)i * row, p[i + 1]);
         SWV_STORE(to + (size_t)(i + 1) * row, p[i]);
@@ -5357,7 +5362,7 @@ SWA__INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__
             for (k = range[r]; k < range[r + 1]; k += 16) {
                 const float *scale = b->tile[k / 16].v_scale;
                 SWA__UNROLL for (i = 0; i < 16; i += 4)
-                    SWA__FN(exp_half)(4, nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
+                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
                                       (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
             }
         SWA__UNROLL for (w = 8; w > 0; w /= 2)
