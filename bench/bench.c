@@ -17,7 +17,7 @@
 #include "common.h"
 #include "limits.h"
 #include "work.h"
-#include <sys/stat.h>
+#include "report.h"
 
 #define COLD_BYTES  ((size_t)512 << 20)  /* decode rotates over at least this much K/V: less would sit in the L3 */
 #define QUICK_BYTES ((size_t)192 << 20)  /* with --quick: enough for an L3 of 32 MiB                             */
@@ -236,34 +236,27 @@ static void take_samples(samples *r, work *w, work *base, const options *o)
     }
 }
 
-static double smallest(const double *x, int n)
+static void write_row(options *o, const work *w, const samples *s, const char *limit, const accuracy *acc)
 {
-    double m = x[0];
-    for (int i = 1; i < n; i++) if (x[i] < m) m = x[i];
-    return m;
-}
-
-static void write_row(options *o, const work *w, const samples *r, const char *limit, const accuracy *acc)
-{
-    const spec *s = &w->s;
-    double med = median(r->time, r->n), min = smallest(r->time, r->n), rate, percent = median(r->percent, r->n);
-    const char *unit = spec_compute_bound(s) ? "GFLOP/s" : "GB/s";
-    int holds = accuracy_holds(s, w->type, *acc);
-    rate = (spec_compute_bound(s) ? spec_flops(s) : spec_bytes(s, w->type)) / med * 1e-9;
-    if (s->against == AGAINST_HALF_US) {
-        unit = "us";
-        rate = med * 1e6;
-        percent = 100 * rate / 0.5;
+    const spec *c = &w->s;
+    int holds = accuracy_holds(c, w->type, *acc);
+    char more[64];
+    result r = { .name = c->name, .limit = limit, .isa = w->isa, .threads = w->parts, .type = w->type };
+    r.med = median(s->time, s->n);
+    r.min = smallest(s->time, s->n);
+    r.unit = spec_compute_bound(c) ? "GFLOP/s" : "GB/s";
+    r.rate = (spec_compute_bound(c) ? spec_flops(c) : spec_bytes(c, w->type)) / r.med * 1e-9;
+    r.percent = median(s->percent, s->n);
+    if (c->against == AGAINST_HALF_US) {
+        r.unit = "us";
+        r.rate = r.med * 1e6;
+        r.percent = 100 * r.rate / 0.5;
     }
-    printf("%-46s %-7s %-5s %d %12.2f %12.2f %9.2f %-8s %7.1f %% of %-8s %.1e %.1e%s%s\n", s->name,
-           swa_isa_name(w->isa), type_name(w->type), w->parts, med * 1e6, min * 1e6, rate, unit, percent, limit,
-           acc->stored, acc->input, r->disturbed ? " disturbed" : "", holds ? "" : " WRONG");
-    fflush(stdout);
-    if (o->out)
-        fprintf(o->out, "%s,%s,%s,%s,%d,%.3f,%.3f,%.3f,%s,%s,%.2f\n", s->name, swa_isa_name(w->isa),
-                type_name(w->type), type_name(w->type), w->parts, med * 1e6, min * 1e6, rate, unit, limit, percent);
+    snprintf(more, sizeof more, "%.1e %.1e%s%s", acc->stored, acc->input, s->disturbed ? " disturbed" : "",
+             holds ? "" : " WRONG");
+    report(o->out, &r, more);
     o->rows++;
-    o->disturbed += r->disturbed;
+    o->disturbed += s->disturbed;
     o->wrong += !holds;
 }
 
@@ -321,36 +314,6 @@ static void run_case(options *o, const spec *s, swa_type type)
     w.kv = base.kv = NULL;
 }
 
-/* The limits themselves, as rows of their own. */
-static void limit_row(options *o, const char *name, int isa, int threads, double rate, const char *unit)
-{
-    printf("%-46s %-7s %-5s %d %47.2f %s\n", name, swa_isa_name(isa), "-", threads, rate, unit);
-    if (o->out)
-        fprintf(o->out, "%s,%s,-,-,%d,0,0,%.3f,%s,%s,100\n", name, swa_isa_name(isa), threads, rate, unit, name);
-}
-
-static void limit_rows(options *o)
-{
-    for (int i = 0; i < o->n_threads; i++) {
-        pool p;
-        double fma, best[5] = { 0 };
-        pool_start(&p, o->threads[i]);
-        double dram = machine_calibrate(&p), l2 = l2_rate(&p);
-        for (int isa = 1; isa <= SWA_ISA_AVX512; isa++)
-            for (int r = 0; r < 5 && swa_isa_usable(isa); r++) {
-                fma = fma_sample(&p, isa, 0.005);
-                if (fma > best[isa]) best[isa] = fma;
-            }
-        for (int isa = 1; isa <= SWA_ISA_AVX512; isa++)
-            if (swa_isa_usable(isa)) limit_row(o, "limit-fma", isa, p.n, best[isa] * 1e-9, "GFLOP/s");
-        limit_row(o, "limit-dram-read", swa_isa_best(), p.n, dram * 1e-9, "GB/s");
-        limit_row(o, "limit-l2-read", swa_isa_best(), p.n, l2 * 1e-9, "GB/s");
-        printf("%-46s %d streams, prefetch %d bytes ahead\n", "  best read loop", mach.streams[p.n],
-               (int)mach.ahead[p.n]);
-        pool_stop(&p);
-    }
-}
-
 static void run_all(options *o)
 {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -402,39 +365,6 @@ static int parse(options *o, int argc, char **argv)
     return o->n_threads > 0 && (o->isa == 0 || swa_isa_usable(o->isa));
 }
 
-/* CPU, compiler and library, for the log and for the file beside the CSV. */
-static void describe(FILE *f)
-{
-    char line[256] = "unknown CPU";
-    FILE *c = fopen("/proc/cpuinfo", "r");
-    while (c && fgets(line, sizeof line, c) && strncmp(line, "model name", 10) != 0) line[0] = 0;
-    if (c) fclose(c);
-    line[strcspn(line, "\n")] = 0;
-#ifdef __clang__
-    const char *cc = "";
-#else
-    const char *cc = "gcc ";
-#endif
-    fprintf(f, "%s; %ld cores; best instruction set %s; %s%s -O2\n",
-            strchr(line, ':') ? strchr(line, ':') + 2 : line, sysconf(_SC_NPROCESSORS_ONLN),
-            swa_isa_name(swa_isa_best()), cc, __VERSION__);
-}
-
-static void open_csv(options *o)
-{
-    char note[512];
-    FILE *f;
-    mkdir("bench/results", 0777);               /* exists, or the path given is another */
-    o->out = fopen(o->csv, "w");
-    if (o->out == NULL) die("cannot write the CSV");
-    fprintf(o->out, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");
-    snprintf(note, sizeof note, "%.*s.txt", (int)(strlen(o->csv) - (strstr(o->csv, ".csv") ? 4 : 0)), o->csv);
-    f = fopen(note, "w");
-    if (f == NULL) return;
-    describe(f);
-    fclose(f);
-}
-
 int main(int argc, char **argv)
 {
     static options o;
@@ -448,9 +378,9 @@ int main(int argc, char **argv)
         return 0;
     }
     describe(stdout);
-    if (o.csv) open_csv(&o);
+    if (o.csv) o.out = csv_open(o.csv);
     machine_init();
-    if (!o.quick) limit_rows(&o);
+    if (!o.quick) limit_rows(o.out, o.threads, o.n_threads);
     printf("%-46s %-7s %-5s T %12s %12s %9s %8s %7s %%             rms: stored, input\n", "case", "isa", "k,v",
            "median us", "min us", "rate", "", "");
     run_all(&o);

@@ -18,7 +18,10 @@
 #define READ_BYTES  ((size_t)512 << 20)  /* the buffer of the bandwidth test: no cache holds it                   */
 #define READ_PIECE  ((size_t)32 << 20)   /* bytes that one thread reads in one bandwidth sample                   */
 
+#define PRODUCT_STEPS 64                 /* operands of the product loop: 13 KiB, so that they stay in L1          */
+
 static volatile float limit_sink;          /* keeps the compiler from dropping the loops below                    */
+static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(64)));   /* vectors, then numbers  */
 
 /* Twelve independent chains hide the latency of an FMA on every core so far (4 cycles, 2 a cycle). */
 #define FMA_12(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
@@ -33,7 +36,27 @@ static volatile float limit_sink;          /* keeps the compiler from dropping t
         return (double)loops * 12 * 2 * LANES;                                                                    \
     }
 
+/* The same work with operands that change: 3 vectors and 4 numbers of L1 per 12 FMAs, the inner loop of a product of
+   matrices and nothing else. Where it is slower, though every cycle does two FMAs, the clock has fallen. */
+#define PRODUCT_LOOP(ATTR, NAME, VEC, SET1, LOAD, MULADD, LANES, FIRST)                                           \
+    ATTR static double NAME(long loops)                                                                           \
+    {                                                                                                             \
+        VEC a[12];                                                                                                \
+        for (int i = 0; i < 12; i++) a[i] = SET1((float)i);                                                       \
+        for (long i = 0; i < loops; i++) {                                                                        \
+            const float *v = product_data + i % PRODUCT_STEPS * 3 * LANES;                                        \
+            const float *b = product_data + PRODUCT_STEPS * 3 * 16 + i % PRODUCT_STEPS * 4;                       \
+            VEC x[3] = { LOAD(v), LOAD(v + LANES), LOAD(v + 2 * LANES) };                                         \
+            FMA_12(MULADD)                                                                                        \
+        }                                                                                                         \
+        limit_sink = FIRST(a[0]) + FIRST(a[1]) + FIRST(a[2]) + FIRST(a[3]) + FIRST(a[4]) + FIRST(a[5])            \
+            + FIRST(a[6]) + FIRST(a[7]) + FIRST(a[8]) + FIRST(a[9]) + FIRST(a[10]) + FIRST(a[11]);                \
+        return (double)loops * 12 * 2 * LANES;                                                                    \
+    }
+
 #define SCALAR_SET1(x) (x)
+#define SCALAR_LOAD(q) (*(q))
+#define SCALAR_ADD(a, b) ((a) + (b))
 #define SCALAR_MULADD(i) a[i] = a[i] * b + c;
 #define SCALAR_FIRST(x) (x)
 FMA_LOOP(, fma_scalar, float, SCALAR_SET1, SCALAR_MULADD, 1, SCALAR_FIRST)
@@ -59,8 +82,6 @@ FMA_LOOP(, fma_scalar, float, SCALAR_SET1, SCALAR_MULADD, 1, SCALAR_FIRST)
             }                                                                                                     \
         limit_sink = FIRST(ADD(ADD(s0, s1), ADD(s2, s3)));                                                        \
     }
-#define SCALAR_LOAD(q) (*(q))
-#define SCALAR_ADD(a, b) ((a) + (b))
 READ_LOOP(, read_scalar, float, 0, SCALAR_LOAD, SCALAR_ADD, 1, SCALAR_FIRST)
 
 #ifdef BENCH_X86
@@ -68,15 +89,21 @@ READ_LOOP(, read_scalar, float, 0, SCALAR_LOAD, SCALAR_ADD, 1, SCALAR_FIRST)
 #define T512 __attribute__((target("avx512f")))
 #define AVX2_MULADD(i) a[i] = _mm256_fmadd_ps(a[i], b, c);
 #define AVX512_MULADD(i) a[i] = _mm512_fmadd_ps(a[i], b, c);
+#define AVX2_PRODUCT(i) a[i] = _mm256_fmadd_ps(x[i % 3], _mm256_set1_ps(b[i / 3]), a[i]);
+#define AVX512_PRODUCT(i) a[i] = _mm512_fmadd_ps(x[i % 3], _mm512_set1_ps(b[i / 3]), a[i]);
 FMA_LOOP(T2, fma_avx2, __m256, _mm256_set1_ps, AVX2_MULADD, 8, _mm256_cvtss_f32)
 FMA_LOOP(T512, fma_avx512, __m512, _mm512_set1_ps, AVX512_MULADD, 16, _mm512_cvtss_f32)
+PRODUCT_LOOP(T2, product_avx2, __m256, _mm256_set1_ps, _mm256_load_ps, AVX2_PRODUCT, 8, _mm256_cvtss_f32)
+PRODUCT_LOOP(T512, product_avx512, __m512, _mm512_set1_ps, _mm512_load_ps, AVX512_PRODUCT, 16, _mm512_cvtss_f32)
 READ_LOOP(T2, read_avx2, __m256, _mm256_setzero_ps(), _mm256_load_ps, _mm256_add_ps, 8, _mm256_cvtss_f32)
 READ_LOOP(T512, read_avx512, __m512, _mm512_setzero_ps(), _mm512_load_ps, _mm512_add_ps, 16, _mm512_cvtss_f32)
 #endif
 #ifdef BENCH_NEON
 #define NEON_MULADD(i) a[i] = vfmaq_f32(c, a[i], b);
+#define NEON_PRODUCT(i) a[i] = vfmaq_n_f32(a[i], x[i % 3], b[i / 3]);
 #define NEON_FIRST(x) vgetq_lane_f32(x, 0)
 FMA_LOOP(, fma_neon, float32x4_t, vdupq_n_f32, NEON_MULADD, 4, NEON_FIRST)
+PRODUCT_LOOP(, product_neon, float32x4_t, vdupq_n_f32, vld1q_f32, NEON_PRODUCT, 4, NEON_FIRST)
 READ_LOOP(, read_neon, float32x4_t, vdupq_n_f32(0), vld1q_f32, vaddq_f32, 4, NEON_FIRST)
 #endif
 
@@ -90,17 +117,19 @@ typedef struct {
 } machine;
 static machine mach;
 
-typedef struct { int isa; long loops; size_t piece, at; int streams; size_t ahead; int repeat; } limit_job;
+typedef struct { int isa, product; long loops; size_t piece, at; int streams; size_t ahead; int repeat; } limit_job;
 
-static double fma_run(int isa, long loops)
+/* product: the loop with operands from L1, which has no scalar form. */
+static double fma_run(int isa, int product, long loops)
 {
 #ifdef BENCH_X86
-    if (isa == SWA_ISA_AVX512) return fma_avx512(loops);
-    if (isa == SWA_ISA_AVX2) return fma_avx2(loops);
+    if (isa == SWA_ISA_AVX512) return product ? product_avx512(loops) : fma_avx512(loops);
+    if (isa == SWA_ISA_AVX2) return product ? product_avx2(loops) : fma_avx2(loops);
 #endif
 #ifdef BENCH_NEON
-    if (isa == SWA_ISA_NEON) return fma_neon(loops);
+    if (isa == SWA_ISA_NEON) return product ? product_neon(loops) : fma_neon(loops);
 #endif
+    (void)product;
     return fma_scalar(loops);
 }
 static int fma_flops(int isa)                       /* per loop */
@@ -113,7 +142,7 @@ static void fma_part(void *arg, int part, int parts)
     const limit_job *j = (const limit_job *)arg;
     (void)part;
     (void)parts;
-    fma_run(j->isa, j->loops);
+    fma_run(j->isa, j->product, j->loops);
 }
 
 static void read_part(void *arg, int part, int parts)
@@ -135,10 +164,11 @@ static void read_part(void *arg, int part, int parts)
     }
 }
 
-static double fma_sample(pool *p, int isa, double seconds)
+static double fma_sample(pool *p, int isa, int product, double seconds)
 {
     limit_job j = { 0 };
     j.isa = isa;
+    j.product = product;
     j.loops = (long)(seconds * mach.fma1[isa] / fma_flops(isa)) + 1;
     return (double)j.loops * fma_flops(isa) * p->n / pool_time(p, fma_part, &j);
 }
@@ -164,7 +194,7 @@ static limits limits_sample(pool *p, int isa, double seconds)
 {
     limits l = { 0, 0 };
     for (int tries = 0, clean = 0; tries < 6 && clean < 2; tries++) {
-        double r = fma_sample(p, isa, 0.5 * seconds);
+        double r = fma_sample(p, isa, 0, 0.5 * seconds);
         if (r > l.fma) l.fma = r;
         clean += pool_lost(p) < 0.01 * seconds;
     }
@@ -221,12 +251,17 @@ static double machine_calibrate(pool *p)
 
 static void machine_init(void)
 {
+    unsigned seed = 1;
+    for (size_t i = 0; i < sizeof product_data / sizeof *product_data; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        product_data[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+    }
     mach.mem = (char *)big_alloc(READ_BYTES + ((size_t)1 << 20));   /* the last prefetches run past the end */
     memset(mach.mem, 0, READ_BYTES + ((size_t)1 << 20));
     for (int isa = 1; isa <= SWA_ISA_AVX512; isa++) {
         if (!swa_isa_usable(isa)) continue;
         for (int r = 0; r < 3; r++) {
-            double t = now(), flops = fma_run(isa, 400000), rate = flops / (now() - t);
+            double t = now(), flops = fma_run(isa, 0, 400000), rate = flops / (now() - t);
             if (rate > mach.fma1[isa]) mach.fma1[isa] = rate;
         }
     }
