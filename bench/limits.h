@@ -29,7 +29,8 @@ static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(6
     ATTR static double NAME(long loops)                                                                           \
     {                                                                                                             \
         VEC b = SET1(0.999f), c = SET1(0.001f), a[12];                                                            \
-        for (int i = 0; i < 12; i++) a[i] = SET1((float)i);      /* different, or they become one chain */        \
+        /* different, or they become one chain; and not 1, where a chain would stand still and be left out */      \
+        for (int i = 0; i < 12; i++) a[i] = SET1((float)i + 0.25f);                                               \
         for (long i = 0; i < loops; i++) { FMA_12(MULADD) }                                                       \
         limit_sink = FIRST(a[0]) + FIRST(a[1]) + FIRST(a[2]) + FIRST(a[3]) + FIRST(a[4]) + FIRST(a[5])            \
             + FIRST(a[6]) + FIRST(a[7]) + FIRST(a[8]) + FIRST(a[9]) + FIRST(a[10]) + FIRST(a[11]);                \
