@@ -47,6 +47,22 @@ static int parse_threads(const char *text, int *threads, int most)
     return n;
 }
 
+/* A word of the command line: a flag that it sets, or where the text behind it goes. */
+typedef struct { const char *word; int *flag; const char **text; } option;
+
+/* 0 if a word is unknown or lacks its text. */
+static int parse_options(int argc, char **argv, const option *known, size_t n)
+{
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < n && strcmp(argv[i], known[k].word) != 0) k++;
+        if (k == n || (known[k].text && i + 1 == argc)) return 0;
+        if (known[k].flag) *known[k].flag = 1;
+        if (known[k].text) *known[k].text = argv[++i];
+    }
+    return 1;
+}
+
 /* ---- memory ---- */
 
 /* Huge pages are worth 1.5 times the bandwidth of a plain stream, so both sides of every comparison get them. */

@@ -501,20 +501,13 @@ static const char usage[] =
 
 static int parse(options *o, int argc, char **argv)
 {
-    o->threads[0] = 1;
-    o->threads[1] = 2;
-    o->n_threads = 2;
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(a, "--quick") == 0) { o->quick = 1; continue; }
-        if (strcmp(a, "--list") == 0) { o->list = 1; continue; }
-        if (value == NULL) return 0;
-        i++;
-        if (strcmp(a, "--case") == 0) o->filter = value;
-        else if (strcmp(a, "--csv") == 0) o->csv = value;
-        else if (strcmp(a, "--threads") == 0) o->n_threads = parse_threads(value, o->threads, 8);
-        else return 0;
-    }
+    const char *threads = "1,2";
+    const option known[] = {
+        { "--quick", &o->quick, NULL }, { "--list", &o->list, NULL }, { "--case", NULL, &o->filter },
+        { "--csv", NULL, &o->csv }, { "--threads", NULL, &threads },
+    };
+    if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
+    o->n_threads = parse_threads(threads, o->threads, 8);
     if (o->csv == NULL && !o->filter && !o->quick) o->csv = "bench/results/mla.csv";
     return o->n_threads > 0;
 }
@@ -542,12 +535,7 @@ int main(int argc, char **argv)
         return 0;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    describe(stdout);
-    if (o.csv) o.out = csv_open(o.csv);
-    machine_init();
-    if (!o.quick) limit_rows(o.out, o.threads, o.n_threads);
-    printf("%-46s %-7s %-5s T %12s %12s %9s %8s %7s %%             rms against another path\n", "case", "isa", "k,v",
-           "median us", "min us", "rate", "", "");
+    o.out = report_begin(o.csv, o.quick, o.threads, o.n_threads, " against another path");
     run_all(&o);
     if (o.out && fclose(o.out) != 0) die("cannot write the CSV");
     printf("%d rows, %d WRONG, %d SKIPPED, %d disturbed, %.0f s\n", o.rows, o.wrong, o.skipped, o.disturbed,

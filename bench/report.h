@@ -102,4 +102,16 @@ static void limit_rows(FILE *csv, const int *threads, int n)
     }
 }
 
+/* What stands before the first case; errors: what its last column is. Returns the CSV, NULL if there is to be none. */
+static FILE *report_begin(const char *path, int quick, const int *threads, int n, const char *errors)
+{
+    FILE *csv = path ? csv_open(path) : NULL;
+    describe(stdout);
+    machine_init();
+    if (!quick) limit_rows(csv, threads, n);
+    printf("%-46s %-7s %-5s T %12s %12s %9s %8s %7s %%             rms%s\n", "case", "isa", "k,v", "median us",
+           "min us", "rate", "", "", errors);
+    return csv;
+}
+
 #endif

@@ -170,20 +170,13 @@ static void run_comparison(options *o, const comparison *c, swa_type type)
 
 static int parse(options *o, int argc, char **argv)
 {
-    o->threads[0] = 1;
-    o->threads[1] = 2;
-    o->n_threads = 2;
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(a, "--quick") == 0) { o->quick = 1; continue; }
-        if (value == NULL) return 0;
-        i++;
-        if (strcmp(a, "--case") == 0) o->filter = value;
-        else if (strcmp(a, "--peer") == 0) o->peer = value;
-        else if (strcmp(a, "--csv") == 0) o->csv = value;
-        else if (strcmp(a, "--threads") == 0) o->n_threads = parse_threads(value, o->threads, 8);
-        else return 0;
-    }
+    const char *threads = "1,2";
+    const option known[] = {
+        { "--quick", &o->quick, NULL }, { "--case", NULL, &o->filter }, { "--peer", NULL, &o->peer },
+        { "--csv", NULL, &o->csv }, { "--threads", NULL, &threads },
+    };
+    if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
+    o->n_threads = parse_threads(threads, o->threads, 8);
     if (o->csv == NULL && !o->filter && !o->peer && !o->quick) o->csv = "bench/results/peers.csv";
     return o->n_threads > 0;
 }
