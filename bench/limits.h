@@ -25,6 +25,8 @@ static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(6
 
 /* Twelve independent chains hide the latency of an FMA on every core so far (4 cycles, 2 a cycle). */
 #define FMA_12(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
+#define FMA_SUM(FIRST) (FIRST(a[0]) + FIRST(a[1]) + FIRST(a[2]) + FIRST(a[3]) + FIRST(a[4]) + FIRST(a[5]) \
+    + FIRST(a[6]) + FIRST(a[7]) + FIRST(a[8]) + FIRST(a[9]) + FIRST(a[10]) + FIRST(a[11]))
 #define FMA_LOOP(ATTR, NAME, VEC, SET1, MULADD, LANES, FIRST)                                                     \
     ATTR static double NAME(long loops)                                                                           \
     {                                                                                                             \
@@ -32,8 +34,7 @@ static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(6
         /* different, or they become one chain; and not 1, where a chain would stand still and be left out */      \
         for (int i = 0; i < 12; i++) a[i] = SET1((float)i + 0.25f);                                               \
         for (long i = 0; i < loops; i++) { FMA_12(MULADD) }                                                       \
-        limit_sink = FIRST(a[0]) + FIRST(a[1]) + FIRST(a[2]) + FIRST(a[3]) + FIRST(a[4]) + FIRST(a[5])            \
-            + FIRST(a[6]) + FIRST(a[7]) + FIRST(a[8]) + FIRST(a[9]) + FIRST(a[10]) + FIRST(a[11]);                \
+        limit_sink = FMA_SUM(FIRST);                                                                              \
         return (double)loops * 12 * 2 * LANES;                                                                    \
     }
 
@@ -50,8 +51,7 @@ static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(6
             VEC x[3] = { LOAD(v), LOAD(v + LANES), LOAD(v + 2 * LANES) };                                         \
             FMA_12(MULADD)                                                                                        \
         }                                                                                                         \
-        limit_sink = FIRST(a[0]) + FIRST(a[1]) + FIRST(a[2]) + FIRST(a[3]) + FIRST(a[4]) + FIRST(a[5])            \
-            + FIRST(a[6]) + FIRST(a[7]) + FIRST(a[8]) + FIRST(a[9]) + FIRST(a[10]) + FIRST(a[11]);                \
+        limit_sink = FMA_SUM(FIRST);                                                                              \
         return (double)loops * 12 * 2 * LANES;                                                                    \
     }
 
