@@ -1,4 +1,4 @@
-#ifndef SWA__KERNEL_PASS /* this file includes itself once per instruction set: see [SECTION 12] */
+#ifndef SWA__KERNEL_PASS /* this file includes itself once per instruction set: see [SECTION 10] */
 /* swa.h - sliding-window attention for CPU inference engines. One header, C99 and C++, no dependency.
 
    DO THIS once, in one source file:            and in every other file only:
@@ -46,14 +46,15 @@
        [SECTION 3]  NUMBERS             overflow-checked sizes, f16, bf16
        [SECTION 4]  WINDOW              who sees whom: the one rule, its inverse
        [SECTION 5]  MASKS               dense, boolean, block-diagonal, 512x512 compressed
-       [SECTION 6]  RING                where a token lives
-       [SECTION 7]  STEP                which tokens come now
-       [SECTION 8]  KERNEL INSTANCES    one block of vector operations per instruction set
-       [SECTION 9]  ATTENTION           segments, stage, work split, fold
-       [SECTION 10] LATENT              DeepSeek's MLA on the same ring and engine
-       [SECTION 11] HELPERS             RoPE, YaRN, RMSNorm
-       [SECTION 12] KERNEL TEMPLATE     the arithmetic, written once
-       [SECTION 13] LICENSE
+       [SECTION 6]  HELPERS             RoPE, YaRN, RMSNorm
+       [SECTION 7]  RING                where a token lives
+       [SECTION 8]  STEP                which tokens come now
+       [SECTION 9]  KERNEL INTERFACE    what a kernel is given
+       [SECTION 10] KERNEL TEMPLATE     the arithmetic, written once
+       [SECTION 11] KERNEL INSTANCES    one block of vector operations per instruction set
+       [SECTION 12] ATTENTION           segments, stage, work split, fold
+       [SECTION 13] LATENT              DeepSeek's MLA on the same ring and engine
+       [SECTION 14] LICENSE
 
    WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64. window - who sees
    whom. sink - one of the first n_sink positions, pinned; a sink logit is something else (gpt-oss). slot - a place in
@@ -502,6 +503,7 @@ SWA_API const char *swa_isa_name(int isa);
    Every switch is 0 or 1, computed once, so that #if works and -Wundef stays quiet. */
 #if defined(SWA_IMPLEMENTATION) && !defined(SWA__IMPLEMENTED)
 #define SWA__IMPLEMENTED
+#define SWA__IMPLEMENTING                /* undone at the end of this inclusion */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -564,6 +566,43 @@ SWA_API const char *swa_isa_name(int isa);
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- instruction sets: compiled in, and what this CPU has ---- */
+
+static int swa__isa_compiled(int isa) {
+    return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON) || (isa == SWA_ISA_AVX2 && SWA__X86)
+           || (isa == SWA_ISA_AVX512 && SWA__AVX512);
+}
+SWA_API int swa_isa_usable(int isa) {
+    if (!swa__isa_compiled(isa)) return 0;
+#if SWA__X86
+    if (isa == SWA_ISA_AVX2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");   /* every such CPU has F16C */
+    if (isa == SWA_ISA_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+               && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+               && __builtin_cpu_supports("fma");
+#endif
+    return 1;
+}
+/* Whether what is read next should be fetched into L1, or into L2 only. Measured: decoding is up to 20 % faster with L1
+   on Zen 5, and with L2 on Zen 4, which lacks the feature asked for. */
+static int swa__fetch_l1(void) {
+#if SWA__X86
+    return __builtin_cpu_supports("avx512vp2intersect");
+#else
+    return 0;
+#endif
+}
+SWA_API int swa_isa_best(void) {
+    int isa = SWA_ISA_AVX512;
+    while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
+    return isa;
+}
+SWA_API const char *swa_isa_name(int isa) {
+    static const char *const name[] = { "best", "scalar", "neon", "avx2", "avx512" };
+    return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
+}
 
 /* ==== [SECTION 3] NUMBERS =======================================================================================
    Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. */
@@ -921,14 +960,158 @@ SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, in
     return SWA_OK;
 }
 
-/* ==== [SECTION 6] RING ==========================================================================================
+/* ==== [SECTION 6] HELPERS =======================================================================================
+   Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
+   double and results are rounded to float once, so compiler flags and libm versions rarely reach the last bit. */
+
+static uint64_t swa__double_bits(double d) {
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    return bits;
+}
+
+/* 0 < d < inf, judged by the bits: a comparison lets NaN through under -ffast-math. */
+static int swa__positive(double d) {
+    uint64_t bits = swa__double_bits(d);
+    return bits != 0 && bits < (uint64_t)0x7ff00000u << 32;
+}
+
+/* cos and sin of pos*freq. Below 2^24 the rounded product is good to 1e-9 (freq <= 1). Beyond, the angle is cut
+   into products that are exact in a double (pos in digits of 26 bits; freq in its upper 26 bits and the rest), each
+   goes through libm, which reduces any argument, and the rotations are multiplied: 1e-15 at any position. */
+static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
+    uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
+    if (rest < (uint64_t)1 << 24) {
+        *c = cos((double)rest * freq);
+        *s = sin((double)rest * freq);
+    } else {
+        double part[2], digit_value = 1.0;
+        int i;
+        bits = bits >> 27 << 27;
+        memcpy(&part[0], &bits, sizeof bits);
+        part[1] = freq - part[0];
+        *c = 1.0;
+        *s = 0.0;
+        for (; rest; rest >>= 26, digit_value *= 67108864.0) {
+            double digit = (double)(rest & 0x3ffffffu) * digit_value;
+            for (i = 0; i < 2; i++) {
+                double pc = cos(digit * part[i]), ps = sin(digit * part[i]), old = *c;
+                *c = old * pc - *s * ps;
+                *s = old * ps + *s * pc;
+            }
+        }
+    }
+    if (pos < 0) *s = -*s;
+}
+
+/* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
+static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s) {
+    int i;
+    for (i = 0; i < n; i++, x += step) {
+        double a = (double)x[0], b = (double)x[apart];
+        x[0] = (float)(a * c[i] - b * s[i]);
+        x[apart] = (float)(a * s[i] + b * c[i]);
+    }
+}
+
+SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
+                            int rotary, swa_rope_pairs pairs, double mscale) {
+    enum { CHUNK = 64 };                            /* pairs whose cos and sin are at hand for all heads */
+    double c[CHUNK], s[CHUNK];
+    size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
+    int32_t t;
+    int from, count, i, h;
+    if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0 || rotary > head_dim ||
+        (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x || !pos || !freq) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
+        !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
+    apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
+    if (swa__double_bits(mscale) << 1 == 0) mscale = 1.0;
+    for (t = 0; t < n; t++, x += row) {
+        for (from = 0; from < rotary / 2; from += count) {
+            count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
+            for (i = 0; i < count; i++) {
+                swa__rope_angle(pos[t], freq[from + i], &c[i], &s[i]);
+                c[i] *= mscale;
+                s[i] *= mscale;
+            }
+            for (h = 0; h < n_heads; h++)
+                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step, apart, c, s);
+        }
+    }
+    return SWA_OK;
+}
+
+/* The pair, as a real number, whose wave turns `turns` times within the original context: Peng et al. 2023, 3.2. */
+static double swa__yarn_pair(const swa_yarn_desc *desc, int rotary, double turns) {
+    return (double)rotary * log((double)desc->original / (turns * 6.283185307179586)) / (2.0 * log(desc->base));
+}
+
+SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
+    double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
+    int i, stretch;
+    if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base)) return SWA_ERR_ARG;
+    if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
+    stretch = desc->scale > 1.0;
+    if (stretch) {
+        if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
+        if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
+        if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
+        if (desc->original <= 0 || desc->base <= 1.0) return SWA_ERR_ARG;
+        low = swa__yarn_pair(desc, rotary, fast);
+        high = swa__yarn_pair(desc, rotary, slow);
+        if (desc->truncate) { low = floor(low); high = ceil(high); }
+        if (low < 0.0) low = 0.0;
+        if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
+        if (high <= low) high = low + 0.001;        /* a step where the published codes divide by 0 or less */
+    }
+    for (i = 0; i < rotary / 2; i++) {
+        double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
+        if (stretch) {
+            ramp = ((double)i - low) / (high - low);
+            ramp = ramp < 0.0 ? 0.0 : ramp > 1.0 ? 1.0 : ramp;
+            f = f * (1.0 - ramp) + f / desc->scale * ramp;      /* fast pairs stay, slow pairs are stretched */
+        }
+        freq[i] = f;
+    }
+    if (mscale) *mscale = stretch ? 0.1 * log(desc->scale) + 1.0 : 1.0;
+    return SWA_OK;
+}
+
+/* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones. The squares are
+   exact in double and eight sums run in a fixed order: contraction cannot change a bit, and the loop vectorises
+   without -ffast-math. A row of zeros gives zeros with eps 0 too. */
+SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
+    size_t total;
+    int32_t r;
+    int i, j;
+    double e = (double)eps;
+    if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
+    if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
+        return SWA_ERR_OVERFLOW;
+    for (r = 0; r < rows; r++, x += dim, out += dim) {
+        double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
+        for (i = 0; i + 8 <= dim; i += 8)
+            for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        for (j = 4; j; j /= 2)
+            for (i = 0; i < j; i++) sum[i] += sum[i + j];
+        mean = sum[0] / (double)dim + e;
+        scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
+        for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
+    }
+    return SWA_OK;
+}
+
+/* ==== [SECTION 7] RING ==========================================================================================
    Where a token lives. One cache is layers x sequences regions in the caller's memory. A region holds, head-major (all
    slots of a KV head lie together: twice the decode speed of slot-major), K in tiles of 16 slots, transposed,
        k [n_kv_heads][slots/16][head_dim][16]    tail [n_kv_heads][slots/16][tail_dim][16]
        v [n_kv_heads][slots][v_dim rounded up to 16]       and for q8 a scale per slot: [n_kv_heads][slots]
    so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring follows. With capacity
    and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
-   ranges; other capacities are gathered by the stage of [SECTION 9].
+   ranges; other capacities are gathered by the stage of [SECTION 12].
 
    State is per sequence: rows [start, end) are logically held; top is the largest end since the sequence was empty, and
    what lies below top - capacity may be overwritten. A rewind that needed no row (W = 1, the start of a chunk) may go
@@ -1044,7 +1227,7 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
     return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
 }
-static size_t swa__part_bytes(const swa_shape *s, int sinks);   /* [SECTION 9] */
+static size_t swa__part_bytes(const swa_shape *s, int sinks);   /* [SECTION 12] */
 static size_t swa__partial_bytes(const swa_shape *s);
 
 /* The whole layout: this struct, sequences, scratch, data. total is what the caller pays, with 63 bytes of slack. */
@@ -1660,7 +1843,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     }
 }
 
-/* ==== [SECTION 7] STEP ==========================================================================================
+/* ==== [SECTION 8] STEP ==========================================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
@@ -1745,14 +1928,14 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
     return n > 0;
 }
 
-/* ==== [SECTION 8] KERNEL INSTANCES ==============================================================================
-   The kernels of [SECTION 12] are written once in the operations below and included once per instruction set. To add
+/* ==== [SECTION 9] KERNEL INTERFACE ==============================================================================
+   The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
    one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
    SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
    block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
 
 enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
-       SWA__PIECE = 512,                 /* [SECTION 12]: constants of the bits promise                              */
+       SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
        SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights                                */
        SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one stream, several          */
        SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams                            */
@@ -1887,6 +2070,1354 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #else
 #  define SWA__IN_ORDER(x) ((void)0)
 #endif
+
+#endif /* SWA_IMPLEMENTATION */
+#endif /* SWA__KERNEL_PASS */
+
+#ifdef SWA__KERNEL_PASS
+/* ==== [SECTION 10] KERNEL TEMPLATE ==============================================================================
+   Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C; SWV is a vector.
+
+   The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
+     score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the tail), then softcap,
+             ALiBi, bias; hidden keys become SWA__NONE
+     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then one tree; p times V's
+             q8 scale; o = one FMA chain over the keys from zero
+     fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M), l = fma(li, c, l*a),
+             o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is the identity
+     finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
+
+#ifdef SWV_PLAIN                        /* scalar: plain loops and calls, the same sums: a tenth of the code */
+#  define SWV_INLINE static
+#  define SWV_UNROLL
+#else
+#  define SWV_INLINE SWA__INLINE
+#  define SWV_UNROLL SWA__UNROLL
+#endif
+#define MR SWV_KEYS
+#define NV SWV_LANES
+#define NR (SWV_LANES * SWV_N)
+#ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
+#  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
+#endif
+#ifndef SWV_FMA2                         /* two products per lane, from pairs: only some instances have it           */
+#  define SWV_FMA2(a, b, c) SWV_FMA((a), (b), (c))
+#  define SWV_NO_PAIRS
+#endif
+
+#ifdef SWV_NO_PAIRS
+SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
+    if (type == SWA_F32) return SWV_LOAD((const float *)p);
+    if (type == SWA_F16) return SWV_LOAD_F16((const uint16_t *)p);
+    if (type == SWA_BF16) return SWV_LOAD_BF16((const uint16_t *)p);
+    return SWV_LOAD_Q8((const int8_t *)p);
+}
+SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
+    if (type == SWA_F32) SWV_STORE((float *)p, v);
+    else if (type == SWA_F16) SWV_STORE_F16((uint16_t *)p, v);
+    else if (type == SWA_BF16) SWV_STORE_BF16((uint16_t *)p, v);
+    else SWV_STORE_Q8((int8_t *)p, v);
+}
+/* body once per element type, so that the type is a constant inside */
+#define SWV_BY_TYPE(type, body) do { \
+    if ((type) == SWA_F32) { enum { T = SWA_F32 }; body } \
+    else if ((type) == SWA_F16) { enum { T = SWA_F16 }; body } \
+    else if ((type) == SWA_BF16) { enum { T = SWA_BF16 }; body } \
+    else { enum { T = SWA_Q8 }; body } } while (0)
+#endif /* SWV_NO_PAIRS */
+/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
+   because one chain after the other fills the CPU's queue before it has kept the units busy. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
+    SWV whole[16], p[16];
+    int i;
+    SWV_UNROLL for (i = 0; i < n; i++) {
+        SWA__EXACT(x[i]);
+        whole[i] = SWV_RINT(x[i]);
+    }
+    SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(9.618488956e-3f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(5.550328777e-2f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(2.402264689e-1f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(6.931472057e-1f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(1.0f));
+    SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SCALE(p[i], whole[i]);
+}
+/* Below -126 it stays 2^-126. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
+    x = SWV_MAX(x, SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(1, &x);
+    return x;
+}
+/* p times V's scale, and rounded again. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
+    p = SWV_MUL(p, scale);
+    return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_HALF(p), SWV_SET1(0.0f));
+}
+/* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|) above. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
+    SWV z = SWV_MUL(x, x), ax = SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), one = SWV_SET1(1.0f), p, t;
+    p = SWV_FMA(SWV_SET1(0.0022695015650242567f), z, SWV_SET1(-0.0083231870085001f));
+    p = SWV_FMA(p, z, SWV_SET1(0.021762503311038017f));
+    p = SWV_FMA(p, z, SWV_SET1(-0.053958460688591f));
+    p = SWV_FMA(p, z, SWV_SET1(0.1333329975605011f));
+    p = SWV_FMA(p, z, SWV_SET1(-0.3333333432674408f));
+    p = SWV_FMA(SWV_MUL(p, z), x, x);
+    t = SWA__FN(exp2)(SWV_MUL(ax, SWV_SET1((float)(-2 * SWA__LOG2E))));
+    t = SWV_DIV(SWV_SUB(one, t), SWV_ADD(one, t));
+    t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
+    return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
+}
+/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
+    if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
+    if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
+    if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
+    return s;
+}
+SWV_INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos) {
+    return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? row[pos - g->bias_first] : 0.0f;
+}
+
+#ifdef SWV_NO_PAIRS
+/* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
+
+/* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
+   Meanwhile V of the same tiles is fetched into L2. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *q, float *s, int v) {
+    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, end = (size_t)g->dk * 16 * es;
+    const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
+    const swa__tile *t[8];
+    const swa__tile *first = &b->tile[v * SWV_N / 16];
+    const int per = g->dvp * (int)swa__type_size(first->v_type) / 64;     /* lines of a V row, if rows lie apart */
+    const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
+    const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
+    int left = gap != 0 && per > 0 ? per : INT32_MAX;
+    SWV acc[8][8], x;
+    size_t at;
+    int i, j, u;
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        t[j] = &b->tile[(v + j) * SWV_N / 16];
+        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
+        SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
+    }
+    for (at = 0; at + 64 * es <= end; at += 64 * es) {
+        SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
+            SWV_UNROLL for (j = u * lines / 4; j < (u + 1) * lines / 4; j++, pf += 64) {
+                SWA__FETCH(pf, b->l1);
+                if (--left == 0) {
+                    pf += gap;
+                    left = per;
+                }
+            }
+            SWV_UNROLL for (j = 0; j < NW; j++) {
+                x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
+                SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+            }
+            SWV_UNROLL for (j = 0; j < NW; j++) SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
+        }
+    }
+    for (; at < end; at += 16 * es, q += R)
+        SWV_UNROLL for (j = 0; j < NW; j++) {
+            x = SWA__FN(load)(type, k[j] + at);
+            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+        }
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        if (type == SWA_Q8 || t[j]->k_scale != NULL) {
+            x = t[j]->k_scale != NULL ? SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16) : SWV_SET1(1.0f);
+            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
+        }
+        SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+    }
+}
+/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
+static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows, const float *q, float *s,
+                                         int v) {
+    const swa__tile *t = &b->tile[v * SWV_N / 16];
+    const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
+    size_t step = 16 * swa__type_size(t->tail_type);
+    int i, d;
+    for (i = 0; i < rows; i++) {
+        const float *qi = q + g->dk * rows + i;
+        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), acc = t->tail_scale != NULL ? SWV_SET1(0.0f) : old;
+        for (d = 0; d < g->dt; d++)
+            acc = SWV_FMA(SWV_SET1(qi[d * rows]), SWA__FN(load)(t->tail_type, k + (size_t)d * step), acc);
+        if (t->tail_scale != NULL) acc = SWV_FMA(acc, SWV_LOAD(t->tail_scale + v * SWV_N % 16), old);
+        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc);
+    }
+}
+/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next block's K, in
+   one stream through all of a block's passes over V. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
+    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, line = (size_t)NW * SWV_N * es;
+    const int l1 = b->l1;
+    SWV x[8];
+    int i, j, k;
+    while (k0 < k1) {
+        const swa__tile *t = &b->tile[k0 / 16];
+        const char *v = (const char *)t->v + (k0 % 16 * t->v_token + d0) * (int64_t)es;
+        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * NW * SWV_N, next = b->t0 + at / g->dk;
+        const int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1, per = g->dk / (NW * SWV_N);
+        const char *pf = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
+        const size_t step = pf != NULL ? line : 0;               /* nothing to fetch: what is here already */
+        int64_t gap = 0;
+        int left = INT32_MAX;                                    /* fetches until the row's end, if rows lie apart */
+        if (pf != NULL) {
+            const size_t from = (size_t)(at % g->dk) * 16 * es + (size_t)(k0 % 16) * line;
+            gap = b->tile[next].next_gap;
+            if (gap != 0 && per > 0) left = per - (int)(from / line) % per;
+            pf += (int64_t)from + (int64_t)(from / ((size_t)g->dk * es)) * gap;
+        } else pf = v;
+        for (k = k0; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
+            if (left-- == 0) {
+                pf += gap;
+                left = per - 1;
+            }
+            SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
+            SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
+            SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
+                SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
+        }
+        k0 = end;
+    }
+}
+/* All dims, tile runs of one type after another (a staged tile is f32 whatever the ring's type). */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b, const int range[4],
+                                              const float *p, float *o, int d0) {
+    SWV acc[8][8];
+    int i, j, r, k, end;
+    SWV_UNROLL for (i = 0; i < R; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_SET1(0.0f);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            int type = b->tile[k / 16].v_type;
+            for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
+            if (end > range[r + 1]) end = range[r + 1];
+            if (type == SWA_F32) SWA__FN(few_pv)(R, NW, SWA_F32, g, b, p, k, end, d0, acc);
+            else if (type == SWA_F16) SWA__FN(few_pv)(R, NW, SWA_F16, g, b, p, k, end, d0, acc);
+            else if (type == SWA_BF16) SWA__FN(few_pv)(R, NW, SWA_BF16, g, b, p, k, end, d0, acc);
+            else SWA__FN(few_pv)(R, NW, SWA_Q8, g, b, p, k, end, d0, acc);
+        }
+    SWV_UNROLL for (i = 0; i < R; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
+}
+/* q.k over the vectors [v0, v1) for R rows. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b, const float *q, float *s,
+                                              int v0, int v1) {
+    enum { PER = 16 / SWV_N };
+    int v, end;
+    for (v = v0; v < v1; v = end) {
+        int type = b->tile[v / PER].k_type;
+        for (end = v + 1; end < v1 && b->tile[end / PER].k_type == type;) end++;
+#define SWV_RUN(T) do { \
+            const int nw = SWV_FEW_KEYS(R, T); \
+            for (; v + nw <= end; v += nw) SWA__FN(few_qk)(R, nw, T, g, b, q, s, v); \
+            if (nw > 4 && PER < 8 && v + 4 <= end) { SWA__FN(few_qk)(R, 4, T, g, b, q, s, v); v += 4; } \
+            if (nw > 2 && PER < 4 && v + 2 <= end) { SWA__FN(few_qk)(R, 2, T, g, b, q, s, v); v += 2; } \
+            if (nw > 1 && PER < 2 && v < end) { SWA__FN(few_qk)(R, 1, T, g, b, q, s, v); v++; } } while (0)
+        if (type == SWA_F32) SWV_RUN(SWA_F32);
+        else if (type == SWA_F16) SWV_RUN(SWA_F16);
+        else if (type == SWA_BF16) SWV_RUN(SWA_BF16);
+        else SWV_RUN(SWA_Q8);
+#undef SWV_RUN
+    }
+}
+#define SWV_ROWS(R) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__geo *g, const swa__block *b, const float *q, float *s, \
+                                                   int v0, int v1) { \
+    SWA__FN(few_keys)(R, g, b, q, s, v0, v1); \
+} \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const swa__block *b, const int range[4], \
+                                                     const float *p, float *o) { \
+    int d = 0; \
+    for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
+        SWA__FN(few_dims)(R, SWV_FEW(R), g, b, range, p, o, d); \
+    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d); \
+}
+SWV_ROWS(1)
+SWV_ROWS(2)
+SWV_ROWS(4)
+SWV_ROWS(8)
+#undef SWV_ROWS
+
+/* Row i's scores after modification and mask, written back; returns their maximum per lane. s2 holds the scores with
+   the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2], v[3]). */
+static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int i, float *s,
+                                        const float *s2, const int v[4]) {
+    SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
+        zero = SWV_SET1(0.0f);
+    float bias[16];
+    int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    if (v[0] >= v[1] && !g->mods && b->present == NULL) {
+        SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
+        for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
+            SWV a = SWV_LOAD(s + x * SWV_N);
+            if (n->q_scale[1] != NULL) {
+                a = SWV_MUL(a, scale);
+                SWV_STORE(s + x * SWV_N, a);
+            }
+            if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
+                int k = x * SWV_N;
+                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16)));
+                a = SWV_PICK(key, first, last, a, none);
+                SWV_STORE(s + k, a);
+            }
+            top = SWV_MAX(top, a);
+        }
+        return top;
+    }
+    for (x = from; x < to; x++) {
+        int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
+        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
+        SWV distance = zero, slope = zero, extra = zero;
+        if (!in_sinks && !in_window) continue;
+        if (g->mods) {
+            distance = SWV_SUB(SWV_SET1(n->q[i]), key);
+            slope = SWV_SET1(n->slope[i]);
+            for (y = 0; g->bias && y < SWV_N; y++) bias[y] = SWA__FN(bias)(g, n->bias[i], b->pos + k + y);
+            if (g->bias) extra = SWV_LOAD(bias);
+        }
+        if (in_sinks) {
+            e = SWV_LOAD(s2 + k);
+            if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
+            if (g->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
+            e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
+        }
+        if (in_window) {
+            a = SWV_LOAD(s + k);
+            if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
+            if (g->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
+        }
+        if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
+        if (b->present != NULL) a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
+        SWV_STORE(s + k, a);
+        top = SWV_MAX(top, a);
+    }
+    return top;
+}
+/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times V's scale. */
+static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m, const int v[4],
+                                        float part[16]) {
+    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
+    const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    int x, i;
+    none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
+    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
+    for (x = from; x < to; x += 16 / SWV_N) {
+        const float *scale = b->tile[x * SWV_N / 16].v_scale;
+        if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
+        SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) {
+            float *at = s + (x + i) * SWV_N;
+            SWV y = SWV_LOAD(at);
+            p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
+            if (g->form != SWA__PLAIN) p = SWV_HALF(p);
+            sum[i] = SWV_ADD(sum[i], p);
+            if (scale != NULL && g->form != SWA__PLAIN) p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
+            else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
+            SWV_STORE(at, p);
+        }
+    }
+    for (x = from * SWV_N; g->form != SWA__PLAIN && x < to * SWV_N; x += 2) {
+        float first = s[x];
+        s[x] = s[x + 1];
+        s[x + 1] = first;
+    }
+    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
+}
+/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
+static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b, const float *q,
+                                           const int32_t *qi, float *s, int v, int v1) {
+    int end;
+    (void)qi;
+    for (; v < v1; v = end) {
+        end = v1;
+#ifdef SWV_DOTS
+        if (g->dots) {
+            int dots = b->tile[v].k_type == SWA_Q8;
+            for (end = v + 1; end < v1 && (b->tile[end].k_type == SWA_Q8) == dots;) end++;
+            if (dots) {
+                SWV_DOTS(rows, g, b, qi + rows, qi, s, v, end);
+                continue;
+            }
+        }
+#endif
+        if (rows == 8) SWA__FN(few_keys8)(g, b, q, s, v, end);
+        else if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+        else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
+        else SWA__FN(few_keys1)(g, b, q, s, v, end);
+    }
+}
+/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
+#define SWV_HALVE(n, p, a, c, what) \
+    SWV_UNROLL for (j = 0; j < n; j++) { \
+        const float a = (p)[j], c = (p)[j + n]; \
+        (p)[j] = what; \
+    }
+static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
+                                    const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
+    float *s2 = s + SWA__FEW * SWA_BLOCK, part[8][16];
+    int v[4], range[4], i, j, r, x, step;
+    for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
+        v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
+        v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
+    }
+    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
+    for (r = 0; r < rows; r += step) {
+        const size_t at = (size_t)r * (size_t)(g->dk + g->dt);
+        float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
+        step = swa__few_step(rows - r);
+        for (i = 0; i < 2; i++) {
+            float *to = i == 0 ? s2r : sr;
+            const float *from = i == 0 ? q_sink : q;
+            SWA__FN(few_scores)(step, g, b, from + at, swa__few_integers(g, from, r), to, v[2 * i], v[2 * i + 1]);
+            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from + at, to, x);
+        }
+        for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
+            SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
+        for (i = r; i < r + step; i++) {
+            for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
+            SWV_HALVE(8, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(4, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(2, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(1, part[i - r], a, c, c > a ? c : a)
+            m[i] = part[i - r][0];
+        }
+        for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
+        for (i = r; i < r + step; i++) {
+            SWV_HALVE(8, part[i - r], a, c, a + c)
+            SWV_HALVE(4, part[i - r], a, c, a + c)
+            SWV_HALVE(2, part[i - r], a, c, a + c)
+            SWV_HALVE(1, part[i - r], a, c, a + c)
+            l[i] = part[i - r][0];
+        }
+        if (step == 8) SWA__FN(few_values8)(g, b, range, sr, o + r * g->dvp);
+        else if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
+        else if (step == 2) SWA__FN(few_values2)(g, b, range, sr, o + r * g->dvp);
+        else SWA__FN(few_values1)(g, b, range, sr, o + r * g->dvp);
+    }
+    SWV_LEAVE();
+}
+
+#undef SWV_HALVE
+#endif /* SWV_NO_PAIRS */
+
+/* ---- many rows: lanes are (token, head) rows ---- */
+
+/* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
+   K tile itself (rs 16, cs 1). In pairs every number is two. */
+SWV_INLINE SWV_TARGET void SWA__FN(mk)(int form, int rows, int nv, size_t n, const float *a, size_t rs, size_t cs,
+                                        const float *b, const char *fetch, SWV *acc) {
+    SWV x[NV], y;
+    size_t p;
+    int i, j;
+    for (p = 0; p < n; p++, a += cs, b += nv * SWV_N) {
+        if (fetch != NULL) {             /* a line per step */
+            SWA__PREFETCH(fetch);
+            fetch += 64;
+        }
+        SWV_UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(b + j * SWV_N);
+        SWV_UNROLL for (i = 0; i < rows; i++) {
+            y = SWV_SET1(a[(size_t)i * rs]);
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = form == SWA__PAIRS ? SWV_FMA2(y, x[j], acc[i * nv + j])
+                                                     : SWV_FMA(y, x[j], acc[i * nv + j]);
+        }
+    }
+}
+/* Modification and mask of mr keys from k on; only blocks with an edge or a modification come here. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g, const swa__block *b,
+                                               const swa__lanes *n, int k, int sinks, int old, const float *s,
+                                               SWV *acc) {
+    SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
+    float bias[NR];
+    int i, j, x;
+    for (i = 0; i < mr; i++)
+        for (j = 0; j < nv; j++) {
+            SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
+            if (g->mods) {
+                distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
+                for (x = 0; g->bias && x < SWV_N; x++)
+                    bias[j * SWV_N + x] = SWA__FN(bias)(g, n->bias[j * SWV_N + x], b->pos + k + i);
+                if (g->bias) extra = SWV_LOAD(bias + j * SWV_N);
+                a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
+            }
+            if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
+            else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
+                              k < old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
+            if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
+            acc[i * nv + j] = a;
+        }
+}
+#define SWV_RARE(name, mr, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, \
+                                            int sinks, int old, const float *s, SWV *acc) { \
+    SWA__FN(many_rare)(mr, nv, g, b, n, k, sinks, old, s, acc); \
+}
+SWV_RARE(rare, MR, NV)
+#ifdef SWV_NARROW
+SWV_RARE(rare_narrow, MR * NV, 1)
+#endif
+#undef SWV_RARE
+/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
+   step covers two dims) each its share. */
+SWV_INLINE const char *SWA__FN(many_next)(int form, int mr, int fetch, const char *next, int k, size_t n) {
+    if (!fetch || next == NULL || (k % 16 != 0 && form != SWA__PAIRS)) return NULL;
+    return next + (size_t)(k % 16 / mr) * n * 64;
+}
+/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
+                                               const float *qt, int fetch, SWV *acc) {
+    const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    const char *next = SWA__FN(many_next)(form, mr, fetch, t->next_tail, k, n);
+    int i, j;
+    if (t->k_scale != NULL)
+        SWV_UNROLL for (i = 0; i < mr; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
+    if (g->dt > 0 && t->tail_scale == NULL)
+        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, next, acc);
+    if (g->dt > 0 && t->tail_scale != NULL) {
+        SWV tail[MR * NV];
+        SWV_UNROLL for (i = 0; i < mr * nv; i++) tail[i] = SWV_SET1(0.0f);
+        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, tail);
+        SWV_UNROLL for (i = 0; i < mr; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_FMA(tail[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), acc[i * nv + j]);
+    }
+}
+/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold sinks' scores. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                             const swa__lanes *n, const float *q, int which, int old, float *s,
+                                             SWV *top) {
+    const size_t dims = form == SWA__PAIRS ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
+    const int nr = nv * SWV_N;
+    const char *next;
+    SWV acc[MR * NV], max[NV];
+    int k, i, j, lo = n->lo[which] / mr * mr;
+    SWV_UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
+    for (k = lo; k < n->hi[which]; k += mr) {
+        const swa__tile *t = &b->tile[k / 16];
+        SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+        next = SWA__FN(many_next)(form, mr, n->fetch, t->next, k, dims);
+        if (next != NULL) SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, next, acc);
+        else SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, NULL, acc);
+        SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, n->fetch, acc);
+        if (n->q_scale[which] != NULL)
+            SWV_UNROLL for (i = 0; i < mr; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
+        if (which == 0 || k < old || g->mods || b->present != NULL) {
+            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
+#ifdef SWV_NARROW
+            if (nv < NV) SWA__FN(rare_narrow)(g, b, n, k, which == 0, old, s, rare);
+            else
+#endif
+            SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
+        } else if (k < n->full_lo || k + mr > n->full_hi)
+            SWV_UNROLL for (i = 0; i < mr; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                                               SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+        SWV_UNROLL for (i = 0; i < mr; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++) {
+                max[j] = SWV_MAX(max[j], acc[i * nv + j]);
+                SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
+            }
+    }
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
+}
+/* p of `keys` keys that lie 16 apart. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nv, int edge, float *s, const SWV *top, SWV *sum) {
+    const int next = 16 * nv * SWV_N;
+    SWV p[2 * NV];
+    int i, j;
+    SWV_UNROLL for (i = 0; i < keys; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            p[i * nv + j] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next + j * SWV_N), top[j]), SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(keys * nv, p);
+    SWV_UNROLL for (i = 0; i < keys; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++) {
+            float *at = s + i * next + j * SWV_N;
+            if (edge) p[i * nv + j] = SWV_FROM(SWV_LOAD(at), SWV_SET1(-3.4e38f), p[i * nv + j]);
+            sum[j] = SWV_ADD(sum[j], p[i * nv + j]);
+            SWV_STORE(at, p[i * nv + j]);
+        }
+}
+/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
+                                              const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N;
+    SWV part[16][NV];
+    int i, j, k, r, w;
+    for (i = 0; i < 16; i++) {
+        SWV sum[NV];
+        SWV_UNROLL for (j = 0; j < nv; j++) sum[j] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2) {
+            k = range[r] + ((i - range[r]) & 15);
+            for (; nv <= 2 && k + 16 < range[r + 1]; k += 32) SWA__FN(exp_keys)(2, nv, edge, s + k * nr, top, sum);
+            for (; k < range[r + 1]; k += 16) SWA__FN(exp_keys)(1, nv, edge, s + k * nr, top, sum);
+        }
+        SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = sum[j];
+    }
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = i) {
+            const float *scale = b->tile[k / 16].v_scale;
+            i = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            for (; scale != NULL && k < i; k++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    SWV_STORE(s + k * nr + j * SWV_N,
+                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
+        }
+    for (w = 8; w > 0; w /= 2)
+        for (i = 0; i < w; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
+    SWV_UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
+}
+#ifdef SWV_NO_PAIRS
+/* The same where bf16 products are emulated, which is for equal bits, not for speed: plain loops. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b, const int range[4], float *s,
+                                                         const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N;
+    int i, j, k, r, w;
+    for (j = 0; j < nv; j++) {
+        SWV sum[16], lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
+        for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k++) {
+                const float *scale = b->tile[k / 16].v_scale;
+                float *at = s + k * nr + j * SWV_N;
+                SWV y = SWV_LOAD(at), p = SWV_SUB(y, top[j]);
+                SWA__FN(exp2_near)(1, &p);
+                p = SWV_HALF(SWV_FROM(y, lower, p));
+                sum[k % 16] = SWV_ADD(sum[k % 16], p);
+                SWV_STORE(at, scale != NULL ? SWA__FN(half_scaled)(p, SWV_SET1(scale[k % 16])) : p);
+            }
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += 2) {          /* neighbours change places */
+                float *at = s + k * nr + j * SWV_N;
+                SWV p = SWV_LOAD(at);
+                SWV_STORE(at, SWV_LOAD(at + nr));
+                SWV_STORE(at + nr, p);
+            }
+        for (w = 8; w > 0; w /= 2)
+            for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
+        l[j] = sum[0];
+    }
+}
+#else
+/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row, const float *scale,
+                                              SWV top, SWV lower, SWV *sum) {
+    SWV p[4];
+    int i;
+    SWV_UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
+    SWA__FN(exp2_near)(4, p);
+    SWV_UNROLL for (i = 0; i < 4; i++) {
+        p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+        sum[i] = SWV_ADD(sum[i], p[i]);
+        if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+    }
+    SWV_UNROLL for (i = 0; i < 4; i += 2) {
+        SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
+    }
+}
+/* The same in bf16, over whole tiles. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__block *b, const int range[4], float *s,
+                                                   const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N, row = form == SWA__PAIRS ? nr / 2 : nr;
+    SWV sum[16], lower;
+    int i, j, k, r, w;
+    SWV_UNROLL for (j = 0; j < nv; j++) {
+        lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
+        SWV_UNROLL for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += 16) {
+                const float *scale = b->tile[k / 16].v_scale;
+                SWV_UNROLL for (i = 0; i < 16; i += 4)
+                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
+                                      (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+            }
+        SWV_UNROLL for (w = 8; w > 0; w /= 2)
+            SWV_UNROLL for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
+        l[j] = sum[0];
+    }
+}
+#endif
+/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int form, int nv, const swa__geo *g, const swa__v_run *run,
+                                             int n_runs, int first, int d, const SWV *a, const SWV *c, float *o) {
+    const int nr = nv * SWV_N;
+    const size_t across = (size_t)g->v_across, along = (size_t)g->v_along;
+    SWV acc[MR * NV], x;
+    int i, j;
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    for (; n_runs > 0; n_runs--, run++)  /* constant strides: 16 of them do not fit into registers */
+        if (across == 16) SWA__FN(mk)(form, rows, nv, run->n, run->v + d * 16, 16, 1, run->p, NULL, acc);
+        else SWA__FN(mk)(form, rows, nv, run->n, run->v + d, 1, along, run->p, NULL, acc);
+    SWV_UNROLL for (i = 0; i < rows; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++) {
+            float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
+            x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(at), a[j]);
+            SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
+        }
+}
+/* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
+    int w, e, k, i;
+    for (w = 0; w < 2; w++)
+        for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
+            k = e == 0 ? n->lo[w] : n->hi[w];
+            if (k % 16 == 0) continue;
+            for (i = 0; i < 16 * nv; i++)
+                SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
+        }
+}
+SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                                const swa__lanes *n, const float *q, const float *q_sink, float *s,
+                                                float *o, float *m, float *l) {
+    SWV top[NV], sum[NV], a[NV], c[NV];
+    swa__v_run run[2 * SWA_BLOCK / 16];
+    int range[4], j, d, old, edge, runs;
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
+    swa__ranges(n, form == SWA__PLAIN ? 1 : 16, range);
+    if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
+    old = n->lo[0] < n->hi[0] ? (n->hi[0] + mr - 1) / mr * mr : 0;
+    if (old > 0) SWA__FN(many_qk)(form, mr, nv, g, b, n, q_sink, 0, 0, s, top);
+    SWA__FN(many_qk)(form, mr, nv, g, b, n, q, 1, old, s, top);
+    edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+#ifdef SWV_NO_PAIRS
+    if (form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
+#else
+    if (form != SWA__PLAIN) SWA__FN(many_exp_half)(form, nv, b, range, s, top, sum);
+#endif
+    else SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
+    SWV_UNROLL for (j = 0; j < nv; j++) {
+        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
+        a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
+        c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
+        SWV_STORE(m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
+        SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
+    }
+    runs = swa__v_runs(g, b, range, form == SWA__PAIRS ? 2 : 1, nv * SWV_N, s, run);
+    for (d = 0; d + mr <= g->dv; d += mr)
+        SWA__FN(many_pv)(mr, form, nv, g, run, runs, n->first_block, d, a, c, o);
+    for (; d < g->dv; d++) SWA__FN(many_pv)(1, form, nv, g, run, runs, n->first_block, d, a, c, o);
+}
+#define SWV_MANY(name, form, mr, nv) \
+static SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q, \
+                                     const float *q_sink, float *s, float *o, float *m, float *l) { \
+    SWA__FN(many_block)(form, mr, nv, g, b, n, q, q_sink, s, o, m, l); \
+    SWV_LEAVE(); \
+}
+#ifdef SWV_NO_PAIRS
+SWV_MANY(many, SWA__PLAIN, MR, NV)
+SWV_MANY(many_half, SWA__HALF, MR, NV)
+#  ifdef SWV_NARROW
+SWV_MANY(many_narrow, SWA__PLAIN, MR * NV, 1)
+#  endif
+#else
+SWV_MANY(many, SWA__PAIRS, MR, NV)
+SWV_MANY(many_narrow, SWA__PAIRS, MR * NV, 1)
+#endif
+#undef SWV_MANY
+
+#ifdef SWV_NO_PAIRS
+/* ---- fold, finish, and the ways in and out ---- */
+
+static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
+                                     const float *lb) {
+    float f[2 * SWV_N];
+    int i, d;
+    for (i = 0; i < rows; i++) {
+        float now = m[i] > mb[i] ? m[i] : mb[i];
+        SWV a, c, x;
+        SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
+        SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(mb[i] - now)));
+        a = SWV_SET1(f[0]);
+        c = SWV_SET1(f[SWV_N]);
+        m[i] = now;
+        SWV_STORE(f, SWV_FMA(SWV_SET1(lb[i]), c, SWV_MUL(SWV_SET1(l[i]), a)));
+        l[i] = f[0];
+        for (d = 0; d < dvp; d += SWV_N) {
+            x = SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), a);
+            SWV_STORE(o + (size_t)i * (size_t)dvp + d, SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
+        }
+    }
+    SWV_LEAVE();
+}
+/* The same for a panel and blocks without values (learned sink logits). */
+static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
+                                           const float *lb) {
+    int d, j;
+    for (j = 0; j < lanes / SWV_N; j++) {
+        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
+        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
+        SWV_STORE(m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
+        SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
+        for (d = 0; d < dv; d++)
+            SWV_STORE(o + d * lanes + j * SWV_N, SWV_MUL(SWV_LOAD(o + d * lanes + j * SWV_N), a));
+    }
+    SWV_LEAVE();
+}
+/* inv = 1/l, or 0 for a row that saw nothing. One loop of one length for both shapes: under -ffast-math a division is
+   not the same in the body and at the end of a loop. */
+static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
+    int i;
+    for (i = 0; i < SWA__LANES; i += SWV_N) {
+        SWV x = SWV_LOAD(l + i);
+        SWV_STORE(inv + i,
+                  SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
+    }
+}
+static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
+                                       float *tmp, float *const *out) {
+    int i, d;
+    SWA__FN(inverse)(l, inv);
+    for (i = 0; i < rows; i++) {
+        SWV x = SWV_SET1(inv[i]);
+        for (d = 0; d < dvp; d += SWV_N)
+            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x), SWV_SET1(0.0f)));
+        memcpy(out[i], tmp, (size_t)dv * sizeof(float));
+    }
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
+                                       float *const *out) {
+    SWV x[SWV_N], y;
+    float part[SWV_N];
+    int r, d, i;
+    SWA__FN(inverse)(l, inv);
+    for (r = 0; r < rows; r += SWV_N) {
+        y = SWV_LOAD(inv + r);
+        for (d = 0; d + SWV_N <= dv; d += SWV_N) {
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * lanes + r), y), SWV_SET1(0.0f));
+            SWV_TRANSPOSE(x);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
+        }
+        for (; d < dv; d++) {
+            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * lanes + r), y), SWV_SET1(0.0f)));
+            for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = part[i];
+        }
+    }
+    SWV_LEAVE();
+}
+SWV_INLINE SWV_TARGET void SWA__FN(pack_block)(int type, const void *const *src, size_t at, int lanes, SWV mul,
+                                                float *dst) {
+    SWV x[SWV_N];
+    int i;
+    SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(SWA__FN(load)(type, (const char *)src[i] + at), mul);
+    SWV_TRANSPOSE(x);
+    SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)i * (size_t)lanes, x[i]);
+}
+static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst) {
+    const size_t es = swa__type_size(type);
+    SWV y = SWV_SET1(mul);
+    int r, d;
+    for (r = 0; r < lanes; r += SWV_N)
+        SWV_BY_TYPE(type,
+            for (d = 0; d + SWV_N <= dim; d += SWV_N)
+                SWA__FN(pack_block)(T, src + r, (size_t)d * es, lanes, y, dst + (size_t)d * (size_t)lanes + r););
+    for (d = dim / SWV_N * SWV_N; d < dim; d++)
+        for (r = 0; r < lanes; r++)
+            dst[(size_t)d * (size_t)lanes + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
+    const size_t es = swa__type_size(type);
+    size_t i;
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, size_t n) {
+    const size_t es = swa__type_size(type);
+    size_t i;
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst, float *scale) {
+    unsigned char half[2 * SWV_N];
+    float part[SWV_N], top = 0.0f, inv;
+    SWV big = SWV_SET1(0.0f), x;
+    const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;   /* read where it is */
+    int i, j;
+    if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
+    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
+    if (type == SWA_F16 || type == SWA_BF16) {          /* saturate: an infinity would poison every later row */
+        SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
+        for (i = 0; i < n; i += SWV_N) {
+            x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
+            x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
+            if (type == SWA_F16) {
+                SWV_STORE_F16((uint16_t *)(void *)half, x);
+                x = SWV_LOAD_F16((const uint16_t *)(const void *)half);
+            } else x = SWV_HALF(x);
+            SWV_STORE(dst + i, x);
+        }
+    }
+    if (type != SWA_Q8) {
+        SWV_LEAVE();
+        return;
+    }
+    for (i = 0; i < n; i += SWV_N) {
+        x = SWV_LOAD(from + i);
+        big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
+    }
+    SWV_STORE(part, big);
+    for (j = 0; j < SWV_N; j++)
+        if (part[j] > top) top = part[j];
+    *scale = top / 127.0f;
+    inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
+    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(from + i), SWV_SET1(inv))));
+    SWV_LEAVE();
+}
+
+/* What bf16 products take: saturated, rounded, and 0 below tiny. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
+    x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
+    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_HALF(x));
+}
+static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
+                                     float *dst) {
+    SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
+    int r, i;
+    for (r = 0; r < rows; r += 2) {
+        const int has0 = keep >> (r & 15) & 1, has1 = r + 1 < rows && (keep >> ((r + 1) & 15) & 1);
+        const float *at = src + (size_t)r * (size_t)ld;
+        float *to = dst + (size_t)(form == SWA__PAIRS ? r / 2 : r) * (size_t)ld;
+        for (i = 0; i < ld; i += SWV_N) {
+            SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
+            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + ld + i), small) : zero;
+#ifdef SWV_PAIR
+            if (form == SWA__PAIRS) {
+                SWV_STORE(to + i, SWV_PAIR(x0, x1));
+                continue;
+            }
+#endif
+            SWV_STORE(to + i, r + 1 < rows ? x1 : x0);
+            if (r + 1 < rows) SWV_STORE(to + ld + i, x0);
+        }
+    }
+    SWV_LEAVE();
+}
+
+/* ---- matrix products ---- */
+
+/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a block 16 lanes by
+   input mod 16, each a sum from left to right over the block's pieces of SWA__PIECE inputs, a piece being one FMA chain
+   from zero (missing inputs of the last 16 count as zeros); then one tree over the lanes; blocks added from left to
+   right. So one token streams a weight row from memory in its own order, with chains short enough to overlap, and
+   several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
+#define GV (16 / SWV_N)                  /* vectors per 16 inputs */
+#define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
+#define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
+#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
+
+/* acc[r*T+t] += the 16 products of weight row r and token t at w, x. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const char *w, size_t ws, const float *x, size_t xs,
+                                            SWV (*acc)[GV]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    SWV a, b[PT];
+    int g, r, t;
+    SWV_UNROLL for (g = 0; g < GV; g++) {
+        SWV_UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(x + (size_t)t * xs + g * SWV_N);
+        SWV_UNROLL for (r = 0; r < R; r++) {
+            a = SWA__FN(load)(type, w + (size_t)r * ws + (size_t)(g * SWV_N) * es);
+            SWV_UNROLL for (t = 0; t < T; t++) acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
+        }
+    }
+}
+/* The last n < 16 inputs, with zeros behind them. */
+static SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int n, const char *w, size_t ws, const float *x,
+                                          size_t xs, float (*sum)[16]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    unsigned char wt[64];
+    float xt[16];
+    int r, t, g;
+    for (r = 0; r < R; r++)
+        for (t = 0; t < T; t++) {
+            memset(wt, 0, sizeof wt);
+            memset(xt, 0, sizeof xt);
+            memcpy(wt, w + (size_t)r * ws, (size_t)n * es);
+            memcpy(xt, x + (size_t)t * xs, (size_t)n * sizeof(float));
+            for (g = 0; g < 16; g += SWV_N) {
+                SWV a = SWA__FN(load)(type, wt + (size_t)g * es), b = SWV_LOAD(xt + g);
+                SWV_STORE(sum[r * T + t] + g, SWV_FMA(a, b, SWV_LOAD(sum[r * T + t] + g)));
+            }
+        }
+}
+SWV_INLINE SWV_TARGET void SWA__FN(fetch)(int fetch, const char *at) {
+    if (fetch == 1) SWA__PREFETCH(at);
+    if (fetch == 2) SWA__PREFETCH_L1(at);
+    if (fetch == 3) SWA__PREFETCH_ONCE(at);
+}
+/* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at once. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, size_t ahead, const char *w, size_t ws,
+                                                const float *x, SWV (*acc)[GV]) {
+    int g, r;
+    SWV_UNROLL for (r = 0; r < R; r++, w += ws) {
+        SWA__FN(fetch)(fetch, w + ahead);
+        SWV_UNROLL for (g = 0; g < 2 * GV; g++)
+            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2), SWV_LOAD(x + g * SWV_N),
+                                     acc[r][g % GV]);
+    }
+}
+/* One piece of R weight rows and T tokens, added to the block's sums. ahead: distance in bytes of what to fetch into
+   L2 (fetch 1), into L1 (fetch 2) or to be read once (fetch 3); 0 = nothing is fetched. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, size_t ahead, int first, int n,
+                                          const char *w, size_t ws, const float *x, size_t xs, float (*sum)[16]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    SWV acc[PR * PT][GV];
+    float last[PR * PT][16];
+    int i, r, g;
+    SWV_UNROLL for (r = 0; r < R * T; r++)
+        SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
+    for (i = 0; i + 32 <= n; i += 32) {
+        if (T == 1 && es == 2) {
+            SWA__FN(dots_lines)(R, type, fetch, ahead, w + (size_t)i * es, ws, x + i, acc);
+            continue;
+        }
+        for (r = 0; r < R; r++) {
+            const char *next = w + (size_t)r * ws + (size_t)i * es + ahead;
+            SWA__FN(fetch)(fetch, next);
+            if (es == 4) SWA__FN(fetch)(fetch, next + 64);
+        }
+        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
+        SWA__FN(dots16)(R, T, type, w + (size_t)(i + 16) * es, ws, x + i + 16, xs, acc);
+    }
+    if (i + 16 <= n) {
+        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
+        i += 16;
+    }
+    if (i < n) {
+        SWV_UNROLL for (r = 0; r < R * T; r++)
+            SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(last[r] + g * SWV_N, acc[r][g]);
+        SWA__FN(dots_tail)(R, T, type, n - i, w + (size_t)i * es, ws, x + i, xs, last);
+        SWV_UNROLL for (r = 0; r < R * T; r++)
+            SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_LOAD(last[r] + g * SWV_N);
+    }
+    SWV_UNROLL for (r = 0; r < R * T; r++)
+        SWV_UNROLL for (g = 0; g < GV; g++) {
+            if (!first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
+            SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
+        }
+}
+/* y[r] = the tree over part[r], for n <= 16 rows; part holds 16. */
+static SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
+    SWV x[16];
+    int r, g, i, w;
+    for (r = 0; r < n; r += SWV_N) {
+        SWV_UNROLL for (g = 0; g < GV; g++) {
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
+            SWV_TRANSPOSE(x + g * SWV_N);
+        }
+        SWV_UNROLL for (w = 8; w > 0; w /= 2)
+            SWV_UNROLL for (i = 0; i < w; i++) x[i] = SWV_ADD(x[i], x[i + w]);
+        SWV_STORE(y + r, x[0]);
+    }
+}
+/* Tokens [t0, t1), at most 2*PT, against G groups of R weight rows from r on, the block of n inputs from k on: both
+   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int R, int type, const swa_gemm *p, int t0, int t1, int fetch,
+                                                  int r, int k, int n, const float *x, size_t xs, size_t ps) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)k * es;
+    const size_t ahead = fetch && r + 2 * G * R <= p->n_out ? (size_t)(G * R) * ws : 0;
+    float part[4 * PR * PT + 16][16], sum[16];
+    int t, i, j, g, at, m, step;
+    memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
+    for (i = 0; i < n; i += m, w += (size_t)m * es, x += ps) {
+        m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+        for (g = 0, at = 0; g < G; g++)
+            for (t = t0; t < t1; t += step, at += R * step) {
+                const float *xt = x + (size_t)(t - t0) * xs;
+                const char *wg = w + (size_t)(g * R) * ws;
+                step = t + PT <= t1 ? PT : 1;
+                if (step == PT && fetch && t == t0)
+                    SWA__FN(dots)(R, PT, type, 1, ahead, i == 0, m, wg, ws, xt, xs, part + at);
+                else if (step == PT) SWA__FN(dots)(R, PT, type, 0, 0, i == 0, m, wg, ws, xt, xs, part + at);
+                else SWA__FN(dots)(R, 1, type, 1, t == t0 ? ahead : 0, i == 0, m, wg, ws, xt, xs, part + at);
+            }
+    }
+    for (g = 0, at = 0; g < G; g++)
+        for (t = t0; t < t1; t += step, at += R * step) {
+            step = t + PT <= t1 ? PT : 1;
+            SWA__FN(tree)(R * step, part + at, sum);
+            for (j = 0; j < step; j++) {
+                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + r + g * R;
+                for (i = 0; i < R; i++) y[i] = k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
+            }
+        }
+}
+/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many is copied to pack,
+   piece by piece, since rows that are a multiple of 4 KiB apart evict each other from L1. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, float *pack) {
+    enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
+    const int few = p->n <= PT;
+    const size_t xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
+    const size_t ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
+    int t, u, t1, u1, k, r, i, n;
+    for (t = 0; t < p->n; t = t1) {
+        t1 = p->n - t < TILE ? p->n : t + TILE;
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (u = t; !few && u < t1; u++)
+                for (i = 0; i < n; i += SWA__PIECE)
+                    memcpy(pack + (i / SWA__PIECE * TILE + u - t) * SWA__PIECE,
+                           p->x + (size_t)u * (size_t)p->x_stride + k + i,
+                           (size_t)(n - i < SWA__PIECE ? n - i : SWA__PIECE) * sizeof(float));
+            for (r = 0; r < p->n_out;) {
+                const int left = p->n_out - r, rows = left >= 2 * PR && !few ? 2 * PR : left >= PR ? PR : 1;
+                for (u = t; u < t1; u = u1) {
+                    const float *x = few ? p->x + (size_t)u * xs + k : pack + (u - t) * SWA__PIECE;
+                    u1 = t1 - u < SUB ? t1 : u + SUB;
+                    if (rows == 1) SWA__FN(product_rows)(1, 1, type, p, u, u1, u == t, r, k, n, x, xs, ps);
+                    else SWA__FN(product_rows)(rows / PR, PR, type, p, u, u1, u == t, r, k, n, x, xs, ps);
+                }
+                r += rows;
+            }
+        }
+    }
+}
+/* One token, rows r0 and on, one by one in the order of memory. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_rows_one)(int type, const swa_gemm *p, int r0) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    float sum[2][16];
+    int r, k, i, n, m, w;
+    for (r = r0; r < p->n_out; r++)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                const char *at = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                SWA__FN(dots)(1, 1, type, 3, SWA__AHEAD, i == 0, m, at, ws, p->x + k + i, 0, sum);
+            }
+            for (w = 8; w > 0; w /= 2)
+                for (i = 0; i < w; i++) sum[0][i] = sum[0][i] + sum[0][i + w];
+            p->y[r] = k == 0 ? sum[0][0] : p->y[r] + sum[0][0];
+        }
+}
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    float part[16][16], sum[16];
+    int r = 0, k, i, n, m;
+    memset(part, 0, sizeof part);
+    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                /* near the end of these rows the next ones are fetched */
+                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, SWA__NEAR + jump, i == 0, m, w, ws, p->x + k + i, 0,
+                              part);
+            }
+            SWA__FN(tree)(PR, part, sum);
+            for (i = 0; i < PR; i++) p->y[r + i] = k == 0 ? sum[i] : p->y[r + i] + sum[i];
+        }
+    SWA__FN(product_rows_one)(type, p, r);
+}
+/* C vectors of columns from column c on, T tokens, inputs [d0, d1). part < SWV_N: only so many columns are there
+   (C is 1 then). */
+SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, const swa_gemm *p, int t, int c, int d0,
+                                             int d1) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es, xs = (size_t)p->x_stride;
+    const char *w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * ws;
+    const size_t ahead = d1 < p->n_in ? (size_t)(d1 - d0) * ws : 0;
+    const float *x = p->x + (size_t)t * xs;
+    unsigned char tail[4 * SWV_N];
+    float last[SWV_N];
+    SWV acc[4][PC], a[PC], b;
+    int i, j, d;
+    memset(tail, 0, sizeof tail);
+    SWV_UNROLL for (i = 0; i < T; i++) {
+        const float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        if (part < SWV_N) {
+            memset(last, 0, sizeof last);
+            if (d0 > 0) memcpy(last, y, (size_t)part * sizeof(float));
+            acc[i][0] = SWV_LOAD(last);
+        } else
+            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
+    }
+    for (d = d0; d < d1; d++, w += ws) {
+        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
+        if (T == 1 && C > 1)
+            SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + ahead + (size_t)j * 64);
+        SWV_UNROLL for (j = 0; j < C; j++)
+            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
+        SWV_UNROLL for (i = 0; i < T; i++) {
+            b = SWV_SET1(x[(size_t)i * xs + (size_t)d]);
+            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < T; i++) {
+        float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        if (part < SWV_N) {
+            SWV_STORE(last, acc[i][0]);
+            memcpy(y, last, (size_t)part * sizeof(float));
+        } else
+            SWV_UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
+    }
+}
+/* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the chains wait in y. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p) {
+    const int rows = p->n >= 4 ? p->n_in : 16;
+    int c, t, wide, d, d1, left;
+    for (d = 0; d < p->n_in; d = d1) {
+        d1 = p->n_in - d < rows ? p->n_in : d + rows;
+        for (c = 0; c < p->n_out; c += wide * SWV_N) {
+            left = p->n_out - c;
+            wide = left >= PC * SWV_N && p->n < 4 ? PC : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4 : 1;
+            for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
+                SWA__FN(columns)(PC / 4, 4, type, SWV_N, p, t, c, d, d1);
+            for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
+                if (wide == PC) SWA__FN(columns)(PC, 1, type, SWV_N, p, t, c, d, d1);
+                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, type, SWV_N, p, t, c, d, d1);
+                else SWA__FN(columns)(1, 1, type, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
+            }
+        }
+    }
+}
+/* One function per type of the weights: together their frames would be too large. */
+#define SWV_PRODUCT(name, T) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *pack) { \
+    if (p->transposed) SWA__FN(product_columns)(T, p); \
+    else if (p->n == 1) SWA__FN(product_one)(T, p); \
+    else SWA__FN(product_many)(T, p, pack); \
+}
+SWV_PRODUCT(f32, SWA_F32)
+SWV_PRODUCT(f16, SWA_F16)
+SWV_PRODUCT(bf16, SWA_BF16)
+#undef SWV_PRODUCT
+/* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
+static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
+    if (p->w.type == SWA_F32) SWA__FN(product_f32)(p, pack);
+    else if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
+    else SWA__FN(product_bf16)(p, pack);
+    SWV_LEAVE();
+}
+
+/* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
+
+#define TILES (SWV_N == 16 ? 2 : 1)      /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
+#define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
+
+/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds them. */
+SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w, const float *const *latent,
+                                                 float *const *dst, int d) {
+    SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
+    int i, g;
+    SWV_UNROLL for (i = 0; i < ROWS; i++)
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
+            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N) : SWV_SET1(0.0f);
+    for (; c < c1; c++) {
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++) x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
+        SWV_UNROLL for (i = 0; i < ROWS; i++) {
+            y = SWV_SET1(w[c * 16 + i]);
+            SWV_UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < ROWS; i++)
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
+            if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
+}
+/* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w [dims/16][n][16]. One FMA
+   chain a number, cut where the latents of a piece fill L1. */
+static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst) {
+    enum { PIECE = 128 };
+    int i, c, d, c1;
+    for (i = 0; i < 2; i += TILES)
+        for (c = 0; c < n; c = c1) {
+            c1 = n - c < PIECE ? n : c + PIECE;
+            for (d = 0; d < dims; d += ROWS) {
+                const float *panel = w + (size_t)(d / 16) * (size_t)n * 16 + d % 16;
+                if (dims - d >= ROWS) SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
+                else SWA__FN(expand_rows)(dims - d, c, c1, panel, latent + i, dst + i, d);
+            }
+        }
+    SWV_LEAVE();
+}
+#undef TILES
+#undef ROWS
+/* [dims][16] as 16 rows of dims, a multiple of 16. */
+static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, size_t stride) {
+    SWV x[SWV_N];
+    int d, k, i;
+    for (d = 0; d < dims; d += SWV_N)
+        for (k = 0; k < 16; k += SWV_N) {
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_LOAD(src + (d + i) * 16 + k);
+            SWV_TRANSPOSE(x);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(k + i) * stride + d, x[i]);
+        }
+    SWV_LEAVE();
+}
+#undef GV
+#undef PR
+#undef PT
+#undef PC
+#undef SWV_BY_TYPE
+#endif /* SWV_NO_PAIRS */
+
+#undef SWV_INLINE
+#undef SWV_UNROLL
+#undef MR
+#undef NV
+#undef NR
+#undef SWV_NO_PAIRS
+#undef SWV_FMA2
+#ifndef SWV_KEEP
+#undef SWV_ISA
+#undef SWV_PLAIN
+#undef SWV_TARGET
+#undef SWV_NARROW
+#undef SWV_HALF
+#undef SWV_LEAVE
+#undef SWV_FROM
+#undef SWV_PAIR
+#undef SWV_DOTS
+#undef SWV
+#undef SWV_N
+#undef SWV_KEYS
+#undef SWV_LANES
+#undef SWV_FEW
+#undef SWV_FEW_KEYS
+#undef SWV_CONSTRAINT
+#undef SWV_SET1
+#undef SWV_LOAD
+#undef SWV_STORE
+#undef SWV_FMA
+#undef SWV_ADD
+#undef SWV_SUB
+#undef SWV_MUL
+#undef SWV_DIV
+#undef SWV_MAX
+#undef SWV_MIN
+#undef SWV_RINT
+#undef SWV_SCALE
+#undef SWV_PICK
+#undef SWV_TRANSPOSE
+#undef SWV_LOAD_F16
+#undef SWV_LOAD_BF16
+#undef SWV_LOAD_Q8
+#undef SWV_STORE_F16
+#undef SWV_STORE_BF16
+#undef SWV_STORE_Q8
+#endif /* SWV_KEEP */
+
+#elif defined(SWA__IMPLEMENTING)
+/* ==== [SECTION 11] KERNEL INSTANCES =============================================================================
+   One block of vector operations per instruction set, in the words that [SECTION 9] lists; each includes the template
+   above. */
+
 #ifndef SWA_HEADER_FILENAME
 #  define SWA_HEADER_FILENAME "swa.h"    /* not __FILE__: that fails when built from another folder                  */
 #endif
@@ -1923,6 +3454,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
     return swa__float_of((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
 }
 #define SWV_ISA                 scalar
+#define SWV_PLAIN
 #define SWV_TARGET
 #define SWV                     float
 #define SWV_N                   1
@@ -1952,6 +3484,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_HALF(x)             swa__half(x)
+#define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -2009,6 +3542,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_HALF(x)             swa__half_neon(x)
+#define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -2082,6 +3616,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
 #define SWV_HALF(x)             swa__half_avx2(x)
+#define SWV_LEAVE()             _mm256_zeroupper()   /* or the host's SSE code crawls; gcc adds it from -O2 on only */
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -2160,6 +3695,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
 #define SWV_HALF(x)             swa__half_avx512(x)
+#define SWV_LEAVE()             _mm256_zeroupper()
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
@@ -2256,27 +3792,6 @@ static const swa__kernels *swa__kernels_of(int isa) {
     };
     return &table[isa];
 }
-SWA_API int swa_isa_usable(int isa) {
-    if (isa < SWA_ISA_SCALAR || isa > SWA_ISA_AVX512 || swa__kernels_of(isa)->few == NULL) return 0;
-#if SWA__X86
-    if (isa == SWA_ISA_AVX2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");   /* every such CPU has F16C */
-    if (isa == SWA_ISA_AVX512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-               && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-               && __builtin_cpu_supports("fma");
-#endif
-    return 1;
-}
-/* Whether what is read next should be fetched into L1, or into L2 only. Measured: decoding is up to 20 % faster with L1
-   on Zen 5, and with L2 on Zen 4, which lacks the feature asked for. */
-static int swa__fetch_l1(void) {
-#if SWA__X86
-    return __builtin_cpu_supports("avx512vp2intersect");
-#else
-    return 0;
-#endif
-}
 /* What an instance may use of its CPU beyond the base. */
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
@@ -2295,16 +3810,7 @@ static int swa__has_dots(const swa__kernels *kr) {
     return 0;
 #endif
 }
-SWA_API int swa_isa_best(void) {
-    int isa = SWA_ISA_AVX512;
-    while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
-    return isa;
-}
-SWA_API const char *swa_isa_name(int isa) {
-    return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? swa__kernels_of(isa)->name : "unknown";
-}
-
-/* ==== [SECTION 9] ATTENTION =====================================================================================
+/* ==== [SECTION 12] ATTENTION ====================================================================================
    Keys are a list of segments (ring spans, sinks, the new rows, the caller's own rows). The stage brings one block of
    them into canonical tiles; a kernel consumes it. Work is a list of units: a KV head of a run, some of its rows, and
    all its blocks or, when there are fewer units than threads, one block (a split). Which units exist depends on the
@@ -3131,7 +4637,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     }
 }
 static void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w,
-                                swa__block *b);   /* [SECTION 10] */
+                                swa__block *b);   /* [SECTION 13] */
 /* All blocks of a unit; folded here, or (split) stored one by one for phase 1. fetched: see swa__look_ahead. */
 static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__blocks *list, const swa__scratch *w,
                           unsigned char *split, int *fetched) {
@@ -3183,7 +4689,7 @@ typedef struct {
     int n_jobs, sinks;
     unsigned char *scratch, *split;
     size_t part_bytes, split_rows;
-    const swa_mla *mla;                  /* if not NULL, only the runs that take this path: [SECTION 10]             */
+    const swa_mla *mla;                  /* if not NULL, only the runs that take this path: [SECTION 13]             */
     swa_mla_path path;
     swa_kv kv[5];                        /* of the job last made                                                     */
 } swa__call;
@@ -3269,7 +4775,7 @@ static swa_kv swa__new_rows(const swa__job *j, int64_t row, int64_t pos, int n) 
     kv.n = n;
     return kv;
 }
-static const swa__job *swa__expand_rows_of(const struct swa__expand *e);                           /* [SECTION 10] */
+static const swa__job *swa__expand_rows_of(const struct swa__expand *e);                           /* [SECTION 13] */
 static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run);
 /* Job i of a call; its segments lie in the call. */
 static void swa__job_of(swa__call *call, int i, swa__job *j) {
@@ -3785,8 +5291,8 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
     return SWA_OK;
 }
 
-/* ==== [SECTION 10] LATENT =======================================================================================
-   DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 9] on a ring of latents; this
+/* ==== [SECTION 13] LATENT =======================================================================================
+   DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 12] on a ring of latents; this
    room holds what lies around it: the projections, and the naive path, where the stage makes K and V of a head from
    the latents of a block. Phases:
      0  c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h            1  norms, RoPE of k; the angles
@@ -3816,9 +5322,6 @@ typedef struct {
     int part, of;
 } swa__mla;
 
-static void swa__rope_angle(int64_t pos, double freq, double *c, double *s);                     /* [SECTION 11] */
-static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s);
-static int  swa__positive(double d);
 
 /* ---- checks and sizes ---- */
 
@@ -4584,1436 +6087,13 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *
     return SWA_OK;
 }
 
-/* ==== [SECTION 11] HELPERS ======================================================================================
-   Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
-   double and results are rounded to float once, so compiler flags and libm versions rarely reach the last bit. */
-
-static uint64_t swa__double_bits(double d) {
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    return bits;
-}
-
-/* 0 < d < inf, judged by the bits: a comparison lets NaN through under -ffast-math. */
-static int swa__positive(double d) {
-    uint64_t bits = swa__double_bits(d);
-    return bits != 0 && bits < (uint64_t)0x7ff00000u << 32;
-}
-
-/* cos and sin of pos*freq. Below 2^24 the rounded product is good to 1e-9 (freq <= 1). Beyond, the angle is cut
-   into products that are exact in a double (pos in digits of 26 bits; freq in its upper 26 bits and the rest), each
-   goes through libm, which reduces any argument, and the rotations are multiplied: 1e-15 at any position. */
-static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
-    uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
-    if (rest < (uint64_t)1 << 24) {
-        *c = cos((double)rest * freq);
-        *s = sin((double)rest * freq);
-    } else {
-        double part[2], digit_value = 1.0;
-        int i;
-        bits = bits >> 27 << 27;
-        memcpy(&part[0], &bits, sizeof bits);
-        part[1] = freq - part[0];
-        *c = 1.0;
-        *s = 0.0;
-        for (; rest; rest >>= 26, digit_value *= 67108864.0) {
-            double digit = (double)(rest & 0x3ffffffu) * digit_value;
-            for (i = 0; i < 2; i++) {
-                double pc = cos(digit * part[i]), ps = sin(digit * part[i]), old = *c;
-                *c = old * pc - *s * ps;
-                *s = old * ps + *s * pc;
-            }
-        }
-    }
-    if (pos < 0) *s = -*s;
-}
-
-/* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
-static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s) {
-    int i;
-    for (i = 0; i < n; i++, x += step) {
-        double a = (double)x[0], b = (double)x[apart];
-        x[0] = (float)(a * c[i] - b * s[i]);
-        x[apart] = (float)(a * s[i] + b * c[i]);
-    }
-}
-
-SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
-                            int rotary, swa_rope_pairs pairs, double mscale) {
-    enum { CHUNK = 64 };                            /* pairs whose cos and sin are at hand for all heads */
-    double c[CHUNK], s[CHUNK];
-    size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
-    int32_t t;
-    int from, count, i, h;
-    if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0 || rotary > head_dim ||
-        (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x || !pos || !freq) return SWA_ERR_ARG;
-    if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
-        !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
-    apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
-    if (swa__double_bits(mscale) << 1 == 0) mscale = 1.0;
-    for (t = 0; t < n; t++, x += row) {
-        for (from = 0; from < rotary / 2; from += count) {
-            count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
-            for (i = 0; i < count; i++) {
-                swa__rope_angle(pos[t], freq[from + i], &c[i], &s[i]);
-                c[i] *= mscale;
-                s[i] *= mscale;
-            }
-            for (h = 0; h < n_heads; h++)
-                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step, apart, c, s);
-        }
-    }
-    return SWA_OK;
-}
-
-/* The pair, as a real number, whose wave turns `turns` times within the original context: Peng et al. 2023, 3.2. */
-static double swa__yarn_pair(const swa_yarn_desc *desc, int rotary, double turns) {
-    return (double)rotary * log((double)desc->original / (turns * 6.283185307179586)) / (2.0 * log(desc->base));
-}
-
-SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
-    double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
-    int i, stretch;
-    if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base)) return SWA_ERR_ARG;
-    if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
-    stretch = desc->scale > 1.0;
-    if (stretch) {
-        if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
-        if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
-        if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
-        if (desc->original <= 0 || desc->base <= 1.0) return SWA_ERR_ARG;
-        low = swa__yarn_pair(desc, rotary, fast);
-        high = swa__yarn_pair(desc, rotary, slow);
-        if (desc->truncate) { low = floor(low); high = ceil(high); }
-        if (low < 0.0) low = 0.0;
-        if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
-        if (high <= low) high = low + 0.001;        /* a step where the published codes divide by 0 or less */
-    }
-    for (i = 0; i < rotary / 2; i++) {
-        double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
-        if (stretch) {
-            ramp = ((double)i - low) / (high - low);
-            ramp = ramp < 0.0 ? 0.0 : ramp > 1.0 ? 1.0 : ramp;
-            f = f * (1.0 - ramp) + f / desc->scale * ramp;      /* fast pairs stay, slow pairs are stretched */
-        }
-        freq[i] = f;
-    }
-    if (mscale) *mscale = stretch ? 0.1 * log(desc->scale) + 1.0 : 1.0;
-    return SWA_OK;
-}
-
-/* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones. The squares are
-   exact in double and eight sums run in a fixed order: contraction cannot change a bit, and the loop vectorises
-   without -ffast-math. A row of zeros gives zeros with eps 0 too. */
-SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
-    size_t total;
-    int32_t r;
-    int i, j;
-    double e = (double)eps;
-    if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
-    if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
-    if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
-        return SWA_ERR_OVERFLOW;
-    for (r = 0; r < rows; r++, x += dim, out += dim) {
-        double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
-        for (i = 0; i + 8 <= dim; i += 8)
-            for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
-        for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
-        for (j = 4; j; j /= 2)
-            for (i = 0; i < j; i++) sum[i] += sum[i + j];
-        mean = sum[0] / (double)dim + e;
-        scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
-        for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
-    }
-    return SWA_OK;
-}
-
 #ifdef __cplusplus
 }
 #endif
-#endif /* SWA_IMPLEMENTATION */
+#undef SWA__IMPLEMENTING
+#endif /* SWA__KERNEL_PASS, SWA__IMPLEMENTING */
 
-#else /* SWA__KERNEL_PASS */
-/* ==== [SECTION 12] KERNEL TEMPLATE ==============================================================================
-   Included once per instruction set by [SECTION 8], which lists the operations. Reads as plain C; SWV is a vector.
-
-   The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
-     score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the tail), then softcap,
-             ALiBi, bias; hidden keys become SWA__NONE
-     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then one tree; p times V's
-             q8 scale; o = one FMA chain over the keys from zero
-     fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M), l = fma(li, c, l*a),
-             o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is the identity
-     finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
-
-#define MR SWV_KEYS
-#define NV SWV_LANES
-#define NR (SWV_LANES * SWV_N)
-#ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
-#  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
-#endif
-#ifndef SWV_FMA2                         /* two products per lane, from pairs: only some instances have it           */
-#  define SWV_FMA2(a, b, c) SWV_FMA((a), (b), (c))
-#  define SWV_NO_PAIRS
-#endif
-
-#ifdef SWV_NO_PAIRS
-SWA__INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
-    if (type == SWA_F32) return SWV_LOAD((const float *)p);
-    if (type == SWA_F16) return SWV_LOAD_F16((const uint16_t *)p);
-    if (type == SWA_BF16) return SWV_LOAD_BF16((const uint16_t *)p);
-    return SWV_LOAD_Q8((const int8_t *)p);
-}
-SWA__INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
-    if (type == SWA_F32) SWV_STORE((float *)p, v);
-    else if (type == SWA_F16) SWV_STORE_F16((uint16_t *)p, v);
-    else if (type == SWA_BF16) SWV_STORE_BF16((uint16_t *)p, v);
-    else SWV_STORE_Q8((int8_t *)p, v);
-}
-/* body once per element type, so that the type is a constant inside */
-#define SWV_BY_TYPE(type, body) do { \
-    if ((type) == SWA_F32) { enum { T = SWA_F32 }; body } \
-    else if ((type) == SWA_F16) { enum { T = SWA_F16 }; body } \
-    else if ((type) == SWA_BF16) { enum { T = SWA_BF16 }; body } \
-    else { enum { T = SWA_Q8 }; body } } while (0)
-#endif /* SWV_NO_PAIRS */
-/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
-   because one chain after the other fills the CPU's queue before it has kept the units busy. */
-SWA__INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
-    SWV whole[16], p[16];
-    int i;
-    SWA__UNROLL for (i = 0; i < n; i++) {
-        SWA__EXACT(x[i]);
-        whole[i] = SWV_RINT(x[i]);
-    }
-    SWA__UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
-    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
-    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(9.618488956e-3f));
-    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(5.550328777e-2f));
-    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(2.402264689e-1f));
-    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(6.931472057e-1f));
-    SWA__UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(1.0f));
-    SWA__UNROLL for (i = 0; i < n; i++) x[i] = SWV_SCALE(p[i], whole[i]);
-}
-/* Below -126 it stays 2^-126. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
-    x = SWV_MAX(x, SWV_SET1(-126.0f));
-    SWA__FN(exp2_near)(1, &x);
-    return x;
-}
-/* p times V's scale, and rounded again. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
-    p = SWV_MUL(p, scale);
-    return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_HALF(p), SWV_SET1(0.0f));
-}
-/* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|) above. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
-    SWV z = SWV_MUL(x, x), ax = SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), one = SWV_SET1(1.0f), p, t;
-    p = SWV_FMA(SWV_SET1(0.0022695015650242567f), z, SWV_SET1(-0.0083231870085001f));
-    p = SWV_FMA(p, z, SWV_SET1(0.021762503311038017f));
-    p = SWV_FMA(p, z, SWV_SET1(-0.053958460688591f));
-    p = SWV_FMA(p, z, SWV_SET1(0.1333329975605011f));
-    p = SWV_FMA(p, z, SWV_SET1(-0.3333333432674408f));
-    p = SWV_FMA(SWV_MUL(p, z), x, x);
-    t = SWA__FN(exp2)(SWV_MUL(ax, SWV_SET1((float)(-2 * SWA__LOG2E))));
-    t = SWV_DIV(SWV_SUB(one, t), SWV_ADD(one, t));
-    t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
-    return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
-}
-/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
-    if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
-    if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
-    if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
-    return s;
-}
-SWA__INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos) {
-    return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? row[pos - g->bias_first] : 0.0f;
-}
-
-#ifdef SWV_NO_PAIRS
-/* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
-
-/* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
-   Meanwhile V of the same tiles is fetched into L2. */
-SWA__INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
-                                            const float *q, float *s, int v) {
-    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, end = (size_t)g->dk * 16 * es;
-    const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
-    const swa__tile *t[8];
-    const swa__tile *first = &b->tile[v * SWV_N / 16];
-    const int per = g->dvp * (int)swa__type_size(first->v_type) / 64;     /* lines of a V row, if rows lie apart */
-    const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
-    const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
-    int left = gap != 0 && per > 0 ? per : INT32_MAX;
-    SWV acc[8][8], x;
-    size_t at;
-    int i, j, u;
-    SWA__UNROLL for (j = 0; j < NW; j++) {
-        t[j] = &b->tile[(v + j) * SWV_N / 16];
-        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
-        SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
-    }
-    for (at = 0; at + 64 * es <= end; at += 64 * es) {
-        SWA__UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
-            SWA__UNROLL for (j = u * lines / 4; j < (u + 1) * lines / 4; j++, pf += 64) {
-                SWA__FETCH(pf, b->l1);
-                if (--left == 0) {
-                    pf += gap;
-                    left = per;
-                }
-            }
-            SWA__UNROLL for (j = 0; j < NW; j++) {
-                x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
-                SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
-            }
-            SWA__UNROLL for (j = 0; j < NW; j++) SWA__UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
-        }
-    }
-    for (; at < end; at += 16 * es, q += R)
-        SWA__UNROLL for (j = 0; j < NW; j++) {
-            x = SWA__FN(load)(type, k[j] + at);
-            SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
-        }
-    SWA__UNROLL for (j = 0; j < NW; j++) {
-        if (type == SWA_Q8 || t[j]->k_scale != NULL) {
-            x = t[j]->k_scale != NULL ? SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16) : SWV_SET1(1.0f);
-            SWA__UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
-        }
-        SWA__UNROLL for (i = 0; i < R; i++) SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
-    }
-}
-/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
-static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows, const float *q, float *s,
-                                         int v) {
-    const swa__tile *t = &b->tile[v * SWV_N / 16];
-    const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
-    size_t step = 16 * swa__type_size(t->tail_type);
-    int i, d;
-    for (i = 0; i < rows; i++) {
-        const float *qi = q + g->dk * rows + i;
-        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), acc = t->tail_scale != NULL ? SWV_SET1(0.0f) : old;
-        for (d = 0; d < g->dt; d++)
-            acc = SWV_FMA(SWV_SET1(qi[d * rows]), SWA__FN(load)(t->tail_type, k + (size_t)d * step), acc);
-        if (t->tail_scale != NULL) acc = SWV_FMA(acc, SWV_LOAD(t->tail_scale + v * SWV_N % 16), old);
-        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc);
-    }
-}
-/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next block's K, in
-   one stream through all of a block's passes over V. */
-SWA__INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
-                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
-    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, line = (size_t)NW * SWV_N * es;
-    const int l1 = b->l1;
-    SWV x[8];
-    int i, j, k;
-    while (k0 < k1) {
-        const swa__tile *t = &b->tile[k0 / 16];
-        const char *v = (const char *)t->v + (k0 % 16 * t->v_token + d0) * (int64_t)es;
-        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * NW * SWV_N, next = b->t0 + at / g->dk;
-        const int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1, per = g->dk / (NW * SWV_N);
-        const char *pf = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
-        const size_t step = pf != NULL ? line : 0;               /* nothing to fetch: what is here already */
-        int64_t gap = 0;
-        int left = INT32_MAX;                                    /* fetches until the row's end, if rows lie apart */
-        if (pf != NULL) {
-            const size_t from = (size_t)(at % g->dk) * 16 * es + (size_t)(k0 % 16) * line;
-            gap = b->tile[next].next_gap;
-            if (gap != 0 && per > 0) left = per - (int)(from / line) % per;
-            pf += (int64_t)from + (int64_t)(from / ((size_t)g->dk * es)) * gap;
-        } else pf = v;
-        for (k = k0; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
-            if (left-- == 0) {
-                pf += gap;
-                left = per - 1;
-            }
-            SWA__UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
-            SWA__UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
-            SWA__UNROLL for (i = 0; i < R; i++) SWA__UNROLL for (j = 0; j < NW; j++) acc[i][j] =
-                SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
-        }
-        k0 = end;
-    }
-}
-/* All dims, tile runs of one type after another (a staged tile is f32 whatever the ring's type). */
-SWA__INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b, const int range[4],
-                                              const float *p, float *o, int d0) {
-    SWV acc[8][8];
-    int i, j, r, k, end;
-    SWA__UNROLL for (i = 0; i < R; i++)
-        SWA__UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_SET1(0.0f);
-    for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k = end) {
-            int type = b->tile[k / 16].v_type;
-            for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
-            if (end > range[r + 1]) end = range[r + 1];
-            if (type == SWA_F32) SWA__FN(few_pv)(R, NW, SWA_F32, g, b, p, k, end, d0, acc);
-            else if (type == SWA_F16) SWA__FN(few_pv)(R, NW, SWA_F16, g, b, p, k, end, d0, acc);
-            else if (type == SWA_BF16) SWA__FN(few_pv)(R, NW, SWA_BF16, g, b, p, k, end, d0, acc);
-            else SWA__FN(few_pv)(R, NW, SWA_Q8, g, b, p, k, end, d0, acc);
-        }
-    SWA__UNROLL for (i = 0; i < R; i++)
-        SWA__UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
-}
-/* q.k over the vectors [v0, v1) for R rows. */
-SWA__INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b, const float *q, float *s,
-                                              int v0, int v1) {
-    enum { PER = 16 / SWV_N };
-    int v, end;
-    for (v = v0; v < v1; v = end) {
-        int type = b->tile[v / PER].k_type;
-        for (end = v + 1; end < v1 && b->tile[end / PER].k_type == type;) end++;
-#define SWV_RUN(T) do { \
-            const int nw = SWV_FEW_KEYS(R, T); \
-            for (; v + nw <= end; v += nw) SWA__FN(few_qk)(R, nw, T, g, b, q, s, v); \
-            if (nw == 8 && v + 4 <= end) { SWA__FN(few_qk)(R, 4, T, g, b, q, s, v); v += 4; } \
-            if (nw >= 4 && v + 2 <= end) { SWA__FN(few_qk)(R, 2, T, g, b, q, s, v); v += 2; } \
-            for (; v < end; v++) SWA__FN(few_qk)(R, 1, T, g, b, q, s, v); } while (0)
-        if (type == SWA_F32) SWV_RUN(SWA_F32);
-        else if (type == SWA_F16) SWV_RUN(SWA_F16);
-        else if (type == SWA_BF16) SWV_RUN(SWA_BF16);
-        else SWV_RUN(SWA_Q8);
-#undef SWV_RUN
-    }
-}
-#define SWV_ROWS(R) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__geo *g, const swa__block *b, const float *q, float *s, \
-                                                   int v0, int v1) { \
-    SWA__FN(few_keys)(R, g, b, q, s, v0, v1); \
-} \
-SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const swa__block *b, const int range[4], \
-                                                     const float *p, float *o) { \
-    int d = 0; \
-    for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
-        SWA__FN(few_dims)(R, SWV_FEW(R), g, b, range, p, o, d); \
-    for (; d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d); \
-}
-SWV_ROWS(1)
-SWV_ROWS(2)
-SWV_ROWS(4)
-SWV_ROWS(8)
-#undef SWV_ROWS
-
-/* Row i's scores after modification and mask, written back; returns their maximum per lane. s2 holds the scores with
-   the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2], v[3]). */
-static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int i, float *s,
-                                        const float *s2, const int v[4]) {
-    SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
-        zero = SWV_SET1(0.0f);
-    float bias[16];
-    int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
-    if (v[0] >= v[1] && !g->mods && b->present == NULL) {
-        SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
-        for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
-            SWV a = SWV_LOAD(s + x * SWV_N);
-            if (n->q_scale[1] != NULL) {
-                a = SWV_MUL(a, scale);
-                SWV_STORE(s + x * SWV_N, a);
-            }
-            if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
-                int k = x * SWV_N;
-                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16)));
-                a = SWV_PICK(key, first, last, a, none);
-                SWV_STORE(s + k, a);
-            }
-            top = SWV_MAX(top, a);
-        }
-        return top;
-    }
-    for (x = from; x < to; x++) {
-        int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
-        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
-        SWV distance = zero, slope = zero, extra = zero;
-        if (!in_sinks && !in_window) continue;
-        if (g->mods) {
-            distance = SWV_SUB(SWV_SET1(n->q[i]), key);
-            slope = SWV_SET1(n->slope[i]);
-            for (y = 0; g->bias && y < SWV_N; y++) bias[y] = SWA__FN(bias)(g, n->bias[i], b->pos + k + y);
-            if (g->bias) extra = SWV_LOAD(bias);
-        }
-        if (in_sinks) {
-            e = SWV_LOAD(s2 + k);
-            if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
-            if (g->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
-            e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
-        }
-        if (in_window) {
-            a = SWV_LOAD(s + k);
-            if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
-            if (g->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
-        }
-        if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
-        if (b->present != NULL) a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
-        SWV_STORE(s + k, a);
-        top = SWV_MAX(top, a);
-    }
-    return top;
-}
-/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times V's scale. */
-static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m, const int v[4],
-                                        float part[16]) {
-    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
-    const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
-    int x, i;
-    none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
-    SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
-    for (x = from; x < to; x += 16 / SWV_N) {
-        const float *scale = b->tile[x * SWV_N / 16].v_scale;
-        if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
-        SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) {
-            float *at = s + (x + i) * SWV_N;
-            SWV y = SWV_LOAD(at);
-            p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
-            if (g->form != SWA__PLAIN) p = SWV_HALF(p);
-            sum[i] = SWV_ADD(sum[i], p);
-            if (scale != NULL && g->form != SWA__PLAIN) p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
-            else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
-            SWV_STORE(at, p);
-        }
-    }
-    for (x = from * SWV_N; g->form != SWA__PLAIN && x < to * SWV_N; x += 2) {
-        float first = s[x];
-        s[x] = s[x + 1];
-        s[x + 1] = first;
-    }
-    SWA__UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
-}
-/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
-static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b, const float *q,
-                                           const int32_t *qi, float *s, int v, int v1) {
-    int end;
-    (void)qi;
-    for (; v < v1; v = end) {
-        end = v1;
-#ifdef SWV_DOTS
-        if (g->dots) {
-            int dots = b->tile[v].k_type == SWA_Q8;
-            for (end = v + 1; end < v1 && (b->tile[end].k_type == SWA_Q8) == dots;) end++;
-            if (dots) {
-                SWV_DOTS(rows, g, b, qi + rows, qi, s, v, end);
-                continue;
-            }
-        }
-#endif
-        if (rows == 8) SWA__FN(few_keys8)(g, b, q, s, v, end);
-        else if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
-        else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
-        else SWA__FN(few_keys1)(g, b, q, s, v, end);
-    }
-}
-/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
-#define SWV_HALVE(n, p, a, c, what) \
-    SWA__UNROLL for (j = 0; j < n; j++) { \
-        const float a = (p)[j], c = (p)[j + n]; \
-        (p)[j] = what; \
-    }
-static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
-                                    const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
-    float *s2 = s + SWA__FEW * SWA_BLOCK, part[8][16];
-    int v[4], range[4], i, j, r, x, step;
-    for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
-        v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
-        v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
-    }
-    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
-    for (r = 0; r < rows; r += step) {
-        const size_t at = (size_t)r * (size_t)(g->dk + g->dt);
-        float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
-        step = swa__few_step(rows - r);
-        for (i = 0; i < 2; i++) {
-            float *to = i == 0 ? s2r : sr;
-            const float *from = i == 0 ? q_sink : q;
-            SWA__FN(few_scores)(step, g, b, from + at, swa__few_integers(g, from, r), to, v[2 * i], v[2 * i + 1]);
-            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from + at, to, x);
-        }
-        for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
-            SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
-        for (i = r; i < r + step; i++) {
-            for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
-            SWV_HALVE(8, part[i - r], a, c, c > a ? c : a)
-            SWV_HALVE(4, part[i - r], a, c, c > a ? c : a)
-            SWV_HALVE(2, part[i - r], a, c, c > a ? c : a)
-            SWV_HALVE(1, part[i - r], a, c, c > a ? c : a)
-            m[i] = part[i - r][0];
-        }
-        for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
-        for (i = r; i < r + step; i++) {
-            SWV_HALVE(8, part[i - r], a, c, a + c)
-            SWV_HALVE(4, part[i - r], a, c, a + c)
-            SWV_HALVE(2, part[i - r], a, c, a + c)
-            SWV_HALVE(1, part[i - r], a, c, a + c)
-            l[i] = part[i - r][0];
-        }
-        if (step == 8) SWA__FN(few_values8)(g, b, range, sr, o + r * g->dvp);
-        else if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
-        else if (step == 2) SWA__FN(few_values2)(g, b, range, sr, o + r * g->dvp);
-        else SWA__FN(few_values1)(g, b, range, sr, o + r * g->dvp);
-    }
-}
-
-#undef SWV_HALVE
-#endif /* SWV_NO_PAIRS */
-
-/* ---- many rows: lanes are (token, head) rows ---- */
-
-/* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
-   K tile itself (rs 16, cs 1). In pairs every number is two. */
-SWA__INLINE SWV_TARGET void SWA__FN(mk)(int form, int rows, int nv, size_t n, const float *a, size_t rs, size_t cs,
-                                        const float *b, const char *fetch, SWV *acc) {
-    SWV x[NV], y;
-    size_t p;
-    int i, j;
-    for (p = 0; p < n; p++, a += cs, b += nv * SWV_N) {
-        if (fetch != NULL) {             /* a line per step */
-            SWA__PREFETCH(fetch);
-            fetch += 64;
-        }
-        SWA__UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(b + j * SWV_N);
-        SWA__UNROLL for (i = 0; i < rows; i++) {
-            y = SWV_SET1(a[(size_t)i * rs]);
-            SWA__UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = form == SWA__PAIRS ? SWV_FMA2(y, x[j], acc[i * nv + j])
-                                                     : SWV_FMA(y, x[j], acc[i * nv + j]);
-        }
-    }
-}
-/* Modification and mask of mr keys from k on; only blocks with an edge or a modification come here. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g, const swa__block *b,
-                                               const swa__lanes *n, int k, int sinks, int old, const float *s,
-                                               SWV *acc) {
-    SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
-    float bias[NR];
-    int i, j, x;
-    for (i = 0; i < mr; i++)
-        for (j = 0; j < nv; j++) {
-            SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
-            if (g->mods) {
-                distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
-                for (x = 0; g->bias && x < SWV_N; x++)
-                    bias[j * SWV_N + x] = SWA__FN(bias)(g, n->bias[j * SWV_N + x], b->pos + k + i);
-                if (g->bias) extra = SWV_LOAD(bias + j * SWV_N);
-                a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
-            }
-            if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
-            else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
-                              k < old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
-            if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
-            acc[i * nv + j] = a;
-        }
-}
-#define SWV_RARE(name, mr, nv) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, \
-                                            int sinks, int old, const float *s, SWV *acc) { \
-    SWA__FN(many_rare)(mr, nv, g, b, n, k, sinks, old, s, acc); \
-}
-SWV_RARE(rare, MR, NV)
-#ifdef SWV_NARROW
-SWV_RARE(rare_narrow, MR * NV, 1)
-#endif
-#undef SWV_RARE
-/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
-   step covers two dims) each its share. */
-SWA__INLINE const char *SWA__FN(many_next)(int form, int mr, int fetch, const char *next, int k, size_t n) {
-    if (!fetch || next == NULL || (k % 16 != 0 && form != SWA__PAIRS)) return NULL;
-    return next + (size_t)(k % 16 / mr) * n * 64;
-}
-/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
-                                               const float *qt, int fetch, SWV *acc) {
-    const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
-    const char *next = SWA__FN(many_next)(form, mr, fetch, t->next_tail, k, n);
-    int i, j;
-    if (t->k_scale != NULL)
-        SWA__UNROLL for (i = 0; i < mr; i++)
-            SWA__UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
-    if (g->dt > 0 && t->tail_scale == NULL)
-        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, next, acc);
-    if (g->dt > 0 && t->tail_scale != NULL) {
-        SWV tail[MR * NV];
-        SWA__UNROLL for (i = 0; i < mr * nv; i++) tail[i] = SWV_SET1(0.0f);
-        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, tail);
-        SWA__UNROLL for (i = 0; i < mr; i++)
-            SWA__UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWV_FMA(tail[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), acc[i * nv + j]);
-    }
-}
-/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold sinks' scores. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
-                                             const swa__lanes *n, const float *q, int which, int old, float *s,
-                                             SWV *top) {
-    const size_t dims = form == SWA__PAIRS ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
-    const int nr = nv * SWV_N;
-    const char *next;
-    SWV acc[MR * NV], max[NV];
-    int k, i, j, lo = n->lo[which] / mr * mr;
-    SWA__UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
-    for (k = lo; k < n->hi[which]; k += mr) {
-        const swa__tile *t = &b->tile[k / 16];
-        SWA__UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-        next = SWA__FN(many_next)(form, mr, n->fetch, t->next, k, dims);
-        if (next != NULL) SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, next, acc);
-        else SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, NULL, acc);
-        SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, n->fetch, acc);
-        if (n->q_scale[which] != NULL)
-            SWA__UNROLL for (i = 0; i < mr; i++)
-                SWA__UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || g->mods || b->present != NULL) {
-            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
-            SWA__UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
-#ifdef SWV_NARROW
-            if (nv < NV) SWA__FN(rare_narrow)(g, b, n, k, which == 0, old, s, rare);
-            else
-#endif
-            SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
-            SWA__UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-        } else if (k < n->full_lo || k + mr > n->full_hi)
-            SWA__UNROLL for (i = 0; i < mr; i++)
-                SWA__UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
-                                               SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
-        SWA__UNROLL for (i = 0; i < mr; i++)
-            SWA__UNROLL for (j = 0; j < nv; j++) {
-                max[j] = SWV_MAX(max[j], acc[i * nv + j]);
-                SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
-            }
-    }
-    SWA__UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
-}
-/* p of `keys` keys that lie 16 apart. */
-SWA__INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nv, int edge, float *s, const SWV *top, SWV *sum) {
-    const int next = 16 * nv * SWV_N;
-    SWV p[2 * NV];
-    int i, j;
-    SWA__UNROLL for (i = 0; i < keys; i++)
-        SWA__UNROLL for (j = 0; j < nv; j++)
-            p[i * nv + j] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next + j * SWV_N), top[j]), SWV_SET1(-126.0f));
-    SWA__FN(exp2_near)(keys * nv, p);
-    SWA__UNROLL for (i = 0; i < keys; i++)
-        SWA__UNROLL for (j = 0; j < nv; j++) {
-            float *at = s + i * next + j * SWV_N;
-            if (edge) p[i * nv + j] = SWV_FROM(SWV_LOAD(at), SWV_SET1(-3.4e38f), p[i * nv + j]);
-            sum[j] = SWV_ADD(sum[j], p[i * nv + j]);
-            SWV_STORE(at, p[i * nv + j]);
-        }
-}
-/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
-                                              const SWV *top, SWV *l) {
-    const int nr = nv * SWV_N;
-    SWV part[16][NV];
-    int i, j, k, r, w;
-    for (i = 0; i < 16; i++) {
-        SWV sum[NV];
-        SWA__UNROLL for (j = 0; j < nv; j++) sum[j] = SWV_SET1(0.0f);
-        for (r = 0; r < 4; r += 2) {
-            k = range[r] + ((i - range[r]) & 15);
-            for (; nv <= 2 && k + 16 < range[r + 1]; k += 32) SWA__FN(exp_keys)(2, nv, edge, s + k * nr, top, sum);
-            for (; k < range[r + 1]; k += 16) SWA__FN(exp_keys)(1, nv, edge, s + k * nr, top, sum);
-        }
-        SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = sum[j];
-    }
-    for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k = i) {
-            const float *scale = b->tile[k / 16].v_scale;
-            i = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
-            for (; scale != NULL && k < i; k++)
-                SWA__UNROLL for (j = 0; j < nv; j++)
-                    SWV_STORE(s + k * nr + j * SWV_N,
-                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
-        }
-    for (w = 8; w > 0; w /= 2)
-        for (i = 0; i < w; i++)
-            SWA__UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
-    SWA__UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
-}
-/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
-SWA__INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row, const float *scale,
-                                              SWV top, SWV lower, SWV *sum) {
-    SWV p[4];
-    int i;
-    SWA__UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
-    SWA__FN(exp2_near)(4, p);
-    SWA__UNROLL for (i = 0; i < 4; i++) {
-        p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
-        sum[i] = SWV_ADD(sum[i], p[i]);
-        if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
-    }
-    SWA__UNROLL for (i = 0; i < 4; i += 2) {
-#ifdef SWV_NO_PAIRS
-        SWV_STORE(to + (size_t)i * row, p[i + 1]);
-        SWV_STORE(to + (size_t)(i + 1) * row, p[i]);
-#else
-        SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
-#endif
-    }
-}
-/* The same in bf16, over whole tiles. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__block *b, const int range[4], float *s,
-                                                   const SWV *top, SWV *l) {
-    const int nr = nv * SWV_N, row = form == SWA__PAIRS ? nr / 2 : nr;
-    SWV sum[16], lower;
-    int i, j, k, r, w;
-    SWA__UNROLL for (j = 0; j < nv; j++) {
-        lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
-        SWA__UNROLL for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += 16) {
-                const float *scale = b->tile[k / 16].v_scale;
-                SWA__UNROLL for (i = 0; i < 16; i += 4)
-                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
-                                      (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
-            }
-        SWA__UNROLL for (w = 8; w > 0; w /= 2)
-            SWA__UNROLL for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
-        l[j] = sum[0];
-    }
-}
-/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int form, int nv, const swa__geo *g, const swa__v_run *run,
-                                             int n_runs, int first, int d, const SWV *a, const SWV *c, float *o) {
-    const int nr = nv * SWV_N;
-    const size_t across = (size_t)g->v_across, along = (size_t)g->v_along;
-    SWV acc[MR * NV], x;
-    int i, j;
-    SWA__UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-    for (; n_runs > 0; n_runs--, run++)  /* constant strides: 16 of them do not fit into registers */
-        if (across == 16) SWA__FN(mk)(form, rows, nv, run->n, run->v + d * 16, 16, 1, run->p, NULL, acc);
-        else SWA__FN(mk)(form, rows, nv, run->n, run->v + d, 1, along, run->p, NULL, acc);
-    SWA__UNROLL for (i = 0; i < rows; i++)
-        SWA__UNROLL for (j = 0; j < nv; j++) {
-            float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
-            x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(at), a[j]);
-            SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
-        }
-}
-/* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
-SWA__INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
-    int w, e, k, i;
-    for (w = 0; w < 2; w++)
-        for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
-            k = e == 0 ? n->lo[w] : n->hi[w];
-            if (k % 16 == 0) continue;
-            for (i = 0; i < 16 * nv; i++)
-                SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
-        }
-}
-SWA__INLINE SWV_TARGET void SWA__FN(many_block)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
-                                                const swa__lanes *n, const float *q, const float *q_sink, float *s,
-                                                float *o, float *m, float *l) {
-    SWV top[NV], sum[NV], a[NV], c[NV];
-    swa__v_run run[2 * SWA_BLOCK / 16];
-    int range[4], j, d, old, edge, runs;
-    SWA__UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
-    swa__ranges(n, form == SWA__PLAIN ? 1 : 16, range);
-    if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
-    old = n->lo[0] < n->hi[0] ? (n->hi[0] + mr - 1) / mr * mr : 0;
-    if (old > 0) SWA__FN(many_qk)(form, mr, nv, g, b, n, q_sink, 0, 0, s, top);
-    SWA__FN(many_qk)(form, mr, nv, g, b, n, q, 1, old, s, top);
-    edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
-    if (form != SWA__PLAIN) SWA__FN(many_exp_half)(form, nv, b, range, s, top, sum);
-    else SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
-    SWA__UNROLL for (j = 0; j < nv; j++) {
-        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
-        a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
-        c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
-        SWV_STORE(m + j * SWV_N, now);
-        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
-        SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
-    }
-    runs = swa__v_runs(g, b, range, form == SWA__PAIRS ? 2 : 1, nv * SWV_N, s, run);
-    for (d = 0; d + mr <= g->dv; d += mr)
-        SWA__FN(many_pv)(mr, form, nv, g, run, runs, n->first_block, d, a, c, o);
-    for (; d < g->dv; d++) SWA__FN(many_pv)(1, form, nv, g, run, runs, n->first_block, d, a, c, o);
-}
-#define SWV_MANY(name, form, mr, nv) \
-static SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q, \
-                                     const float *q_sink, float *s, float *o, float *m, float *l) { \
-    SWA__FN(many_block)(form, mr, nv, g, b, n, q, q_sink, s, o, m, l); \
-}
-#ifdef SWV_NO_PAIRS
-SWV_MANY(many, SWA__PLAIN, MR, NV)
-SWV_MANY(many_half, SWA__HALF, MR, NV)
-#  ifdef SWV_NARROW
-SWV_MANY(many_narrow, SWA__PLAIN, MR * NV, 1)
-#  endif
-#else
-SWV_MANY(many, SWA__PAIRS, MR, NV)
-SWV_MANY(many_narrow, SWA__PAIRS, MR * NV, 1)
-#endif
-#undef SWV_MANY
-
-#ifdef SWV_NO_PAIRS
-/* ---- fold, finish, and the ways in and out ---- */
-
-static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
-                                     const float *lb) {
-    float f[2 * SWV_N];
-    int i, d;
-    for (i = 0; i < rows; i++) {
-        float now = m[i] > mb[i] ? m[i] : mb[i];
-        SWV a, c, x;
-        SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
-        SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(mb[i] - now)));
-        a = SWV_SET1(f[0]);
-        c = SWV_SET1(f[SWV_N]);
-        m[i] = now;
-        SWV_STORE(f, SWV_FMA(SWV_SET1(lb[i]), c, SWV_MUL(SWV_SET1(l[i]), a)));
-        l[i] = f[0];
-        for (d = 0; d < dvp; d += SWV_N) {
-            x = SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), a);
-            SWV_STORE(o + (size_t)i * (size_t)dvp + d, SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
-        }
-    }
-}
-/* The same for a panel and blocks without values (learned sink logits). */
-static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
-                                           const float *lb) {
-    int d, j;
-    for (j = 0; j < lanes / SWV_N; j++) {
-        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
-        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
-        SWV_STORE(m + j * SWV_N, now);
-        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
-        SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
-        for (d = 0; d < dv; d++)
-            SWV_STORE(o + d * lanes + j * SWV_N, SWV_MUL(SWV_LOAD(o + d * lanes + j * SWV_N), a));
-    }
-}
-/* inv = 1/l, or 0 for a row that saw nothing. One loop of one length for both shapes: under -ffast-math a division is
-   not the same in the body and at the end of a loop. */
-static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
-    int i;
-    for (i = 0; i < SWA__LANES; i += SWV_N) {
-        SWV x = SWV_LOAD(l + i);
-        SWV_STORE(inv + i,
-                  SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
-    }
-}
-static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
-                                       float *tmp, float *const *out) {
-    int i, d;
-    SWA__FN(inverse)(l, inv);
-    for (i = 0; i < rows; i++) {
-        SWV x = SWV_SET1(inv[i]);
-        for (d = 0; d < dvp; d += SWV_N)
-            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x), SWV_SET1(0.0f)));
-        memcpy(out[i], tmp, (size_t)dv * sizeof(float));
-    }
-}
-static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
-                                       float *const *out) {
-    SWV x[SWV_N], y;
-    float part[SWV_N];
-    int r, d, i;
-    SWA__FN(inverse)(l, inv);
-    for (r = 0; r < rows; r += SWV_N) {
-        y = SWV_LOAD(inv + r);
-        for (d = 0; d + SWV_N <= dv; d += SWV_N) {
-            SWA__UNROLL for (i = 0; i < SWV_N; i++)
-                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * lanes + r), y), SWV_SET1(0.0f));
-            SWV_TRANSPOSE(x);
-            SWA__UNROLL for (i = 0; i < SWV_N; i++)
-                if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
-        }
-        for (; d < dv; d++) {
-            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * lanes + r), y), SWV_SET1(0.0f)));
-            for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = part[i];
-        }
-    }
-}
-SWA__INLINE SWV_TARGET void SWA__FN(pack_block)(int type, const void *const *src, size_t at, int lanes, SWV mul,
-                                                float *dst) {
-    SWV x[SWV_N];
-    int i;
-    SWA__UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(SWA__FN(load)(type, (const char *)src[i] + at), mul);
-    SWV_TRANSPOSE(x);
-    SWA__UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)i * (size_t)lanes, x[i]);
-}
-static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst) {
-    const size_t es = swa__type_size(type);
-    SWV y = SWV_SET1(mul);
-    int r, d;
-    for (r = 0; r < lanes; r += SWV_N)
-        SWV_BY_TYPE(type,
-            for (d = 0; d + SWV_N <= dim; d += SWV_N)
-                SWA__FN(pack_block)(T, src + r, (size_t)d * es, lanes, y, dst + (size_t)d * (size_t)lanes + r););
-    for (d = dim / SWV_N * SWV_N; d < dim; d++)
-        for (r = 0; r < lanes; r++)
-            dst[(size_t)d * (size_t)lanes + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
-}
-static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
-    const size_t es = swa__type_size(type);
-    size_t i;
-    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
-}
-static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, size_t n) {
-    const size_t es = swa__type_size(type);
-    size_t i;
-    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
-}
-static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst, float *scale) {
-    unsigned char half[2 * SWV_N];
-    float part[SWV_N], top = 0.0f, inv;
-    SWV big = SWV_SET1(0.0f), x;
-    const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;   /* read where it is */
-    int i, j;
-    if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
-    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
-    if (type == SWA_F16 || type == SWA_BF16) {          /* saturate: an infinity would poison every later row */
-        SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
-        for (i = 0; i < n; i += SWV_N) {
-            x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
-            x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
-            if (type == SWA_F16) {
-                SWV_STORE_F16((uint16_t *)(void *)half, x);
-                x = SWV_LOAD_F16((const uint16_t *)(const void *)half);
-            } else x = SWV_HALF(x);
-            SWV_STORE(dst + i, x);
-        }
-    }
-    if (type != SWA_Q8) return;
-    for (i = 0; i < n; i += SWV_N) {
-        x = SWV_LOAD(from + i);
-        big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
-    }
-    SWV_STORE(part, big);
-    for (j = 0; j < SWV_N; j++)
-        if (part[j] > top) top = part[j];
-    *scale = top / 127.0f;
-    inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
-    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(from + i), SWV_SET1(inv))));
-}
-
-/* What bf16 products take: saturated, rounded, and 0 below tiny. */
-SWA__INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
-    x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
-    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_HALF(x));
-}
-static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
-                                     float *dst) {
-    SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
-    int r, i;
-    for (r = 0; r < rows; r += 2) {
-        const int has0 = keep >> (r & 15) & 1, has1 = r + 1 < rows && (keep >> ((r + 1) & 15) & 1);
-        const float *at = src + (size_t)r * (size_t)ld;
-        float *to = dst + (size_t)(form == SWA__PAIRS ? r / 2 : r) * (size_t)ld;
-        for (i = 0; i < ld; i += SWV_N) {
-            SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
-            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + ld + i), small) : zero;
-#ifdef SWV_PAIR
-            if (form == SWA__PAIRS) {
-                SWV_STORE(to + i, SWV_PAIR(x0, x1));
-                continue;
-            }
-#endif
-            SWV_STORE(to + i, r + 1 < rows ? x1 : x0);
-            if (r + 1 < rows) SWV_STORE(to + ld + i, x0);
-        }
-    }
-}
-
-/* ---- matrix products ---- */
-
-/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a block 16 lanes by
-   input mod 16, each a sum from left to right over the block's pieces of SWA__PIECE inputs, a piece being one FMA chain
-   from zero (missing inputs of the last 16 count as zeros); then one tree over the lanes; blocks added from left to
-   right. So one token streams a weight row from memory in its own order, with chains short enough to overlap, and
-   several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
-#define GV (16 / SWV_N)                  /* vectors per 16 inputs */
-#define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
-#define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
-#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
-
-/* acc[r*T+t] += the 16 products of weight row r and token t at w, x. */
-SWA__INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const char *w, size_t ws, const float *x, size_t xs,
-                                            SWV (*acc)[GV]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
-    SWV a, b[PT];
-    int g, r, t;
-    SWA__UNROLL for (g = 0; g < GV; g++) {
-        SWA__UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(x + (size_t)t * xs + g * SWV_N);
-        SWA__UNROLL for (r = 0; r < R; r++) {
-            a = SWA__FN(load)(type, w + (size_t)r * ws + (size_t)(g * SWV_N) * es);
-            SWA__UNROLL for (t = 0; t < T; t++) acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
-        }
-    }
-}
-/* The last n < 16 inputs, with zeros behind them. */
-static SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int n, const char *w, size_t ws, const float *x,
-                                          size_t xs, float (*sum)[16]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
-    unsigned char wt[64];
-    float xt[16];
-    int r, t, g;
-    for (r = 0; r < R; r++)
-        for (t = 0; t < T; t++) {
-            memset(wt, 0, sizeof wt);
-            memset(xt, 0, sizeof xt);
-            memcpy(wt, w + (size_t)r * ws, (size_t)n * es);
-            memcpy(xt, x + (size_t)t * xs, (size_t)n * sizeof(float));
-            for (g = 0; g < 16; g += SWV_N) {
-                SWV a = SWA__FN(load)(type, wt + (size_t)g * es), b = SWV_LOAD(xt + g);
-                SWV_STORE(sum[r * T + t] + g, SWV_FMA(a, b, SWV_LOAD(sum[r * T + t] + g)));
-            }
-        }
-}
-SWA__INLINE SWV_TARGET void SWA__FN(fetch)(int fetch, const char *at) {
-    if (fetch == 1) SWA__PREFETCH(at);
-    if (fetch == 2) SWA__PREFETCH_L1(at);
-    if (fetch == 3) SWA__PREFETCH_ONCE(at);
-}
-/* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at once. */
-SWA__INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, size_t ahead, const char *w, size_t ws,
-                                                const float *x, SWV (*acc)[GV]) {
-    int g, r;
-    SWA__UNROLL for (r = 0; r < R; r++, w += ws) {
-        SWA__FN(fetch)(fetch, w + ahead);
-        SWA__UNROLL for (g = 0; g < 2 * GV; g++)
-            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2), SWV_LOAD(x + g * SWV_N),
-                                     acc[r][g % GV]);
-    }
-}
-/* One piece of R weight rows and T tokens, added to the block's sums. ahead: distance in bytes of what to fetch into
-   L2 (fetch 1), into L1 (fetch 2) or to be read once (fetch 3); 0 = nothing is fetched. */
-SWA__INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, size_t ahead, int first, int n,
-                                          const char *w, size_t ws, const float *x, size_t xs, float (*sum)[16]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
-    SWV acc[PR * PT][GV];
-    float last[PR * PT][16];
-    int i, r, g;
-    SWA__UNROLL for (r = 0; r < R * T; r++)
-        SWA__UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
-    for (i = 0; i + 32 <= n; i += 32) {
-        if (T == 1 && es == 2) {
-            SWA__FN(dots_lines)(R, type, fetch, ahead, w + (size_t)i * es, ws, x + i, acc);
-            continue;
-        }
-        for (r = 0; r < R; r++) {
-            const char *next = w + (size_t)r * ws + (size_t)i * es + ahead;
-            SWA__FN(fetch)(fetch, next);
-            if (es == 4) SWA__FN(fetch)(fetch, next + 64);
-        }
-        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
-        SWA__FN(dots16)(R, T, type, w + (size_t)(i + 16) * es, ws, x + i + 16, xs, acc);
-    }
-    if (i + 16 <= n) {
-        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
-        i += 16;
-    }
-    if (i < n) {
-        SWA__UNROLL for (r = 0; r < R * T; r++)
-            SWA__UNROLL for (g = 0; g < GV; g++) SWV_STORE(last[r] + g * SWV_N, acc[r][g]);
-        SWA__FN(dots_tail)(R, T, type, n - i, w + (size_t)i * es, ws, x + i, xs, last);
-        SWA__UNROLL for (r = 0; r < R * T; r++)
-            SWA__UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_LOAD(last[r] + g * SWV_N);
-    }
-    SWA__UNROLL for (r = 0; r < R * T; r++)
-        SWA__UNROLL for (g = 0; g < GV; g++) {
-            if (!first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
-            SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
-        }
-}
-/* y[r] = the tree over part[r], for n <= 16 rows; part holds 16. */
-static SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
-    SWV x[16];
-    int r, g, i, w;
-    for (r = 0; r < n; r += SWV_N) {
-        SWA__UNROLL for (g = 0; g < GV; g++) {
-            SWA__UNROLL for (i = 0; i < SWV_N; i++) x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
-            SWV_TRANSPOSE(x + g * SWV_N);
-        }
-        SWA__UNROLL for (w = 8; w > 0; w /= 2)
-            SWA__UNROLL for (i = 0; i < w; i++) x[i] = SWV_ADD(x[i], x[i + w]);
-        SWV_STORE(y + r, x[0]);
-    }
-}
-/* Tokens [t0, t1), at most 2*PT, against G groups of R weight rows from r on, the block of n inputs from k on: both
-   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. */
-SWA__INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int R, int type, const swa_gemm *p, int t0, int t1, int fetch,
-                                                  int r, int k, int n, const float *x, size_t xs, size_t ps) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-    const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)k * es;
-    const size_t ahead = fetch && r + 2 * G * R <= p->n_out ? (size_t)(G * R) * ws : 0;
-    float part[4 * PR * PT + 16][16], sum[16];
-    int t, i, j, g, at, m, step;
-    memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
-    for (i = 0; i < n; i += m, w += (size_t)m * es, x += ps) {
-        m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-        for (g = 0, at = 0; g < G; g++)
-            for (t = t0; t < t1; t += step, at += R * step) {
-                const float *xt = x + (size_t)(t - t0) * xs;
-                const char *wg = w + (size_t)(g * R) * ws;
-                step = t + PT <= t1 ? PT : 1;
-                if (step == PT && fetch && t == t0)
-                    SWA__FN(dots)(R, PT, type, 1, ahead, i == 0, m, wg, ws, xt, xs, part + at);
-                else if (step == PT) SWA__FN(dots)(R, PT, type, 0, 0, i == 0, m, wg, ws, xt, xs, part + at);
-                else SWA__FN(dots)(R, 1, type, 1, t == t0 ? ahead : 0, i == 0, m, wg, ws, xt, xs, part + at);
-            }
-    }
-    for (g = 0, at = 0; g < G; g++)
-        for (t = t0; t < t1; t += step, at += R * step) {
-            step = t + PT <= t1 ? PT : 1;
-            SWA__FN(tree)(R * step, part + at, sum);
-            for (j = 0; j < step; j++) {
-                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + r + g * R;
-                for (i = 0; i < R; i++) y[i] = k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
-            }
-        }
-}
-/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many is copied to pack,
-   piece by piece, since rows that are a multiple of 4 KiB apart evict each other from L1. */
-SWA__INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, float *pack) {
-    enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
-    const int few = p->n <= PT;
-    const size_t xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
-    const size_t ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
-    int t, u, t1, u1, k, r, i, n;
-    for (t = 0; t < p->n; t = t1) {
-        t1 = p->n - t < TILE ? p->n : t + TILE;
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (u = t; !few && u < t1; u++)
-                for (i = 0; i < n; i += SWA__PIECE)
-                    memcpy(pack + (i / SWA__PIECE * TILE + u - t) * SWA__PIECE,
-                           p->x + (size_t)u * (size_t)p->x_stride + k + i,
-                           (size_t)(n - i < SWA__PIECE ? n - i : SWA__PIECE) * sizeof(float));
-            for (r = 0; r < p->n_out;) {
-                const int left = p->n_out - r, rows = left >= 2 * PR && !few ? 2 * PR : left >= PR ? PR : 1;
-                for (u = t; u < t1; u = u1) {
-                    const float *x = few ? p->x + (size_t)u * xs + k : pack + (u - t) * SWA__PIECE;
-                    u1 = t1 - u < SUB ? t1 : u + SUB;
-                    if (rows == 1) SWA__FN(product_rows)(1, 1, type, p, u, u1, u == t, r, k, n, x, xs, ps);
-                    else SWA__FN(product_rows)(rows / PR, PR, type, p, u, u1, u == t, r, k, n, x, xs, ps);
-                }
-                r += rows;
-            }
-        }
-    }
-}
-/* One token, rows r0 and on, one by one in the order of memory. */
-SWA__INLINE SWV_TARGET void SWA__FN(product_rows_one)(int type, const swa_gemm *p, int r0) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-    float sum[2][16];
-    int r, k, i, n, m, w;
-    for (r = r0; r < p->n_out; r++)
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
-                const char *at = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                SWA__FN(dots)(1, 1, type, 3, SWA__AHEAD, i == 0, m, at, ws, p->x + k + i, 0, sum);
-            }
-            for (w = 8; w > 0; w /= 2)
-                for (i = 0; i < w; i++) sum[0][i] = sum[0][i] + sum[0][i + w];
-            p->y[r] = k == 0 ? sum[0][0] : p->y[r] + sum[0][0];
-        }
-}
-/* One token. Of rows so long that x does not stay in L1, PR at a time share it. */
-SWA__INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-    float part[16][16], sum[16];
-    int r = 0, k, i, n, m;
-    memset(part, 0, sizeof part);
-    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
-                const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
-                /* near the end of these rows the next ones are fetched */
-                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, SWA__NEAR + jump, i == 0, m, w, ws, p->x + k + i, 0,
-                              part);
-            }
-            SWA__FN(tree)(PR, part, sum);
-            for (i = 0; i < PR; i++) p->y[r + i] = k == 0 ? sum[i] : p->y[r + i] + sum[i];
-        }
-    SWA__FN(product_rows_one)(type, p, r);
-}
-/* C vectors of columns from column c on, T tokens, inputs [d0, d1). part < SWV_N: only so many columns are there
-   (C is 1 then). */
-SWA__INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, const swa_gemm *p, int t, int c, int d0,
-                                             int d1) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es, xs = (size_t)p->x_stride;
-    const char *w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * ws;
-    const size_t ahead = d1 < p->n_in ? (size_t)(d1 - d0) * ws : 0;
-    const float *x = p->x + (size_t)t * xs;
-    unsigned char tail[4 * SWV_N];
-    float last[SWV_N];
-    SWV acc[4][PC], a[PC], b;
-    int i, j, d;
-    memset(tail, 0, sizeof tail);
-    SWA__UNROLL for (i = 0; i < T; i++) {
-        const float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
-        if (part < SWV_N) {
-            memset(last, 0, sizeof last);
-            if (d0 > 0) memcpy(last, y, (size_t)part * sizeof(float));
-            acc[i][0] = SWV_LOAD(last);
-        } else
-            SWA__UNROLL for (j = 0; j < C; j++) acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
-    }
-    for (d = d0; d < d1; d++, w += ws) {
-        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
-        if (T == 1 && C > 1)
-            SWA__UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + ahead + (size_t)j * 64);
-        SWA__UNROLL for (j = 0; j < C; j++)
-            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
-        SWA__UNROLL for (i = 0; i < T; i++) {
-            b = SWV_SET1(x[(size_t)i * xs + (size_t)d]);
-            SWA__UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
-        }
-    }
-    SWA__UNROLL for (i = 0; i < T; i++) {
-        float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
-        if (part < SWV_N) {
-            SWV_STORE(last, acc[i][0]);
-            memcpy(y, last, (size_t)part * sizeof(float));
-        } else
-            SWA__UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
-    }
-}
-/* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the chains wait in y. */
-SWA__INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p) {
-    const int rows = p->n >= 4 ? p->n_in : 16;
-    int c, t, wide, d, d1, left;
-    for (d = 0; d < p->n_in; d = d1) {
-        d1 = p->n_in - d < rows ? p->n_in : d + rows;
-        for (c = 0; c < p->n_out; c += wide * SWV_N) {
-            left = p->n_out - c;
-            wide = left >= PC * SWV_N && p->n < 4 ? PC : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4 : 1;
-            for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
-                SWA__FN(columns)(PC / 4, 4, type, SWV_N, p, t, c, d, d1);
-            for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
-                if (wide == PC) SWA__FN(columns)(PC, 1, type, SWV_N, p, t, c, d, d1);
-                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, type, SWV_N, p, t, c, d, d1);
-                else SWA__FN(columns)(1, 1, type, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
-            }
-        }
-    }
-}
-/* One function per type of the weights: together their frames would be too large. */
-#define SWV_PRODUCT(name, T) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *pack) { \
-    if (p->transposed) SWA__FN(product_columns)(T, p); \
-    else if (p->n == 1) SWA__FN(product_one)(T, p); \
-    else SWA__FN(product_many)(T, p, pack); \
-}
-SWV_PRODUCT(f32, SWA_F32)
-SWV_PRODUCT(f16, SWA_F16)
-SWV_PRODUCT(bf16, SWA_BF16)
-#undef SWV_PRODUCT
-/* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
-static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
-    if (p->w.type == SWA_F32) SWA__FN(product_f32)(p, pack);
-    else if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
-    else SWA__FN(product_bf16)(p, pack);
-}
-
-/* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
-
-#define TILES (SWV_N == 16 ? 2 : 1)      /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
-#define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
-
-/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds them. */
-SWA__INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w, const float *const *latent,
-                                                 float *const *dst, int d) {
-    SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
-    int i, g;
-    SWA__UNROLL for (i = 0; i < ROWS; i++)
-        SWA__UNROLL for (g = 0; g < TILES * GV; g++)
-            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N) : SWV_SET1(0.0f);
-    for (; c < c1; c++) {
-        SWA__UNROLL for (g = 0; g < TILES * GV; g++) x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
-        SWA__UNROLL for (i = 0; i < ROWS; i++) {
-            y = SWV_SET1(w[c * 16 + i]);
-            SWA__UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
-        }
-    }
-    SWA__UNROLL for (i = 0; i < ROWS; i++)
-        SWA__UNROLL for (g = 0; g < TILES * GV; g++)
-            if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
-}
-/* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w [dims/16][n][16]. One FMA
-   chain a number, cut where the latents of a piece fill L1. */
-static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst) {
-    enum { PIECE = 128 };
-    int i, c, d, c1;
-    for (i = 0; i < 2; i += TILES)
-        for (c = 0; c < n; c = c1) {
-            c1 = n - c < PIECE ? n : c + PIECE;
-            for (d = 0; d < dims; d += ROWS) {
-                const float *panel = w + (size_t)(d / 16) * (size_t)n * 16 + d % 16;
-                if (dims - d >= ROWS) SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
-                else SWA__FN(expand_rows)(dims - d, c, c1, panel, latent + i, dst + i, d);
-            }
-        }
-}
-#undef TILES
-#undef ROWS
-/* [dims][16] as 16 rows of dims, a multiple of 16. */
-static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, size_t stride) {
-    SWV x[SWV_N];
-    int d, k, i;
-    for (d = 0; d < dims; d += SWV_N)
-        for (k = 0; k < 16; k += SWV_N) {
-            SWA__UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_LOAD(src + (d + i) * 16 + k);
-            SWV_TRANSPOSE(x);
-            SWA__UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(k + i) * stride + d, x[i]);
-        }
-}
-#undef GV
-#undef PR
-#undef PT
-#undef PC
-#undef SWV_BY_TYPE
-#endif /* SWV_NO_PAIRS */
-
-#undef MR
-#undef NV
-#undef NR
-#undef SWV_NO_PAIRS
-#undef SWV_FMA2
-#ifndef SWV_KEEP
-#undef SWV_ISA
-#undef SWV_TARGET
-#undef SWV_NARROW
-#undef SWV_HALF
-#undef SWV_FROM
-#undef SWV_PAIR
-#undef SWV_DOTS
-#undef SWV
-#undef SWV_N
-#undef SWV_KEYS
-#undef SWV_LANES
-#undef SWV_FEW
-#undef SWV_FEW_KEYS
-#undef SWV_CONSTRAINT
-#undef SWV_SET1
-#undef SWV_LOAD
-#undef SWV_STORE
-#undef SWV_FMA
-#undef SWV_ADD
-#undef SWV_SUB
-#undef SWV_MUL
-#undef SWV_DIV
-#undef SWV_MAX
-#undef SWV_MIN
-#undef SWV_RINT
-#undef SWV_SCALE
-#undef SWV_PICK
-#undef SWV_TRANSPOSE
-#undef SWV_LOAD_F16
-#undef SWV_LOAD_BF16
-#undef SWV_LOAD_Q8
-#undef SWV_STORE_F16
-#undef SWV_STORE_BF16
-#undef SWV_STORE_Q8
-#endif /* SWV_KEEP */
-#endif /* SWA__KERNEL_PASS */
-
-/* ==== [SECTION 13] LICENSE ======================================================================================
+/* ==== [SECTION 14] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense
 
    Alternative A - MIT License. Copyright (c) 2026 the swa.h authors

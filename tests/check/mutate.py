@@ -40,7 +40,7 @@ TOP = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 WORK = os.path.join("build", "mutate")
 EXAMINED = os.path.join("tests", "check", "mutants.txt")
 RESULTS = os.path.join(WORK, "results")
-SIMD_SECTIONS = (8, 12)
+SIMD_SECTIONS = (9, 10, 11)
 QUICK = 0.06                                                     # seconds of a test function at -O1, all its runs
 ENVIRONMENT = dict(os.environ, LD_LIBRARY_PATH=".")               # where a mutant's library lies
 SCALAR, VECTOR, WHOLE = range(3)                                 # the stages
