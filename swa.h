@@ -96,6 +96,14 @@
 #    define SWA_API extern
 #  endif
 #endif
+#ifndef SWA_NODISCARD                    /* warns where a status is not looked at; define it empty for silence       */
+#  if defined(__GNUC__)
+#    define SWA_NODISCARD __attribute__((warn_unused_result))
+#  else
+#    define SWA_NODISCARD
+#  endif
+#endif
+#define SWA_CHECKED SWA_API SWA_NODISCARD
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -108,8 +116,8 @@ typedef enum {
     SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                                       */
     SWA_ERR_OVERFLOW,    /* a size or position does not fit                                                          */
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
-    SWA_ERR_ORDER,       /* a gap after end(), a step that was not begun, rows that an earlier step never stored in
-                            this layer, or part, phase or layer out of range                                         */
+    SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for, no step was begun, a layer that has stored
+                            this step's rows or lacks an earlier one's, or part, phase or layer out of range         */
     SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
     SWA_ERR_CAPACITY,    /* rows were stored first, and n > capacity-(W-1): a row still needed was overwritten       */
     SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, is at max_context                    */
@@ -119,8 +127,8 @@ typedef enum {
 
 /* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head). Caller's own rows:
    F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in either polarity. F16 is IEEE half in a
-   uint16_t, BF16 the upper half of a float. */
-typedef enum { SWA_F32 = 0, SWA_F16, SWA_BF16, SWA_Q8,
+   uint16_t, BF16 the upper half of a float. 0 is the default: F32, or for V and tail the type of K. */
+typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
                SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
                SWA_BOOL_KEEP      /* 1 = visible (PyTorch SDPA, xformers)  */ } swa_type;
 
@@ -159,7 +167,7 @@ SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* sliding(W),
    Everything in this library that depends on a window follows from this function. */
 SWA_API int         swa_visible(const swa_window *window, int64_t q, int64_t k);
 /* Its inverse: the visible keys of q are [*lo, *hi), and besides them the sinks [0, min(n_sink, q+1)). */
-SWA_API swa_status  swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi);
+SWA_CHECKED swa_status  swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi);
 /* One English phrase: visible, or why not. A constant string; for logs and tests. */
 SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k);
 
@@ -186,7 +194,7 @@ typedef struct {
                                          BOOL. A value that the type cannot hold is refused                          */
 } swa_mask_desc;
 SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow                         */
-SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */, size_t bytes);
+SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */, size_t bytes);
 
 /* The 512x512 compressed mask of Ascend's ATB [ATB]. The document's two samples are different functions, for two NPU
    kernels, each wrong in a corner: PY and CPP reproduce them to the byte, 910B and 310P are the right masks for the
@@ -195,22 +203,26 @@ typedef enum { SWA_COMPRESSED_PY, SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, SWA_C
 SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);             /* tile size; 0 = invalid    */
 SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);   /* visible keys per row of
                                                                                            the picture; 0 = invalid  */
-SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
+SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
                                        void *out /* [512][512] */, size_t bytes);
 /* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out is the full mask. */
-SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W, int head_dim,
+SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W, int head_dim,
                                    int64_t S, float masked, float *out /* [S][S] */, size_t bytes);
 
 /* ---- cache: layers x sequences, one ring each ---- */
 
 /* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is the first v_dim
    numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank, tail_dim = rope). */
-typedef struct { int n_heads, n_kv_heads, head_dim, v_dim, tail_dim, v_in_k; } swa_shape; /* 0: n_kv_heads = n_heads,
-                                                                           v_dim = head_dim, no tail, V apart        */
+typedef struct {
+    int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of n_kv_heads          */
+    int head_dim;                 /* numbers of a K row and of q, without the tail                                   */
+    int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                                     */
+    int tail_dim, v_in_k;         /* 0 = no tail, V apart                                                            */
+} swa_shape;
 typedef struct {
     swa_shape shape;              /* the same for all layers; layers that differ live in a second cache              */
     int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                                    */
-    swa_type  k_type, v_type, tail_type;
+    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type                        */
     const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal      */
     int       n_windows;
     int64_t   max_context;        /* positions that causal layers hold; required iff there is one. A window wider
@@ -219,8 +231,6 @@ typedef struct {
     int64_t   capacity;           /* exact slots of windowed layers, at least W-1+max_rollback (with 0 there: W-1, and
                                      no rollback); 0 = W-1+max_rollback rounded up to 16. No multiple of 16: correct,
                                      same bits, slower                                                               */
-    int       max_parts;          /* parts that run at once; 0 = 1 (with OpenMP: its maximum). Each costs scratch,
-                                     0.4 MB at 4 heads of 8, 2.5 MB at 64 of 128, whatever n_tokens                  */
     int       isa;                /* 0 = best                                                                        */
     int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
 } swa_cache_desc;
@@ -230,16 +240,24 @@ SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);                 
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: memory untouched. ARG is most often a
    causal layer without max_context, windows without n_windows, an invalid window (sliding(0)), n_heads that is no
    multiple of n_kv_heads, or capacity below W-1+max_rollback. */
-SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
-/* Empties one sequence; its next run may start anywhere. slot = (position - origin) mod capacity: origin 0 is
-   Mistral's rule, L-n for a first prompt of L > n tokens is the patent's. */
-SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin);
+SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
+/* What calls on this cache work in, besides the ring: nothing of it is kept from one step to the next, several caches
+   that do not run at once may share it, and it may be set anew between steps (a thread pool that grows). parts: how
+   many parts are to run at once; any number of tokens. 0 = invalid or overflow. */
+SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
+SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
+/* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
+   rule, L-n for a first prompt of L > n tokens is the patent's. A new cache is reset to 0, 0. */
+SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows.
-   end <= start empties. max_rollback rows can always be taken back. */
-SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
+   end <= start empties: the next run begins at end. max_rollback rows can always be taken back. */
+SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
 /* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. SWA_ERR_LOST
    where truncate(end) would be: keep a shared prompt in a sequence that stays at its end. */
-SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
+SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
+/* The same between two caches of equal shapes, types, n_layers and windows: capacity, max_context and all else may
+   differ, so a cache that has become too small is copied into a larger one. LOST: to holds too few slots for it. */
+SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end);
 SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append, a begun
                                                                                     step counted; -1 = bad argument,
                                                                                     here and below                   */
@@ -254,42 +272,41 @@ SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, in
                                                                                     sinks first; -1 = not resident   */
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v [n][n_kv_heads][v_dim];
    either may be NULL. ORDER: not stored yet. LOST: overwritten. */
-SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
+SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
                                   float *k, float *v);
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
-SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
+SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
 /* A blob of one sequence loads into any sequence of a cache of the same geometry; a blob of all with seq -1. Geometry:
    shape without n_heads, types, n_layers, windows, slots (so capacity or max_rollback), and max_context where a layer
    depends on it. n_seqs, n_heads, max_parts, isa and audit may differ. save: ORDER while a layer lacks rows. */
-SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
+SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
 SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
 
 /* ---- step: which tokens come now ---- */
 
-/* n new tokens of one sequence, at positions pos..pos+n-1. pos == end appends; pos < end rewinds (beginning the same
-   position again replaces its rows and forgets what followed); an empty sequence may begin anywhere; pos > end is
-   SWA_ERR_ORDER. n = 0 is allowed and does nothing. */
+/* n > 0 new tokens of one sequence, at positions pos..pos+n-1. pos is the sequence's end: 0 at first, or where reset
+   said. Anything else is SWA_ERR_ORDER, unless a step that died halfway is begun again at its own position, or rewind
+   says that it is meant: then positions from pos on are forgotten first, exactly or with SWA_ERR_LOST. */
 typedef struct {
     int     seq;
     int32_t n;
     int64_t pos;
     int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other (prefix-LM, image spans)
                            besides what the window shows them; the span must lie within the run; 0 = none            */
+    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written anew)                   */
     int32_t row;        /* out: the run's first packed row                                                           */
+    swa_status status;  /* out: SWA_OK, or why this run was refused                                                  */
 } swa_run;
-typedef struct {
-    swa_run *runs;      /* [n_runs], yours; a sequence at most once                                                  */
-    int      n_runs;
-    int32_t  n_tokens;  /* out: sum of n, the packed rows of this step                                               */
-    int      failed;    /* out: index of the run that was refused, else -1                                           */
-} swa_step;
-/* Checks every run against every layer, rewinds where pos < end, sets row and n_tokens. Once per step, from one
-   thread, before layer 0. With reset, truncate, fork and load the only call that changes what a cache contains: a step
-   that died halfway is simply begun again (exact, or SWA_ERR_LOST). Begun, it counts: every layer has to store its rows
-   before the next step appends, else that layer's attend is SWA_ERR_ORDER until the step is begun again or truncated
-   away. One step at a time per cache; two caches may share one step, with a begin on each. */
-SWA_API swa_status swa_step_begin(swa_cache *cache, swa_step *step);
+/* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
+   and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
+   reset, truncate, fork, copy and load the only call that changes what a cache contains. Begun, it counts: every layer
+   has to store its rows before the next step, which is SWA_ERR_ORDER until then; or the step is begun again, or
+   truncated away. After a refused begin every attend returns the same status. One step at a time per cache. */
+SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
+/* The same for n tokens of one sequence from its end on. */
+SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
+SWA_API int32_t    swa_step_tokens(const swa_cache *cache);   /* packed rows of the step; 0 = none is begun          */
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
@@ -301,7 +318,7 @@ typedef struct {
     int            n_seqs;
     int32_t        chunk, done;
 } swa_plan;
-SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
+SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
                                      int n_seqs, int32_t chunk);
 /* Fills runs [n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
 SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
@@ -311,9 +328,18 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set both. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
+typedef enum {
+    SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them                                  */
+    SWA_STORE_ONLY,         /* store k and v; q is not looked at                                                     */
+    SWA_ATTEND_STORED,      /* this step's rows were stored before: k and v are not looked at. Needs
+                               n <= capacity-(W-1), else SWA_ERR_CAPACITY                                            */
+    SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone                         */
+} swa_mode;
 typedef struct {
-    swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]; q.p NULL = store only                       */
-    swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], after RoPE; k.p NULL = rows were put before               */
+    swa_mode mode;          /* what is done; decides which of the following are read                                 */
+    swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                                              */
+    swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's types before they
+                               are attended, so that a token sees the same rows now and later                        */
     swa_in  q_sink, q_sink_tail; /* q as rotated for pinned sinks that have left the window; NULL = q                */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same             */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink logits not in it;
@@ -327,29 +353,26 @@ typedef struct {
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
     int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
                                taken as they are: 0 = the same for all tokens or heads                              */
-    int     no_store;       /* 1: attend to k, v but leave the ring alone. Of the layers that share a ring all but the
-                               last set it: after the store n > capacity-(W-1) is SWA_ERR_CAPACITY                   */
-    int     compute;        /* SWA_F32 (0). SWA_BF16: q, k, v and weights rounded to bf16, sums in f32: relative
+    swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v and weights rounded to bf16, sums in f32: relative
                                error 3e-3; prefill and MLA 1.5 times faster where the CPU multiplies bf16 pairs,
                                decode not. SWA_Q8: q in int8 too, 1e-2; needs k_type SWA_Q8, no tail, head_dim
                                <= 1040. Each has its own bits, the same on every instruction set                     */
 } swa_attn;
 
-/* q and k: attend to ring and new rows, then store. q only: the rows were put (n <= capacity-(W-1), else
-   SWA_ERR_CAPACITY). k only: put. Serial, or OpenMP over max_parts when compiled with it. */
-SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn);
+/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds. */
+SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: every part of phase 0, join, every part of phase 1, join; both are needed even with
-   one part. parts <= max_parts. Outputs of the parts of a phase are disjoint; every part of phase 0 returns the same
-   status: go on with phase 1 only if it is SWA_OK. A host without a join inside an op (ggml) makes two ops of it. */
-SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
-                                   int phase, int part, int parts);
+   one part. Outputs of the parts of a phase are disjoint; every part of phase 0 returns the same status: go on with
+   phase 1 only if it is SWA_OK. A host without a join inside an op (ggml) makes two ops of it. */
+SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
+                                       int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position. A visible position
    that no segment holds is skipped. swa_cache_spans fills segments that read a ring in place (to read, not to write).
    Numbers of a row lie together: V transposed [dim][n] is not supported. */
 typedef struct {
     const void *k, *v, *tail;         /* first row; v ignored when v_in_k                                            */
-    swa_type k_type, v_type, tail_type;
+    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                                    */
     int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;   /* strides in elements, 0 as in swa_in        */
     int64_t  pos;                     /* position of the first row                                                   */
     int32_t  n;                       /* rows                                                                        */
@@ -373,11 +396,11 @@ SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, s
    n_tokens and the keys, and not monotonously: few tokens split their keys and need room for the results. n_tokens 0
    gives enough for any number of tokens and keys (64 MiB more). Less, but as much as per part, only splits less. */
 SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
-SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);    /* attn->k, k_tail, v: not looked at */
-SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
+SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);    /* attn->k, k_tail, v: not looked at */
+SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
    SWA_BLOCK each, merged in order of position, give the bits of the unsplit call. out, lse may be NULL. */
-SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
+SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
                              const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
                              float *out, float *lse);
 
@@ -388,13 +411,13 @@ typedef enum { SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSee
 /* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is at pos[t]. freq
    [rotary/2] are inverse frequencies; angles are computed in double, so any position is exact. mscale multiplies cos
    and sin (0 = 1). */
-SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
+SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
                             int rotary, swa_rope_pairs pairs, double mscale);
 typedef struct { double base, scale; int32_t original, truncate; double beta_fast, beta_slow; } swa_yarn_desc;
 /* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original` positions (truncate: ramp
    ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1 ln(scale)+1, YaRN's factor for cos and sin. */
-SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
-SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
+SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
+SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
 
 /* ---- latent: DeepSeek's multi-head latent attention ---- */
 
@@ -452,12 +475,10 @@ typedef struct {
     double   scale;                  /* 0 = swa_mla_scale(nope, rope, mscale): never from the latent row's width     */
     swa_mla_path path;
     const void *merged;              /* what swa_mla_precompute wrote; MERGED only                                   */
-    int      compute;                /* of the attention, as in swa_attn                                             */
+    swa_type compute;                /* of the attention, as in swa_attn                                             */
     void   (*gemm)(void *user, const swa_gemm *product);   /* your product instead of ours (BLAS). Called by several
                                         parts at a time, each with its own rows of w and columns of y; NULL = ours   */
     void    *user;
-    void    *scratch;                /* swa_mla_bytes(mla, n_tokens, parts), any alignment; not kept between calls   */
-    size_t   scratch_bytes;
 } swa_mla;
 
 /* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
@@ -475,19 +496,20 @@ typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
 /* Multiply-adds of one step over n tokens as [MLA] counts them, by path as above: without W_DQ, W_DKV, the rope parts
    and W_O where it cancels. Its table is macs[0] ("before") and macs[2] ("after"); macs[1] is what it leaves out. */
-SWA_API swa_status swa_mla_document_macs(const swa_mla *mla, int64_t n, double macs[4]);
+SWA_CHECKED swa_status swa_mla_document_macs(const swa_mla *mla, int64_t n, double macs[4]);
 
 SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);                     /* 0 = invalid or overflow          */
 /* f32 W_UQK [n_heads*kv_lora_rank][q_lora_rank or hidden], then W_UVO [hidden][n_heads*kv_lora_rank], each at a
    multiple of 64 bytes from the first one in the buffer. */
-SWA_API swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t bytes);
-SWA_API size_t     swa_mla_bytes(const swa_mla *mla, int32_t n_tokens, int parts);  /* 0 = invalid or overflow       */
-/* Attends and stores one step, begun by swa_step_begin. out may be h. Bits depend on the path, which AUTO takes from
-   each run's own length and history, and on nothing else. Serial, or OpenMP over as many parts as scratch allows. */
-SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
-                                   const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
-SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
-                                        const float *h, float *out, int phase, int part, int parts);
+SWA_CHECKED swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t bytes);
+/* Scratch for swa_cache_set_scratch: of one step of n_tokens and its attention. 0 = invalid or overflow. */
+SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts);
+/* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
+   own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds. */
+SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
+                                       const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
+SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                            int phase, int part, int parts);
 
 SWA_API const char *swa_status_str(swa_status status);
 SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                                    */
