@@ -340,7 +340,8 @@ typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                                              */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's types before they
                                are attended, so that a token sees the same rows now and later                        */
-    swa_in  q_sink, q_sink_tail; /* q as rotated for pinned sinks that have left the window; NULL = q                */
+    swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the window; each NULL = as
+                               for the others                                                                        */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same             */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink logits not in it;
                                -inf for a row that sees nothing (out is 0 then); NULL = none                         */
@@ -680,9 +681,11 @@ static uint16_t swa__bf16_from_f32(float f) {
 }
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
-static size_t swa__type_size(int type) { return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
+/* What 0 means. */
+static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
+static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static float swa__load1(int type, const void *p, size_t i) {
-    if (type == SWA_F32) return ((const float *)p)[i];
+    if (type <= SWA_F32) return ((const float *)p)[i];
     if (type == SWA_F16) return swa__f32_from_f16(((const uint16_t *)p)[i]);
     if (type == SWA_BF16) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
     return (float)((const int8_t *)p)[i];
@@ -792,6 +795,7 @@ typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_c
 static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) {
     uint32_t magnitude;
     memset(cell, 0, sizeof *cell);
+    type = swa__type_or(type, SWA_F32);
     if (type == SWA_BOOL_MASKED || type == SWA_BOOL_KEEP) {
         cell->size = 1;
         cell->hidden[0] = type == SWA_BOOL_MASKED;
@@ -879,7 +883,7 @@ SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) 
             int64_t q = q0 + i, lo = 0, hi = 0, sinks = desc->window.n_sink;
             unsigned char *block = row + first * cell.size;
             swa__mask_fill(row, columns, cell.size, cell.hidden);
-            (void)swa_visible_range(&desc->window, q, &lo, &hi);    /* cannot fail: window and q were checked */
+            swa__bounds(&desc->window, q, &lo, &hi);
             swa__mask_open(block, k0, nk, lo, hi, &cell);
             swa__mask_open(block, k0, nk, 0, sinks < q + 1 ? sinks : q + 1, &cell);
             row += columns * cell.size;
@@ -1103,15 +1107,9 @@ SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq,
 /* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones. The squares are
    exact in double and eight sums run in a fixed order: contraction cannot change a bit, and the loop vectorises
    without -ffast-math. A row of zeros gives zeros with eps 0 too. */
-SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
-    size_t total;
+static void swa__norm_rows(float *out, const float *x, const float *w, int32_t rows, int dim, double e) {
     int32_t r;
     int i, j;
-    double e = (double)eps;
-    if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
-    if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
-    if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
-        return SWA_ERR_OVERFLOW;
     for (r = 0; r < rows; r++, x += dim, out += dim) {
         double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
         for (i = 0; i + 8 <= dim; i += 8)
@@ -1123,6 +1121,15 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
         scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
         for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
     }
+}
+SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
+    size_t total;
+    double e = (double)eps;
+    if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
+    if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
+        return SWA_ERR_OVERFLOW;
+    swa__norm_rows(out, x, w, rows, dim, e);
     return SWA_OK;
 }
 
@@ -1142,7 +1149,10 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
    changes end downwards lowers it, only a store or a load raises it, so that a layer that a step left out is refused
    later instead of read. */
 
-typedef struct { int64_t start, end, base, top, high, origin; int64_t mark; } swa__seq;
+typedef struct {
+    int64_t start, end, base, top, high, origin;
+    int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
+} swa__seq;
 enum { SWA__SEQ_SAVED = 6 };             /* numbers of it that a blob keeps                                          */
 typedef struct {
     swa_window window;
@@ -1154,8 +1164,15 @@ typedef struct {
 } swa__layer;
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
-    size_t seqs, stored, data, period, scratch, part_bytes, split, split_rows, total;   /* offsets from this struct   */
+    size_t seqs, stored, tickets, runs, data, period, total;     /* offsets from this struct                        */
+    size_t blocks;                       /* most that the slots of a layer lie in                                    */
     int    n_windows, sinks;             /* sinks: some layer pins tokens                                            */
+    unsigned char *scratch;              /* the caller's: swa_cache_set_scratch                                      */
+    size_t scratch_bytes;
+    int     n_runs;                      /* of the step that was begun, n_tokens rows in all                         */
+    int32_t n_tokens;
+    swa_status begun;                    /* SWA_OK, or why there is no step                                          */
+    int64_t step;                        /* its number                                                               */
     swa__layer layer[1];                 /* [n_windows]                                                              */
 } swa__cache;
 
@@ -1176,6 +1193,13 @@ static void swa__stored_set(const swa__cache *c, int seq, int64_t end) {
     int i;
     for (i = 0; i < c->d.n_layers; i++) swa__stored_of(c, seq)[i] = end;
 }
+/* [n_layers]: the step in which phase 0 of a layer's call was last accepted. */
+static int64_t *swa__tickets_of(const swa__cache *c) {
+    return (int64_t *)(void *)((unsigned char *)(uintptr_t)c + c->tickets);
+}
+static swa_run *swa__runs_of(const swa__cache *c) {
+    return (swa_run *)(void *)((unsigned char *)(uintptr_t)c + c->runs);
+}
 static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer % c->n_windows]; }
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     const swa__layer *l = swa__layer_of(c, layer);
@@ -1184,12 +1208,11 @@ static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
 }
 static int swa__v_pad(const swa_shape *s) { return s->v_in_k ? 0 : (s->v_dim + 15) / 16 * 16; }
 
-static int swa__type_ok(swa_type t) { return (int)t >= SWA_F32 && (int)t <= SWA_Q8; }
+static int swa__type_ok(swa_type t) { return (int)t >= SWA_TYPE_DEFAULT && (int)t <= SWA_Q8; }
 
 /* Fills in the defaults; 0 = inconsistent. */
 static int swa__shape_resolve(swa_shape *s) {
-    if (s->n_heads <= 0 || s->n_kv_heads < 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
-    if (s->n_kv_heads == 0) s->n_kv_heads = s->n_heads;
+    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
     if (s->v_dim == 0) s->v_dim = s->head_dim;
     if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
     return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
@@ -1243,19 +1266,17 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     s = d->shape;
     if (!swa__shape_resolve(&s) || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0) return SWA_ERR_ARG;
     if ((d->n_windows > 0) != (d->windows != NULL) || d->max_context < 0 || d->max_rollback < 0) return SWA_ERR_ARG;
-    if (d->capacity < 0 || d->max_parts < 0 || d->max_parts > 1 << 16 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
+    if (d->capacity < 0 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
     if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type)) return SWA_ERR_ARG;
     if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
     return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
 }
-static size_t swa__part_bytes(const swa_shape *s, int sinks);   /* [SECTION 12] */
-static size_t swa__partial_bytes(const swa_shape *s);
 
-/* The whole layout: this struct, sequences, scratch, data. total is what the caller pays, with 63 bytes of slack. */
+/* The whole layout: this struct, sequences, data. total is what the caller pays, with 63 bytes of slack. */
 static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c) {
     swa_status status = swa__desc_check(desc);
-    size_t at = 0, period = 0, last = 0, blocks = 0;
+    size_t at = 0, period = 0, last = 0;
     int i, n;
     if (status != SWA_OK) return status;
     memset(c, 0, sizeof *c);
@@ -1263,10 +1284,10 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c) {
     swa__shape_resolve(&c->d.shape);
     if (c->d.n_seqs == 0) c->d.n_seqs = 1;
     if (c->d.isa == 0) c->d.isa = swa_isa_best();
-#if SWA__OPENMP
-    if (c->d.max_parts == 0) c->d.max_parts = omp_get_max_threads();
-#endif
-    if (c->d.max_parts == 0) c->d.max_parts = 1;
+    c->d.k_type = swa__type_or(c->d.k_type, SWA_F32);
+    c->d.v_type = swa__type_or(c->d.v_type, c->d.k_type);
+    c->d.tail_type = swa__type_or(c->d.tail_type, c->d.k_type);
+    c->begun = SWA_ERR_ORDER;
     c->n_windows = n = desc->n_windows > 0 ? desc->n_windows : 1;
     if (!swa__region(&at, (size_t)n - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
     if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
@@ -1274,20 +1295,18 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c) {
     if (!swa__region(&at, (size_t)c->d.n_seqs, sizeof(swa__seq), 1)) return SWA_ERR_OVERFLOW;
     c->stored = at;
     if (!swa__region(&at, (size_t)c->d.n_seqs, (size_t)c->d.n_layers, sizeof(int64_t))) return SWA_ERR_OVERFLOW;
+    c->tickets = at;
+    if (!swa__region(&at, (size_t)c->d.n_layers, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    c->runs = at;
+    if (!swa__region(&at, (size_t)c->d.n_seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
     for (i = 0; i < n; i++) {
         swa__layer l = swa__layer_make(&c->d, i, &status);
         if (status != SWA_OK) return status;
         if (l.window.n_sink > 0) c->sinks = 1;
-        if (blocks < (size_t)l.slots / SWA_BLOCK + 2) blocks = (size_t)l.slots / SWA_BLOCK + 2;
+        if (c->blocks < (size_t)l.slots / SWA_BLOCK + 2) c->blocks = (size_t)l.slots / SWA_BLOCK + 2;
         if (i < c->d.n_layers % n && !swa__region(&last, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
         if (!swa__region(&period, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
     }
-    c->scratch = at;
-    c->part_bytes = swa__part_bytes(&c->d.shape, c->sinks);
-    if (c->part_bytes == 0 || !swa__region(&at, c->part_bytes, (size_t)c->d.max_parts, 1)) return SWA_ERR_OVERFLOW;
-    c->split = at;                       /* partial results of keys split over parts: one run's rows, all its blocks */
-    if (c->d.max_parts > 1 && !swa__mul((size_t)c->d.shape.n_heads, blocks, &c->split_rows)) return SWA_ERR_OVERFLOW;
-    if (!swa__region(&at, c->split_rows, swa__partial_bytes(&c->d.shape), 1)) return SWA_ERR_OVERFLOW;
     c->data = at;
     c->period = period;
     if (!swa__region(&at, period, (size_t)(c->d.n_layers / n), 1) || !swa__add(at, last, &at)) return SWA_ERR_OVERFLOW;
@@ -1315,7 +1334,7 @@ SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, 
         c->layer[i].base = base;
         swa__region(&base, c->layer[i].stride, (size_t)c->d.n_seqs, 1);
     }
-    memset(swa__seq_of(c, 0), 0, c->scratch - c->seqs);          /* every sequence is empty, nothing is stored */
+    memset(swa__seq_of(c, 0), 0, c->data - c->seqs);             /* every sequence is empty, nothing is stored */
     return SWA_OK;
 }
 
@@ -1355,16 +1374,24 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
 
+SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
+    swa__cache *c = swa__get(cache);
+    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    c->scratch = mem != NULL ? swa__align64(mem) : NULL;
+    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
+    return SWA_OK;
+}
 static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
     swa__seq *s = swa__seq_of(c, seq);
     s->start = s->end = s->base = s->top = s->high = start;
     s->origin = origin;
     swa__stored_set(c, seq, start);
 }
-SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t origin) {
+SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
-    if (c == NULL || origin < 0) return SWA_ERR_ARG;
-    swa__empty(c, seq, 0, origin);
+    if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
+    if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
+    swa__empty(c, seq, start, origin);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
@@ -1467,6 +1494,10 @@ SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chun
 }
 
 /* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
+
+static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
+static int swa__v_type(const swa_kv *kv) { return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv)); }
+static int swa__tail_type(const swa_kv *kv) { return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv)); }
 
 static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
     const swa__layer *l = swa__layer_of(c, layer);
@@ -1868,52 +1899,84 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 /* ==== [SECTION 8] STEP ==========================================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
+static int64_t swa__least_stored(const swa__cache *c, int seq) {
+    const int64_t *stored = swa__stored_of(c, seq);
+    int64_t least = stored[0];
+    int i;
+    for (i = 1; i < c->d.n_layers; i++) least = swa__min64(least, stored[i]);
+    return least;
+}
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
-    int64_t start;
+    int64_t start, least;
     int i;
-    if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n < 0 || r->pos < 0) return SWA_ERR_ARG;
-    if (swa__seq_of(c, r->seq)->mark != 0) return SWA_ERR_ARG;       /* twice in one step */
-    if (r->n == 0) return SWA_OK;
+    if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n <= 0 || r->pos < 0) return SWA_ERR_ARG;
+    s = swa__seq_of(c, r->seq);
+    if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
     if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
-    s = swa__seq_of(c, r->seq);
-    if (s->start != s->end && r->pos > s->end) return SWA_ERR_ORDER;
-    start = s->start == s->end || r->pos < s->start ? r->pos : s->start;
+    least = swa__least_stored(c, r->seq);
+    if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;     /* a gap; a layer lacks rows of an earlier step */
+    if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end)) return SWA_ERR_ORDER;
+    start = swa__min64(r->pos, s->start);
     for (i = 0; i < c->n_windows && i < c->d.n_layers; i++)
         if (c->layer[i].bounded && r->pos + r->n - start > c->d.max_context) return SWA_ERR_FULL;
-    return s->start == s->end ? SWA_OK : swa__rewind_check(c, s, r->pos);
+    return swa__rewind_check(c, s, r->pos);
 }
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq *s = swa__seq_of(c, r->seq);
-    if (s->start == s->end) swa__empty(c, r->seq, r->pos, s->origin);
     swa__rewind(c, r->seq, r->pos);
+    s->begun = r->pos;
     s->end = r->pos + r->n;
     s->top = swa__max64(s->top, s->end);
     swa__audit(c, r->seq, r->pos);
 }
-SWA_API swa_status swa_step_begin(swa_cache *cache, swa_step *step) {
-    swa__cache *c = swa__get(cache);
+/* Checks all runs; writes what became of each, and its row. */
+static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs) {
     swa_status status = SWA_OK;
     int64_t rows = 0;
-    int i, done;
-    if (c == NULL || step == NULL || step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL)) return SWA_ERR_ARG;
-    step->failed = -1;
-    for (i = 0; i < step->n_runs && status == SWA_OK; i++) {
-        status = swa__run_check(c, &step->runs[i]);
-        if (status == SWA_OK && (rows += step->runs[i].n) > INT32_MAX) status = SWA_ERR_OVERFLOW;
-        if (status != SWA_OK) step->failed = i;
-        else swa__seq_of(c, step->runs[i].seq)->mark = 1;
+    int i;
+    for (i = 0; i < n_runs; i++) {
+        runs[i].row = (int32_t)rows;
+        runs[i].status = swa__run_check(c, &runs[i]);
+        if (runs[i].status == SWA_OK && runs[i].n > INT32_MAX - rows) runs[i].status = SWA_ERR_OVERFLOW;
+        if (runs[i].status == SWA_OK) {
+            rows += runs[i].n;
+            swa__seq_of(c, runs[i].seq)->mark = 1;
+        } else if (status == SWA_OK) status = runs[i].status;
     }
-    done = status == SWA_OK ? step->n_runs : step->failed;
-    for (i = 0; i < done; i++) swa__seq_of(c, step->runs[i].seq)->mark = 0;
-    if (status != SWA_OK) return status;
-    for (i = 0, rows = 0; i < step->n_runs; rows += step->runs[i++].n) {
-        step->runs[i].row = (int32_t)rows;
-        if (step->runs[i].n > 0) swa__run_commit(c, &step->runs[i]);
+    for (i = 0; i < n_runs; i++)
+        if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
+    return status;
+}
+SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
+    swa__cache *c = swa__get(cache);
+    int i;
+    if (c == NULL) return SWA_ERR_ARG;
+    c->n_runs = 0;
+    c->n_tokens = 0;
+    c->begun = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
+    if (c->begun != SWA_OK) return c->begun;
+    for (i = 0; i < n_runs; i++) {
+        swa__run_commit(c, &runs[i]);
+        swa__runs_of(c)[i] = runs[i];    /* a sequence at most once: there is room */
+        c->n_tokens += runs[i].n;
     }
-    step->n_tokens = (int32_t)rows;
+    c->n_runs = n_runs;
+    c->step++;
     return SWA_OK;
+}
+SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n) {
+    swa_run run;
+    memset(&run, 0, sizeof run);
+    run.seq = seq;
+    run.pos = pos;
+    run.n = n;
+    return swa_step_begin(cache, &run, 1);
+}
+SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
+    const swa__cache *c = swa__get(cache);
+    return c != NULL ? c->n_tokens : 0;
 }
 
 SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
@@ -3940,19 +4003,19 @@ static void swa__stage_slots(const swa__job *j, const swa_kv *kv, int h, int64_t
     const size_t slot = (size_t)(kv->layout_ - 1 + (from - kv->pos)), lane = (size_t)h * (size_t)kv->slots_ + slot;
     const int whole = first && (slot & 15) == (size_t)a;
     const unsigned char *k =
-        (const unsigned char *)kv->k + (size_t)h * (size_t)kv->k_head * swa__type_size((int)kv->k_type);
+        (const unsigned char *)kv->k + (size_t)h * (size_t)kv->k_head * swa__type_size(swa__k_type(kv));
     int i;
-    swa__stage_ring(j->kr, (int)kv->k_type, k, slot, s->head_dim, a, b, whole, row, to->k);
+    swa__stage_ring(j->kr, swa__k_type(kv), k, slot, s->head_dim, a, b, whole, row, to->k);
     swa__scales(to->k_scale, kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL, a, b);
     if (s->tail_dim > 0) {
-        k = (const unsigned char *)kv->tail + (size_t)h * (size_t)kv->tail_head * swa__type_size((int)kv->tail_type);
-        swa__stage_ring(j->kr, (int)kv->tail_type, k, slot, s->tail_dim, a, b, whole, row, to->tail);
+        k = (const unsigned char *)kv->tail + (size_t)h * (size_t)kv->tail_head * swa__type_size(swa__tail_type(kv));
+        swa__stage_ring(j->kr, swa__tail_type(kv), k, slot, s->tail_dim, a, b, whole, row, to->tail);
         swa__scales(to->tail_scale, kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL, a, b);
     }
     if (s->v_in_k) return;
     for (i = a; i < b; i++) {
         size_t at = (size_t)h * (size_t)kv->v_head + (slot + (size_t)(i - a)) * (size_t)kv->v_token;
-        j->kr->widen((int)kv->v_type, (const unsigned char *)kv->v + at * swa__type_size((int)kv->v_type),
+        j->kr->widen(swa__v_type(kv), (const unsigned char *)kv->v + at * swa__type_size(swa__v_type(kv)),
                      to->v + i * to->dvp, (size_t)to->dvp);
     }
     swa__scales(to->v_scale, kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL, a, b);
@@ -4004,15 +4067,15 @@ static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv,
     const int64_t tt = swa__stride(kv->tail_token, s->n_kv_heads * s->tail_dim),
                   th = swa__stride(kv->tail_head, s->tail_dim);
     const int64_t vt = swa__stride(kv->v_token, s->n_kv_heads * s->v_dim), vh = swa__stride(kv->v_head, s->v_dim);
-    const int es = (int)swa__type_size((int)kv->v_type);
+    const int es = (int)swa__type_size(swa__v_type(kv));
     const unsigned char *p = (const unsigned char *)kv->k;
     int i;
-    p += (r * kt + h * kh) * (int64_t)swa__type_size((int)kv->k_type);
-    swa__stage_keys(j, p, (int)kv->k_type, j->round_k, kt, s->head_dim, a, b, row, to->k, to->k_scale);
+    p += (r * kt + h * kh) * (int64_t)swa__type_size(swa__k_type(kv));
+    swa__stage_keys(j, p, swa__k_type(kv), j->round_k, kt, s->head_dim, a, b, row, to->k, to->k_scale);
     if (s->tail_dim > 0) {
         p = (const unsigned char *)kv->tail;
-        p += (r * tt + h * th) * (int64_t)swa__type_size((int)kv->tail_type);
-        swa__stage_keys(j, p, (int)kv->tail_type, j->round_tail, tt, s->tail_dim, a, b, row, to->tail, to->tail_scale);
+        p += (r * tt + h * th) * (int64_t)swa__type_size(swa__tail_type(kv));
+        swa__stage_keys(j, p, swa__tail_type(kv), j->round_tail, tt, s->tail_dim, a, b, row, to->tail, to->tail_scale);
     }
     if (s->v_in_k) return NULL;
     if (in_place && j->round_v == SWA_F32 && s->v_dim == to->dvp) {
@@ -4025,7 +4088,7 @@ static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv,
     for (i = a; i < b; i++) {
         p = (const unsigned char *)kv->v + ((r + i - a) * vt + h * vh) * es;
         to->v_scale[i] = 1.0f;
-        j->kr->round(j->round_v, p, (int)kv->v_type, s->v_dim, to->v + i * to->dvp, &to->v_scale[i]);
+        j->kr->round(j->round_v, p, swa__v_type(kv), s->v_dim, to->v + i * to->dvp, &to->v_scale[i]);
     }
     return NULL;
 }
@@ -4046,25 +4109,25 @@ static int swa__tile_direct(const swa__job *j, const swa_kv *kv, int h, int64_t 
     size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
     if (kv->layout_ == 0 || (slot & 15) != 0) return 0;
     t->k = (const unsigned char *)kv->k
-           + ((size_t)h * (size_t)kv->k_head + (size_t)(slot * s->head_dim)) * swa__type_size((int)kv->k_type);
-    t->k_type = (int)kv->k_type;
+           + ((size_t)h * (size_t)kv->k_head + (size_t)(slot * s->head_dim)) * swa__type_size(swa__k_type(kv));
+    t->k_type = swa__k_type(kv);
     t->k_scale = kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL;
     t->tail = NULL;
     t->tail_scale = NULL;
     if (s->tail_dim > 0) {
         t->tail =
             (const unsigned char *)kv->tail
-            + ((size_t)h * (size_t)kv->tail_head + (size_t)(slot * s->tail_dim)) * swa__type_size((int)kv->tail_type);
+            + ((size_t)h * (size_t)kv->tail_head + (size_t)(slot * s->tail_dim)) * swa__type_size(swa__tail_type(kv));
         t->tail_scale = kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL;
     }
-    t->tail_type = (int)kv->tail_type;
+    t->tail_type = swa__tail_type(kv);
     t->v = NULL;
     t->v_scale = NULL;
-    t->v_type = (int)kv->v_type;
+    t->v_type = swa__v_type(kv);
     t->v_token = kv->v_token;
     if (s->v_in_k) return 1;
     t->v = (const unsigned char *)kv->v
-           + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * swa__type_size((int)kv->v_type);
+           + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * swa__type_size(swa__v_type(kv));
     t->v_scale = kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL;
     return 1;
 }
@@ -4117,7 +4180,7 @@ static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b
     if (own == NULL) return;             /* else V is read where the caller has it */
     i = swa__find(j, pos + a);
     t->v_token = swa__stride(j->kv[i].v_token, j->shape.n_kv_heads * j->shape.v_dim);
-    t->v_type = (int)j->kv[i].v_type;
+    t->v_type = swa__v_type(&j->kv[i]);
     t->v = own - a * t->v_token * (int64_t)swa__type_size(t->v_type);
 }
 /* Scales are applied where the storage type has them, and nowhere else: a multiplication by 1 more would be no other
@@ -4568,12 +4631,12 @@ static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t
    next_gap bytes from the end of one to the next. step: bytes from tile to tile. next is left as it is if neither. */
 static void swa__tile_source(const swa__job *j, const swa_kv *kv, int h, int64_t pos, swa__tile *to, int64_t *step,
                              int64_t *tail_step) {
-    const int64_t dk = j->shape.head_dim, es = (int64_t)swa__type_size((int)kv->k_type);
+    const int64_t dk = j->shape.head_dim, es = (int64_t)swa__type_size(swa__k_type(kv));
     const int64_t token = swa__stride(kv->k_token, dk * j->shape.n_kv_heads);
     swa__tile t;
     to->next_gap = kv->layout_ != 0 ? 0 : (token - dk) * es;
     *step = (kv->layout_ != 0 ? dk : token) * 16 * es;
-    *tail_step = (int64_t)j->shape.tail_dim * 16 * (int64_t)swa__type_size((int)kv->tail_type);
+    *tail_step = (int64_t)j->shape.tail_dim * 16 * (int64_t)swa__type_size(swa__tail_type(kv));
     if (kv->layout_ != 0 && swa__tile_direct(j, kv, h, pos, &t)) {
         to->next = (const char *)t.k;
         to->next_tail = (const char *)t.tail;
@@ -4706,7 +4769,7 @@ typedef struct {
     swa__job base;                       /* what all jobs share                                                      */
     const swa__cache *c;                 /* ring call, or ...                                                        */
     int layer;
-    const swa_step *step;
+    const swa_run *runs;                 /* of its step                                                              */
     const swa_rows *rows;                /* ... stateless call                                                       */
     int n_jobs, sinks;
     unsigned char *scratch, *split;
@@ -4726,11 +4789,20 @@ static swa_in swa__in(swa_in in, int heads, int dim) {
 }
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 
+/* a: without what its mode does not look at */
+static swa_attn swa__attn_of_mode(const swa_attn *attn) {
+    swa_attn a = *attn;
+    if (a.mode == SWA_STORE_ONLY) a.q.p = NULL;
+    if (a.mode == SWA_ATTEND_STORED) a.k.p = NULL;
+    return a;
+}
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
-    if (a->q.p == NULL && a->k.p == NULL) return SWA_ERR_ARG;
+    if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
+    if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY) || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
+        return SWA_ERR_ARG;
     if (a->q.p != NULL) {
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
-        if (a->q_sink.p != NULL && s->tail_dim > 0 && a->q_sink_tail.p == NULL) return SWA_ERR_ARG;
+        if (s->tail_dim == 0 && a->q_sink_tail.p != NULL) return SWA_ERR_ARG;
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
         if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f) return SWA_ERR_ARG;
         if (a->bias != NULL && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
@@ -4738,7 +4810,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
-    if (a->compute == SWA_F32 || a->compute == SWA_BF16) return SWA_OK;
+    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || a->compute == SWA_BF16) return SWA_OK;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
@@ -4754,8 +4826,10 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
     *a = *attn;
     a->q = swa__in(a->q, s->n_heads, s->head_dim);
     a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
-    a->q_sink = swa__in(a->q_sink, s->n_heads, s->head_dim);
-    a->q_sink_tail = swa__in(a->q_sink_tail, s->n_heads, s->tail_dim);
+    if (a->q_sink.p != NULL || a->q_sink_tail.p != NULL) {         /* often the tail alone rotates */
+        a->q_sink = a->q_sink.p != NULL ? swa__in(a->q_sink, s->n_heads, s->head_dim) : a->q;
+        a->q_sink_tail = a->q_sink_tail.p != NULL ? swa__in(a->q_sink_tail, s->n_heads, s->tail_dim) : a->q_tail;
+    }
     a->k = swa__in(a->k, s->n_kv_heads, s->head_dim);
     a->k_tail = swa__in(a->k_tail, s->n_kv_heads, s->tail_dim);
     a->v = swa__in(a->v, s->n_kv_heads, s->v_dim);
@@ -4809,7 +4883,7 @@ static void swa__job_of(swa__call *call, int i, swa__job *j) {
         j->kv = call->rows->kv;
         j->n_kv = call->rows->n_kv;
     } else {
-        const swa_run *run = &call->step->runs[i];
+        const swa_run *run = &call->runs[i];
         int64_t to = j->a.k.p != NULL ? run->pos : run->pos + run->n;
         j->pos = run->pos;
         j->n = run->n;
@@ -5072,16 +5146,17 @@ static void swa__store_rows(swa__call *call, int part, int parts) {
     int i, h;
     for (i = 0; i < call->n_jobs; i++) {
         swa__job j;
-        if (call->step->runs[i].n == 0) continue;
         swa__job_of(call, i, &j);
-        stored = swa__stored_of(call->c, call->step->runs[i].seq) + call->layer;
+        stored = swa__stored_of(call->c, call->runs[i].seq) + call->layer;
         if (part == 0 && *stored >= j.pos) *stored = j.pos + j.n;       /* the other parts do not look */
         for (h = 0; h < j.shape.n_kv_heads; h++, unit++)
-            if (unit % parts == part) swa__store_head(call, &j, call->step->runs[i].seq, h, &w);
+            if (unit % parts == part) swa__store_head(call, &j, call->runs[i].seq, h, &w);
     }
 }
 
 /* ---- the public calls ---- */
+
+static int swa__stores(const swa_attn *a) { return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY; }
 
 static void swa__phase(swa__call *call, int phase, int part, int parts) {
     swa__cut cut;
@@ -5094,60 +5169,94 @@ static void swa__phase(swa__call *call, int phase, int part, int parts) {
         cut = swa__cut_make(call, parts);
         if (cut.split) swa__fold_rows(call, part, parts);
     }
-    if (phase == 1 && call->c != NULL && call->base.a.k.p != NULL && !call->base.a.no_store)
+    if (phase == 1 && call->c != NULL && swa__stores(&call->base.a))
         swa__store_rows(call, part, parts);
+}
+/* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
+   run's rows, all its blocks. Less than all of those only splits nothing. */
+static size_t swa__split_bytes(const swa__cache *c, int parts, size_t *rows) {
+    size_t n = 0;
+    *rows = 0;
+    if (parts > 1 && !swa__mul((size_t)c->d.shape.n_heads, c->blocks, rows)) return 0;
+    return swa__region(&n, *rows, swa__partial_bytes(&c->d.shape), 1) ? n : 0;
+}
+static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
+    size_t rows, split;
+    call->part_bytes = swa__part_bytes(&call->c->d.shape, call->c->sinks);
+    if (base == NULL || bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
+    call->scratch = base;
+    call->split = base + call->part_bytes * (size_t)parts;
+    split = swa__split_bytes(call->c, parts, &rows);
+    call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
+    return SWA_OK;
+}
+static size_t swa__ring_scratch(const swa__cache *c, int parts) {
+    size_t n = 0, rows, split = swa__split_bytes(c, parts, &rows);
+    if (rows > 0 && split == 0) return 0;
+    return swa__region(&n, swa__part_bytes(&c->d.shape, c->sinks), (size_t)parts, 1) && swa__add(n, split, &n)
+           && swa__add(n, 63, &n) ? n : 0;
+}
+SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
+    swa__cache c;
+    if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c) != SWA_OK) return 0;
+    return swa__ring_scratch(&c, parts);
 }
 /* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
 static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     const int64_t stored = swa__stored_of(c, r->seq)[layer];
-    if (stored < (a->k.p == NULL ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
-    if (a->q.p != NULL && stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
-        return SWA_ERR_CAPACITY;
+    if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
+    if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
+    if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
     return SWA_OK;
 }
-/* In phase 0 nothing of this call has been done. Only then stored is read: later another part may be writing it. */
-static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
-                                 int phase, int part, int parts, swa__call *call) {
+/* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
+static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, int phase, int part) {
+    int64_t *ticket = swa__tickets_of(c) + layer;
+    swa_status status = SWA_OK;
+    int i;
+    if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
+    for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
+        const swa_run *r = &swa__runs_of(c)[i];
+        if (swa__seq_of(c, r->seq)->end - r->n != r->pos) status = SWA_ERR_ORDER;    /* changed since begin */
+        else status = swa__past_check(c, layer, r, a);
+    }
+    if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
+    return status;
+}
+static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
+                                 int parts, swa__call *call) {
     swa__cache *c = swa__get(cache);
     swa_status status;
-    int64_t rows = 0;
-    int i;
-    if (c == NULL || step == NULL || attn == NULL || step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL))
-        return SWA_ERR_ARG;
+    swa_attn a;
+    if (c == NULL || attn == NULL) return SWA_ERR_ARG;
+    if (c->begun != SWA_OK) return c->begun;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > c->d.max_parts) return SWA_ERR_ORDER;
-    status = swa__attn_check(&c->d.shape, attn, (int)c->d.k_type);
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
+    a = swa__attn_of_mode(attn);
+    status = swa__attn_check(&c->d.shape, &a, (int)c->d.k_type);
+    if (status == SWA_OK) status = swa__layer_check(c, layer, &a, phase, part);
     if (status != SWA_OK) return status;
-    for (i = 0; i < step->n_runs; i++) {
-        const swa_run *r = &step->runs[i];
-        if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n < 0 || r->row != rows) return SWA_ERR_ORDER;
-        rows += r->n;
-        if (r->n == 0) continue;
-        if (swa__seq_of(c, r->seq)->end - r->n != r->pos || r->pos < swa__seq_of(c, r->seq)->start)
-            return SWA_ERR_ORDER;
-        if (phase == 0) status = swa__past_check(c, layer, r, attn);
-        if (status != SWA_OK) return status;
-    }
-    swa__call_base(call, &c->d.shape, attn, c->d.isa);
+    swa__call_base(call, &c->d.shape, &a, c->d.isa);
     call->c = c;
     call->layer = layer;
-    call->step = step;
-    call->n_jobs = step->n_runs;
+    call->runs = swa__runs_of(c);
+    call->n_jobs = c->n_runs;
     call->sinks = c->sinks;
     call->base.round_k = (int)c->d.k_type;
     call->base.round_v = (int)c->d.v_type;
     call->base.round_tail = (int)c->d.tail_type;
-    call->scratch = (unsigned char *)c + c->scratch;
-    call->split = (unsigned char *)c + c->split;
-    call->part_bytes = c->part_bytes;
-    call->split_rows = c->split_rows;
     return SWA_OK;
 }
-SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn,
-                                   int phase, int part, int parts) {
+static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
+                                   int parts, swa__call *call) {
+    swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
+    if (status != SWA_OK) return status;
+    return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
+}
+SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase, int part, int parts) {
     swa__call call;
-    swa_status status = swa__ring_call(cache, layer, step, attn, phase, part, parts, &call);
+    swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -5167,16 +5276,17 @@ static void swa__phases(swa__call *call, int parts) {
 #endif
     }
 }
-SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_step *step, const swa_attn *attn) {
+SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
     swa__call call;
-    swa_status status = swa__ring_call(cache, layer, step, attn, 0, 0, 1, &call);
-    if (status != SWA_OK) return status;
+    swa_status status;
+    int parts = 1;
 #if SWA__OPENMP
-    swa__phases(&call, call.c->d.max_parts);
-#else
-    swa__phases(&call, 1);
+    parts = omp_get_max_threads();
 #endif
-    return SWA_OK;
+    status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__attend_call(cache, layer, attn, 0, 0, --parts, &call);
+    if (status == SWA_OK) swa__phases(&call, parts);
+    return status;
 }
 
 /* Rows of a stateless call that may be split over keys; large ones have units enough. */
@@ -5213,7 +5323,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL)) return SWA_ERR_ARG;
         if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type)) return SWA_ERR_ARG;
-        if (kv->layout_ == 0 && (kv->k_type == SWA_Q8 || kv->v_type == SWA_Q8 || kv->tail_type == SWA_Q8))
+        if (kv->layout_ == 0 && (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8))
             return SWA_ERR_UNSUPPORTED;
     }
     return SWA_OK;
@@ -5238,8 +5348,9 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
     a = *attn;
-    a.k.p = NULL;                        /* keys come from rows->kv */
-    while (i < rows->n_kv && (rows->kv[i].n == 0 || rows->kv[i].k_type == SWA_Q8)) i++;
+    a.mode = SWA_ATTEND_STORED;          /* keys come from rows->kv */
+    a.k.p = NULL;
+    while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
@@ -5337,7 +5448,8 @@ typedef struct {
     size_t part_bytes, bytes;
     const swa__cache *c;
     int layer;
-    const swa_step *step;
+    const swa_run *runs;
+    int n_runs;
     const swa__kernels *kr;
     const float *h;
     float *out;
@@ -5350,7 +5462,7 @@ typedef struct {
 static swa_status swa__matrix_check(const swa_matrix *w, int64_t cols) {
     if (w->p == NULL || w->stride < 0 || (w->stride > 0 && w->stride < cols)) return SWA_ERR_ARG;
     if (w->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
-    return w->type == SWA_F32 || w->type == SWA_F16 || w->type == SWA_BF16 ? SWA_OK : SWA_ERR_ARG;
+    return (int)w->type >= SWA_TYPE_DEFAULT && (int)w->type <= SWA_BF16 ? SWA_OK : SWA_ERR_ARG;
 }
 static swa_status swa__mla_check(const swa_mla *m) {
     const swa_matrix *w[8];
@@ -5468,7 +5580,6 @@ static int swa__mla_carve(swa__mla *x, size_t n, int parts, unsigned char *base)
     if (!swa__region(&x->bytes, x->part_bytes, (size_t)parts, 1)) return 0;
     at[8] = x->bytes;
     if (!swa__region(&x->bytes, n > 1 ? SWA__PACK : 0, (size_t)parts, sizeof(float))) return 0;
-    if (!swa__add(x->bytes, 63, &x->bytes)) return 0;
     if (base == NULL) return 1;
     x->c_q = (float *)(void *)(base + at[0]);
     x->c_kv = (float *)(void *)(base + at[1]);
@@ -5481,11 +5592,12 @@ static int swa__mla_carve(swa__mla *x, size_t n, int parts, unsigned char *base)
     x->pack = (float *)(void *)(base + at[8]);
     return 1;
 }
-SWA_API size_t swa_mla_bytes(const swa_mla *mla, int32_t n_tokens, int parts) {
+SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
     swa__mla x;
-    if (swa__mla_check(mla) != SWA_OK || n_tokens < 0 || parts < 1 || parts > 1 << 16) return 0;
+    size_t ring = swa_cache_scratch_bytes(desc, parts), total;
+    if (ring == 0 || swa__mla_check(mla) != SWA_OK || n_tokens < 0) return 0;
     x = swa__mla_sizes(mla);
-    return swa__mla_carve(&x, (size_t)n_tokens, parts, NULL) ? x.bytes : 0;
+    return swa__mla_carve(&x, (size_t)n_tokens, parts, NULL) && swa__add(x.bytes, ring, &total) ? total : 0;
 }
 
 /* ---- the rule ---- */
@@ -5551,10 +5663,9 @@ static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int 
 /* The next packed rows [t0, t1) from run *i on that take one of the paths [lo, hi]; 0 at the end. */
 static int swa__mla_rows(const swa__mla *x, swa_mla_path lo, swa_mla_path hi, int *i, size_t *t0, size_t *t1) {
     *t0 = *t1 = 0;
-    for (; *i < x->step->n_runs; (*i)++) {
-        const swa_run *run = &x->step->runs[*i];
+    for (; *i < x->n_runs; (*i)++) {
+        const swa_run *run = &x->runs[*i];
         swa_mla_path path;
-        if (run->n == 0) continue;
         path = swa__mla_path_of(x->m, x->c, x->layer, run);
         if (path >= lo && path <= hi) {
             if (*t1 == 0) *t0 = (size_t)run->row;
@@ -5597,7 +5708,7 @@ static void swa__project(const swa__mla *x, swa__rows_at r, size_t a, size_t b, 
     p.x = in;
     p.x_stride = (int64_t)in_stride;
     p.w.p = swa__element(r.w, (r.first + a) * r.stride);
-    p.w.type = r.w->type;
+    p.w.type = swa__type_or(r.w->type, SWA_F32);
     p.w.stride = (int64_t)r.stride;
     p.y = y + a;
     p.y_stride = (int64_t)y_stride;
@@ -5638,6 +5749,9 @@ static void swa__mla_rotate(const swa__mla *x, size_t t, float *v) {
     const int apart = x->m->pairs == SWA_ROPE_HALF;
     swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, c, c + half);
 }
+static void swa__mla_norm(const swa__mla *x, float *row, const float *w, size_t n) {
+    if (w != NULL) swa__norm_rows(row, row, w, 1, (int)n, (double)x->m->eps);
+}
 /* Phase 1: norms, angles, and RoPE of k, token by token. */
 static void swa__mla_norms(const swa__mla *x) {
     const double mscale = x->m->rope_mscale != 0 ? x->m->rope_mscale : 1.0;
@@ -5645,8 +5759,8 @@ static void swa__mla_norms(const swa__mla *x) {
     int i;
     int32_t r;
     size_t t, d;
-    for (i = 0; i < x->step->n_runs; i++) {
-        const swa_run *run = &x->step->runs[i];
+    for (i = 0; i < x->n_runs; i++) {
+        const swa_run *run = &x->runs[i];
         for (r = 0; r < run->n; r++) {
             t = (size_t)run->row + (size_t)r;
             if (t % (size_t)x->of != (size_t)x->part) continue;
@@ -5656,11 +5770,8 @@ static void swa__mla_norms(const swa__mla *x) {
                 c[0] *= mscale;
                 c[half] *= mscale;
             }
-            if (x->m->q_norm != NULL)
-                swa_rmsnorm(x->c_q + t * x->q_lora, x->c_q + t * x->q_lora, x->m->q_norm, 1, (int)x->q_lora, x->m->eps);
-            if (x->m->kv_norm != NULL)
-                swa_rmsnorm(x->c_kv + t * x->latent, x->c_kv + t * x->latent, x->m->kv_norm, 1, (int)x->latent,
-                            x->m->eps);
+            swa__mla_norm(x, x->c_q + t * x->q_lora, x->m->q_norm, x->q_lora);
+            swa__mla_norm(x, x->c_kv + t * x->latent, x->m->kv_norm, x->latent);
             swa__mla_rotate(x, t, x->k_rope + t * x->rope);
         }
     }
@@ -5714,7 +5825,7 @@ static void swa__mla_absorb(const swa__mla *x, size_t t0, size_t t1) {
         p.n_out = (int32_t)(d - c);
         p.x = x->q + t0 * x->heads * x->dk + h * x->dk;
         p.w.p = swa__element(r.w, r.first * r.stride + c);
-        p.w.type = r.w->type;
+        p.w.type = swa__type_or(r.w->type, SWA_F32);
         p.w.stride = (int64_t)r.stride;
         p.y = x->wide + t0 * row + h * x->latent + c;
         swa__product(x, &p);
@@ -5799,7 +5910,7 @@ static void swa__expand_weights(const swa_mla *m, const swa__kernels *kr, int h,
         for (d = 0; d < dims; d += 16, to += 16 * latent) {
             for (i = 0; i < 16; i++)
                 src[i] = swa__element(r.w, (r.first + (size_t)(d + i < dims ? d + i : dims - 1)) * r.stride);
-            kr->pack(src, (int)r.w->type, 16, m->kv_lora_rank, 1.0f, to);
+            kr->pack(src, (int)swa__type_or(r.w->type, SWA_F32), 16, m->kv_lora_rank, 1.0f, to);
         }
     }
 }
@@ -5905,8 +6016,8 @@ static void swa__mla_naive(const swa__mla *x, const swa__call *latent, struct sw
     swa__call_base(call, &shape, &a, x->c->d.isa);
     call->c = x->c;
     call->layer = x->layer;
-    call->step = x->step;
-    call->n_jobs = x->step->n_runs;
+    call->runs = x->runs;
+    call->n_jobs = x->n_runs;
     call->scratch = x->parts;
     call->part_bytes = x->part_bytes;
     call->split = latent->split;
@@ -5926,7 +6037,7 @@ static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase)
         swa__phase(&call, phase, x->part, x->of);
         return;
     }
-    call.base.a.no_store = 1;
+    call.base.a.mode = SWA_ATTEND_NO_STORE;
     if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_ABSORBED || x->m->path == SWA_MLA_MERGED) {
         call.mla = x->m;
         call.path = x->m->path == SWA_MLA_MERGED ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
@@ -5934,7 +6045,7 @@ static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase)
     }
     if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_NAIVE) {
         swa__mla_naive(x, base, &e, &call);
-        call.base.a.no_store = 1;
+        call.base.a.mode = SWA_ATTEND_NO_STORE;
         *swa__expand_carve(x->m, call.scratch + (size_t)x->part * call.part_bytes).head = -1;
         swa__phase(&call, phase, x->part, x->of);
     }
@@ -5979,7 +6090,7 @@ static void swa__merge_head(const swa__mla *x, size_t h, float *uqk, float *uvo,
     p.x = temp;
     p.x_stride = (int64_t)x->nope;
     p.w.p = swa__element(uq.w, uq.first * uq.stride);
-    p.w.type = uq.w->type;
+    p.w.type = swa__type_or(uq.w->type, SWA_F32);
     p.w.stride = (int64_t)uq.stride;
     p.y = uqk + h * x->latent * x->q_in;
     p.y_stride = (int64_t)x->q_in;
@@ -5988,7 +6099,7 @@ static void swa__merge_head(const swa__mla *x, size_t h, float *uqk, float *uvo,
     p.n_out = (int32_t)x->latent;
     p.x_stride = (int64_t)x->dv;
     p.w.p = swa__element(uv.w, uv.first * uv.stride);
-    p.w.type = uv.w->type;
+    p.w.type = swa__type_or(uv.w->type, SWA_F32);
     p.w.stride = (int64_t)uv.stride;
     p.y_stride = (int64_t)(x->heads * x->latent);
     for (r = 0; r < hidden; r += n) {
@@ -6020,17 +6131,14 @@ SWA_API swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t b
 
 /* ---- the public calls ---- */
 
-static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
-                                const float *h, float *out, int phase, int parts, swa__mla *x, swa__call *call) {
+static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                int phase, int part, int parts, swa__mla *x, swa__call *call) {
     const swa__cache *c = swa__get(cache);
     swa_status status = swa__mla_check(mla);
     swa_shape latent, expanded;
     swa_attn a;
-    int64_t n = 0;
-    int i;
     if (status != SWA_OK) return status;
-    if (c == NULL || step == NULL || h == NULL || out == NULL || mla->scratch == NULL) return SWA_ERR_ARG;
-    if (step->n_runs < 0 || (step->n_runs > 0 && step->runs == NULL)) return SWA_ERR_ARG;
+    if (c == NULL || h == NULL || out == NULL) return SWA_ERR_ARG;
     if (mla->path == SWA_MLA_MERGED && mla->merged == NULL) return SWA_ERR_ARG;
     latent = swa_mla_shape(mla, 0);
     expanded = swa_mla_shape(mla, 1);
@@ -6038,27 +6146,27 @@ static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_ste
     x->expanded = !swa__shape_is(&c->d.shape, &latent);
     if (x->expanded && !swa__shape_is(&c->d.shape, &expanded)) return SWA_ERR_ARG;
     if (x->expanded && (mla->path == SWA_MLA_ABSORBED || mla->path == SWA_MLA_MERGED)) return SWA_ERR_ARG;
-    if (parts < 1 || parts > c->d.max_parts) return SWA_ERR_ORDER;
-    for (i = 0; i < step->n_runs; i++) {
-        if (step->runs[i].n < 0) return SWA_ERR_ORDER;
-        n += step->runs[i].n;
-    }
-    if (n > INT32_MAX || !swa__mla_carve(x, (size_t)n, parts, swa__align64(mla->scratch))) return SWA_ERR_OVERFLOW;
-    a = swa__mla_attn(x);
-    status = swa__ring_call(cache, layer, step, &a, phase >= 5, 0, 1, call);        /* 5 is its second phase */
-    if (status != SWA_OK) return status;
-    if (mla->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
+    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
+    x->n_runs = c->n_runs;
+    x->runs = swa__runs_of(c);
     x->c = c;
     x->layer = layer;
-    x->step = step;
     x->kr = swa__kernels_of(c->d.isa);
     x->h = h;
     x->out = out;
+    x->part = part;
     x->of = parts;
-    return SWA_OK;
+    if (c->begun != SWA_OK) return c->begun;
+    if (!swa__mla_carve(x, (size_t)c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
+    if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
+    (void)swa__mla_carve(x, x->n, parts, c->scratch);
+    a = swa__mla_attn(x);
+    status = swa__ring_call(cache, layer, &a, phase >= 5, part, parts, call);        /* 5 is its second phase */
+    if (status != SWA_OK) return status;
+    x->pack += (size_t)part * SWA__PACK;
+    return swa__call_scratch(call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
 static void swa__mla_phase(const swa__mla *x, const swa__call *call, int phase) {
-    if (x->n == 0) return;
     if (phase == 0) swa__mla_down(x);
     else if (phase == 1) swa__mla_norms(x);
     else if (phase == 2) swa__mla_queries(x);
@@ -6067,33 +6175,25 @@ static void swa__mla_phase(const swa__mla *x, const swa__call *call, int phase) 
     else if (phase == 6) swa__mla_values(x);
     else swa__mla_output(x);
 }
-SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
-                                        const float *h, float *out, int phase, int part, int parts) {
+SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                        int phase, int part, int parts) {
     swa__mla x;
     swa__call call;
-    swa_status status = swa__mla_call(cache, layer, step, mla, h, out, phase, parts, &x, &call);
-    if (status != SWA_OK && status != SWA_ERR_MEMORY) return status;
-    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    if (status != SWA_OK) return status;
-    x.part = part;
-    x.pack += (size_t)part * SWA__PACK;
-    swa__mla_phase(&x, &call, phase);
-    return SWA_OK;
+    swa_status status = swa__mla_call(cache, layer, mla, h, out, phase, part, parts, &x, &call);
+    if (status == SWA_OK) swa__mla_phase(&x, &call, phase);
+    return status;
 }
-SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *step, const swa_mla *mla,
-                                   const float *h, float *out) {
+SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out) {
     swa__mla x;
     swa__call call;
     swa_status status;
     int parts = 1, phase, part;
 #if SWA__OPENMP
-    parts = swa__get(cache) != NULL ? swa__get(cache)->d.max_parts : 1;
+    parts = omp_get_max_threads();
 #endif
-    status = swa__mla_call(cache, layer, step, mla, h, out, 0, parts, &x, &call);
-#if SWA__OPENMP
+    status = swa__mla_call(cache, layer, mla, h, out, 0, 0, parts, &x, &call);
     while (status == SWA_ERR_MEMORY && parts > 1)
-        status = swa__mla_call(cache, layer, step, mla, h, out, 0, --parts, &x, &call);
-#endif
+        status = swa__mla_call(cache, layer, mla, h, out, 0, 0, --parts, &x, &call);
     if (status != SWA_OK) return status;
     for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
 #if SWA__OPENMP

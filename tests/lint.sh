@@ -31,7 +31,7 @@ sed -nE "s,^/\* =+ $name,\1 \2,p" swa.h > build/banners
 rule "contents (<) and banners (>) differ"
 
 # Every public function stands in some test, by name.
-sed -n '/\[SECTION 1\] PUBLIC API =/,/\[SECTION 2\].*=/p' swa.h | grep '^SWA_API' |
+sed -n '/\[SECTION 1\] PUBLIC API =/,/\[SECTION 2\].*=/p' swa.h | grep -E '^SWA_(API|CHECKED)' |
     grep -oE 'swa_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u > build/public
 cat tests/*.c tests/*.h | grep -oE 'swa_[a-z0-9_]+' | sort -u > build/tested
 { [ -s build/public ] || echo "no public function found"; comm -23 build/public build/tested; } > build/lint.out
