@@ -4822,6 +4822,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
     memset(call, 0, sizeof *call);
     j->kr = swa__kernels_of(isa);
     j->shape = *s;
+    j->round_k = j->round_v = j->round_tail = SWA_F32;   /* as they are, unless a ring stores them */
     j->group = s->n_heads / s->n_kv_heads;
     *a = *attn;
     a->q = swa__in(a->q, s->n_heads, s->head_dim);
