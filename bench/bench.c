@@ -196,8 +196,7 @@ static double work_warm(work *w)
     work c = *w;
     double lost, t;
     if (c.s.form == RING && c.s.n > 512 && !spec_decode(&c.s)) {
-        c.s.n = c.run.n = 512;
-        c.step.runs = &c.run;
+        c.s.n = 512;
         work_sample(&c, &lost);
         return spec_flops(&w->s) / mach.fma1[w->isa] / w->parts;
     }

@@ -95,6 +95,15 @@ static void *buffer_get(int which, size_t bytes)
     return b->p;
 }
 
+/* A cache in a buffer, with `room` bytes of scratch behind it: two caches of a case must not share what grows. */
+static swa_status cache_make(swa_cache *cache, const swa_cache_desc *desc, size_t room, int slot)
+{
+    size_t bytes = swa_cache_bytes(desc);
+    char *mem = (char *)buffer_get(slot, bytes + room);
+    swa_status st = bytes && room ? swa_cache_init(cache, desc, mem, bytes) : SWA_ERR_ARG;
+    return st == SWA_OK ? swa_cache_set_scratch(cache, mem + bytes, room) : st;
+}
+
 /* ---- data ---- */
 
 static uint64_t rng_next(uint64_t *s)
@@ -179,7 +188,7 @@ static float rounded(swa_type type, float x)
 static size_t type_bytes(swa_type type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 static const char *type_name(swa_type type)
 {
-    static const char *const names[] = { "f32", "f16", "bf16", "q8" };
+    static const char *const names[] = { "default", "f32", "f16", "bf16", "q8" };
     return names[type];
 }
 

@@ -107,9 +107,8 @@ static const void *merged_get(const swa_mla *m)
 typedef struct {
     swa_mla   mla;
     swa_cache cache;
-    swa_run   run;
-    swa_step  step;
     int64_t   cached;                    /* positions before the step, the same for every sample                   */
+    int       fresh;                     /* tokens of the step                                                     */
     pool     *p;
     const float *h;
     float    *out;
@@ -143,14 +142,11 @@ static void block_sizes(swa_mla *m, swa_type type)
 static void block_fill(block *b, int64_t n)
 {
     swa_attn a = { 0 };
-    b->step.runs = &b->run;
-    b->step.n_runs = 1;
-    b->run.pos = 0;
-    b->run.n = (int32_t)n;
+    a.mode = SWA_STORE_ONLY;
     a.k.p = inputs_get(BUF_NORMAL_K, (size_t)MOST_CACHED * KV_LORA);
     a.k_tail.p = inputs_get(BUF_NORMAL_V, (size_t)MOST_CACHED * ROPE);
-    must(swa_step_begin(&b->cache, &b->step), "begin");
-    must(swa_attend(&b->cache, 0, &b->step, &a), "fill");
+    must(swa_step_one(&b->cache, 0, 0, (int32_t)n), "begin");
+    must(swa_attend(&b->cache, 0, &a), "fill");
 }
 
 /* fresh tokens over `cached` ones, on all threads of p, by any path. */
@@ -165,18 +161,14 @@ static void block_setup(block *b, swa_type type, int64_t cached, int fresh, pool
     d.shape = swa_mla_shape(&b->mla, 0);
     d.n_layers = 1;
     d.max_context = cached + fresh;
-    d.max_parts = p->n;
-    bytes = swa_cache_bytes(&d);
-    must(swa_cache_init(&b->cache, &d, buffer_get(BUF_CACHE, bytes), bytes), "cache");
-    block_fill(b, cached);
-    b->run.n = fresh;
+    b->fresh = fresh;
     for (int path = 0; path < N_PATHS; path++) {
         b->mla.path = (swa_mla_path)path;
-        bytes = swa_mla_bytes(&b->mla, fresh, p->n);
+        bytes = swa_mla_scratch_bytes(&b->mla, &d, fresh, p->n);
         if (bytes > most) most = bytes;
     }
-    b->mla.scratch = buffer_get(BUF_SCRATCH, most);
-    b->mla.scratch_bytes = most;
+    must(cache_make(&b->cache, &d, most, BUF_CACHE), "cache");
+    block_fill(b, cached);
     b->h = inputs_get(BUF_Q, (size_t)fresh * HIDDEN);
     b->out = (float *)buffer_get(BUF_OUT, (size_t)fresh * HIDDEN * sizeof(float));
 }
@@ -186,7 +178,7 @@ static void block_part(void *arg, int part, int parts)
     block *b = (block *)arg;
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++) {
         double began = now();
-        must(swa_mla_forward_part(&b->cache, 0, &b->step, &b->mla, b->h, b->out, phase, part, parts), "forward");
+        must(swa_mla_forward_part(&b->cache, 0, &b->mla, b->h, b->out, phase, part, parts), "forward");
         pool_join(b->p);
         if (part == 0) b->phase[phase] = now() - began;
     }
@@ -195,17 +187,17 @@ static void block_part(void *arg, int part, int parts)
 /* Seconds of one step. Every sample takes the last one's tokens back and is the same step again. */
 static double block_sample(block *b, swa_mla_path path)
 {
+    swa_run run = { .n = b->fresh, .pos = b->cached, .rewind = 1 };
     double t;
     b->mla.path = path;
     if (path == SWA_MLA_MERGED) b->mla.merged = merged_get(&b->mla);
-    b->run.pos = b->cached;
-    must(swa_step_begin(&b->cache, &b->step), "begin");
+    must(swa_step_begin(&b->cache, &run, 1), "begin");
     t = pool_time(b->p, block_part, b);
     b->lost = pool_lost(b->p) / t;
     return t;
 }
 
-static size_t out_count(const block *b) { return (size_t)b->run.n * HIDDEN; }
+static size_t out_count(const block *b) { return (size_t)b->fresh * HIDDEN; }
 static float *out_copy(const block *b)
 {
     float *copy = (float *)buffer_get(BUF_CHECK, out_count(b) * sizeof(float));
@@ -395,7 +387,7 @@ typedef struct { int n[N_PATHS], disturbed; double time[N_PATHS][MAX_SAMPLES]; d
 static void cell_take(cell_samples *s, block *b, swa_mla_path choice, int quick)
 {
     double budget = quick ? 0.2 : 1.0, began;
-    int least = quick ? 1 : 2, clean = 0, tries = 0, most = b->run.n == 1 ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
+    int least = quick ? 1 : 2, clean = 0, tries = 0, most = b->fresh == 1 ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
     const float *want;
     memset(s, 0, sizeof *s);
     s->time[SWA_MLA_AUTO][0] = block_sample(b, SWA_MLA_AUTO);

@@ -19,7 +19,8 @@ typedef struct {
     int64_t  window, start;                     /* 0 = causal; position of the first timed token, all that it sees
                                                    before it is in the ring                                       */
     int      heads, kv_heads, dim, tail;        /* 0 = 32, 8, 128, no tail; a tail means MLA: V is K's first dim  */
-    int      compute, isa;
+    swa_type compute;
+    int      isa;
     int64_t  capacity;
     int      flags, repeat;                     /* repeat > 0: that many calls on one hot layer                   */
     int      against;
@@ -54,8 +55,6 @@ typedef struct {
     int       isa, layers, parts;
     pool     *p;                 /* who runs the next sample                                                     */
     swa_cache cache;
-    swa_run   run;
-    swa_step  step;
     swa_attn  attn;
     swa_rows  rows;
     swa_kv   *kv;                /* [layers] */
@@ -93,7 +92,7 @@ static void work_inputs(work *w)
     w->attn.out.p = (float *)buffer_get(BUF_OUT, (size_t)tokens * (size_t)(spec_heads(s) * dim) * sizeof(float));
     memset(w->attn.out.p, 0xff, (size_t)tokens * (size_t)(spec_heads(s) * dim) * sizeof(float));
     w->attn.compute = s->compute;
-    w->attn.no_store = (s->flags & NO_STORE) != 0;
+    w->attn.mode = s->flags & NO_STORE ? SWA_ATTEND_NO_STORE : s->flags & PUT ? SWA_STORE_ONLY : SWA_ATTEND;
     if (s->tail) {                              /* q rows are [dim | tail], so are k's */
         w->attn.scale = 1.0f / sqrtf(128 + 64);
         w->attn.q.head = w->attn.q_tail.head = spec_krow(s);
@@ -133,17 +132,17 @@ static void work_point(const work *w, swa_attn *a, int64_t pos)
 static void ring_fill(work *w)
 {
     const spec *s = &w->s;
-    swa_status st = SWA_OK;
-    for (int64_t p = w->in0; p < s->start && st == SWA_OK; p += w->run.n) {
-        int64_t n = w->in_rows - (p - w->in0) % w->in_rows;
+    swa_status st = swa_cache_reset(&w->cache, 0, w->in0, 0);
+    int64_t n = 0;
+    for (int64_t p = w->in0; p < s->start && st == SWA_OK; p += n) {
         swa_attn a = { 0 };
+        n = w->in_rows - (p - w->in0) % w->in_rows;
         if (n > s->start - p) n = s->start - p;
         if (n > 1024) n = 1024;
-        w->run.pos = p;
-        w->run.n = (int32_t)n;
-        st = swa_step_begin(&w->cache, &w->step);
+        a.mode = SWA_STORE_ONLY;
         work_point(w, &a, p);
-        for (int l = 0; l < w->layers && st == SWA_OK; l++) st = swa_attend(&w->cache, l, &w->step, &a);
+        st = swa_step_one(&w->cache, 0, p, (int32_t)n);
+        for (int l = 0; l < w->layers && st == SWA_OK; l++) st = swa_attend(&w->cache, l, &a);
     }
     if (st != SWA_OK) work_fail(w, "fill", st);
 }
@@ -159,29 +158,21 @@ static void ring_setup(work *w, int slot)
     const spec *s = &w->s;
     swa_cache_desc d = { 0 };
     swa_window win = swa_window_sliding(s->window);
-    size_t bytes;
-    void *mem;
-    swa_status st = SWA_ERR_ARG;
+    swa_status st;
     d.shape = work_shape(s);
     d.n_layers = w->layers;
     d.k_type = d.v_type = d.tail_type = w->type;
     if (s->tail && w->type == SWA_Q8) d.tail_type = SWA_BF16;
     d.capacity = s->capacity;
-    d.max_parts = w->parts;
     d.isa = w->isa;
     if (s->window > 0) { d.windows = &win; d.n_windows = 1; }
     else d.max_context = s->start + (int64_t)s->n * spec_steps(s) + 2 * MAX_SAMPLES;
-    bytes = swa_cache_bytes(&d);
-    mem = buffer_get(slot, bytes);
-    if (bytes) st = swa_cache_init(&w->cache, &d, mem, bytes);
+    st = cache_make(&w->cache, &d, swa_cache_scratch_bytes(&d, w->parts), slot);
     if (st != SWA_OK) {
         work_fail(w, "cache", st);
         return;
     }
-    w->step.runs = &w->run;
-    w->step.n_runs = 1;
     ring_fill(w);
-    w->run.n = s->n;
     w->pos = s->start;
 }
 
@@ -238,6 +229,18 @@ static void work_setup(work *w, const spec *s, swa_type type, int isa, int parts
 
 /* ---- one sample ---- */
 
+/* The same call again and again, by one thread. A layer stores a step once, so one that stores is begun each time. */
+static swa_status ring_repeat(work *w, const swa_attn *a, int layer, int64_t pos)
+{
+    swa_status st = SWA_OK;
+    for (int r = 0; r < w->s.repeat && st == SWA_OK; r++) {
+        swa_run run = { .n = w->s.n, .pos = pos, .rewind = 1 };
+        if (r > 0 && a->mode != SWA_ATTEND_NO_STORE) st = swa_step_begin(&w->cache, &run, 1);
+        if (st == SWA_OK) st = swa_attend(&w->cache, layer, a);
+    }
+    return st;
+}
+
 /* One worker's share. The host's two duties are all that stands here: begin a step, join between phases. */
 static void ring_part(void *arg, int part, int parts)
 {
@@ -248,21 +251,19 @@ static void ring_part(void *arg, int part, int parts)
         int64_t pos = w->pos + (int64_t)step * s->n;
         swa_status st = SWA_OK;
         work_point(w, &a, pos);
-        a.q.p = s->flags & PUT ? NULL : w->attn.q.p + (int64_t)step * s->n * spec_heads(s) * spec_krow(s);
+        a.q.p = w->attn.q.p + (int64_t)step * s->n * spec_heads(s) * spec_krow(s);
         a.out.p = w->attn.out.p + (int64_t)step * s->n * spec_heads(s) * spec_dim(s);
         if (part == 0) {
-            w->run.pos = pos;
-            st = swa_step_begin(&w->cache, &w->step);
+            st = swa_step_one(&w->cache, 0, pos, s->n);
             if (st != SWA_OK) work_fail(w, "begin", st);
         }
         pool_join(w->p);
         for (int l = 0; l < w->layers; l++) {
             if (parts == 1) {
-                for (int r = 0; r < (s->repeat ? s->repeat : 1); r++)
-                    st = swa_attend(&w->cache, l, &w->step, &a);
+                st = s->repeat ? ring_repeat(w, &a, l, pos) : swa_attend(&w->cache, l, &a);
             } else {
                 for (int phase = 0; phase < SWA_PHASES; phase++) {
-                    st = swa_attend_part(&w->cache, l, &w->step, &a, phase, part, parts);
+                    st = swa_attend_part(&w->cache, l, &a, phase, part, parts);
                     pool_join(w->p);
                 }
             }
@@ -294,7 +295,7 @@ static double work_sample(work *w, double *lost)
     if (s->form == ROWS) {
         t = pool_time(w->p, rows_part, w);
     } else {
-        swa_status st = spec_decode(s) ? SWA_OK : swa_cache_reset(&w->cache, 0, 0);
+        swa_status st = spec_decode(s) ? SWA_OK : swa_cache_reset(&w->cache, 0, w->pos, 0);
         if (st != SWA_OK) work_fail(w, "reset", st);
         t = pool_time(w->p, ring_part, w);
         if (spec_decode(s)) w->pos += s->n;

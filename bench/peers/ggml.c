@@ -231,7 +231,7 @@ static const char *setup_form(const problem *q, int flash, int ubatch)
     chunk ch[MAX_GRAPHS];
     tensor *k[MAX_LAYERS], *v[MAX_LAYERS];
     int64_t keys = q->pos + q->n - q->pos0, ek = (int64_t)q->kv_heads * q->dk, ev = (int64_t)q->kv_heads * q->dv;
-    int type = type_ids[q->type], vt = !flash && type == T_Q8_0 ? T_F16 : type;
+    int type = type_ids[q->type - PEER_F32], vt = !flash && type == T_Q8_0 ? T_F16 : type;
     init_params ip = { 0, NULL, true };
     void *c;
     if (why) return why;

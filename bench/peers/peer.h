@@ -3,7 +3,7 @@
 #define BENCH_PEER_H
 #include <stdint.h>
 
-enum { PEER_F32, PEER_F16, PEER_BF16, PEER_Q8 };
+enum { PEER_F32 = 1, PEER_F16, PEER_BF16, PEER_Q8 };
 
 /* n queries at positions pos..pos+n-1; keys from position pos0 to the last query; token-major f32 inputs. */
 typedef struct {
