@@ -174,7 +174,7 @@ static int compare_way(const model *m, const options *o, const setup *s, passage
         failed = write_text(&e, o, x, 1, out);
     }
     if (!failed) {
-        status = swa_cache_reset(&e.cache, 0, 0);
+        status = swa_cache_reset(&e.cache, 0, 0, 0);
         if (status == SWA_OK) status = prefill(&e, held, n_held, 0, 1, held_out, NULL);
         if (status != SWA_OK) failed = fail("attention refused a step: ", swa_status_str(status));
         else printf("loss on the held-out text: %.4f per token\n\n", loss(held_out, held, n_held, m->n_vocab));

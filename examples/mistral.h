@@ -144,6 +144,7 @@ typedef struct {
     swa_cache cache;
     void     *memory;      /* of the cache */
     size_t    bytes;
+    void     *scratch;     /* what attention works in, for `threads` threads */
     int32_t   chunk;
     float    *work;        /* of the arrays below, [chunk] rows each */
     float    *x, *h;       /* [dim] the residual stream, and what is added to it */
@@ -159,7 +160,6 @@ static inline swa_cache_desc engine_cache(const model *m, const setup *s, swa_wi
     d.shape.n_kv_heads = m->n_kv_heads;
     d.shape.head_dim = m->head_dim;
     d.n_layers = m->n_layers;
-    d.max_parts = s->threads;
     d.max_context = s->context;
     if (s->window > 0) {
         *window = swa_window_sliding(s->window);
@@ -181,6 +181,7 @@ static inline size_t engine_rows(const model *m, const setup *s) {
 
 static inline void engine_close(engine *e) {
     free(e->memory);
+    free(e->scratch);
     free(e->work);
     free(e->pos);
     memset(e, 0, sizeof *e);
@@ -190,16 +191,19 @@ static inline swa_status engine_open(engine *e, const model *m, const setup *s) 
     swa_window window;
     swa_cache_desc d = engine_cache(m, s, &window);
     size_t dim = (size_t)m->dim, hidden = (size_t)m->hidden, head = (size_t)m->head_dim, rows = (size_t)s->chunk;
-    size_t q_dim = (size_t)m->n_heads * head, kv_dim = (size_t)m->n_kv_heads * head;
+    size_t q_dim = (size_t)m->n_heads * head, kv_dim = (size_t)m->n_kv_heads * head, scratch;
+    swa_status status;
     memset(e, 0, sizeof *e);
     e->m = m;
     e->chunk = s->chunk;
     e->bytes = swa_cache_bytes(&d);
-    if (e->bytes == 0) return SWA_ERR_OVERFLOW;
+    scratch = swa_cache_scratch_bytes(&d, s->threads > 0 ? s->threads : 1);
+    if (e->bytes == 0 || scratch == 0) return SWA_ERR_OVERFLOW;
     e->memory = malloc(e->bytes);
+    e->scratch = malloc(scratch);
     e->work = (float *)calloc(rows, (2 * dim + q_dim + 2 * kv_dim + 2 * hidden) * sizeof(float));
     e->pos = (int64_t *)calloc(rows, sizeof *e->pos);
-    if (!e->memory || !e->work || !e->pos) return SWA_ERR_MEMORY;
+    if (!e->memory || !e->scratch || !e->work || !e->pos) return SWA_ERR_MEMORY;
     e->x = e->work;
     e->h = e->x + rows * dim;
     e->q = e->h + rows * dim;
@@ -207,40 +211,50 @@ static inline swa_status engine_open(engine *e, const model *m, const setup *s) 
     e->v = e->k + rows * kv_dim;
     e->gate = e->v + rows * kv_dim;
     e->up = e->gate + rows * hidden;
-    return swa_cache_init(&e->cache, &d, e->memory, e->bytes);
+    status = swa_cache_init(&e->cache, &d, e->memory, e->bytes);
+    return status != SWA_OK ? status : swa_cache_set_scratch(&e->cache, e->scratch, scratch);
 }
 
-static inline swa_status attend(engine *e, int l, const swa_step *step) {
+static inline swa_status attend(engine *e, int l) {
     swa_attn a = { 0 };
     swa_status status = SWA_OK;
     a.q.p = e->q;
     a.k.p = e->k;
     a.v.p = e->v;
     a.out.p = e->q;
-    if (step->n_tokens >= 16) return swa_attend(&e->cache, l, step, &a);
+    if (swa_step_tokens(&e->cache) >= 16) return swa_attend(&e->cache, l, &a);
     for (int phase = 0; phase < SWA_PHASES && status == SWA_OK; phase++) {     /* a few rows: one thread */
-        status = swa_attend_part(&e->cache, l, step, &a, phase, 0, 1);
+        status = swa_attend_part(&e->cache, l, &a, phase, 0, 1);
     }
     return status;
 }
 
-static inline swa_status block(engine *e, int l, const swa_step *step) {
+/* q and k of n rows, turned to their positions. */
+static inline swa_status rotate(engine *e, int n) {
+    const model *m = e->m;
+    swa_status status = swa_rope(e->q, n, m->n_heads, m->head_dim, e->pos, m->freq, m->rotary,
+                                 SWA_ROPE_INTERLEAVED, 0);
+    if (status != SWA_OK) return status;
+    return swa_rope(e->k, n, m->n_kv_heads, m->head_dim, e->pos, m->freq, m->rotary, SWA_ROPE_INTERLEAVED, 0);
+}
+
+static inline swa_status block(engine *e, int l) {
     const model *m = e->m;
     const layer *w = &m->layers[l];
-    int n = step->n_tokens, q_dim = m->n_heads * m->head_dim, kv_dim = m->n_kv_heads * m->head_dim;
+    int n = swa_step_tokens(&e->cache), q_dim = m->n_heads * m->head_dim, kv_dim = m->n_kv_heads * m->head_dim;
     size_t numbers = (size_t)n * (size_t)m->dim;
-    swa_status status;
-    swa_rmsnorm(e->h, e->x, w->attn_norm, n, m->dim, m->eps);
+    swa_status status = swa_rmsnorm(e->h, e->x, w->attn_norm, n, m->dim, m->eps);
+    if (status != SWA_OK) return status;
     matmul(e->q, e->h, w->q, n, q_dim, m->dim);
     matmul(e->k, e->h, w->k, n, kv_dim, m->dim);
     matmul(e->v, e->h, w->v, n, kv_dim, m->dim);
-    swa_rope(e->q, n, m->n_heads, m->head_dim, e->pos, m->freq, m->rotary, SWA_ROPE_INTERLEAVED, 0);
-    swa_rope(e->k, n, m->n_kv_heads, m->head_dim, e->pos, m->freq, m->rotary, SWA_ROPE_INTERLEAVED, 0);
-    status = attend(e, l, step);
+    status = rotate(e, n);
+    if (status == SWA_OK) status = attend(e, l);
     if (status != SWA_OK) return status;
     matmul(e->h, e->q, w->o, n, m->dim, q_dim);
     add(e->x, e->h, numbers);
-    swa_rmsnorm(e->h, e->x, w->ffn_norm, n, m->dim, m->eps);
+    status = swa_rmsnorm(e->h, e->x, w->ffn_norm, n, m->dim, m->eps);
+    if (status != SWA_OK) return status;
     matmul(e->gate, e->h, w->gate, n, m->hidden, m->dim);
     matmul(e->up, e->h, w->up, n, m->hidden, m->dim);
     for (size_t i = 0; i < (size_t)n * (size_t)m->hidden; i++) {
@@ -251,27 +265,25 @@ static inline swa_status block(engine *e, int l, const swa_step *step) {
     return SWA_OK;
 }
 
-/* One step: ids are the tokens of all its runs in packed order, at most e->chunk. Logits of the rows from first on
-   go to logits [n_tokens - first][n_vocab]. */
-static inline swa_status forward(engine *e, swa_step *step, const int32_t *ids, int32_t first, float *logits) {
+/* One step of one run: ids [run->n] are its tokens, at most e->chunk. Logits of the rows from first on go to logits
+   [n - first][n_vocab]. */
+static inline swa_status forward(engine *e, swa_run *run, const int32_t *ids, int32_t first, float *logits) {
     const model *m = e->m;
     size_t dim = (size_t)m->dim;
-    swa_status status = swa_step_begin(&e->cache, step);
+    swa_status status = swa_step_begin(&e->cache, run, 1);
     if (status != SWA_OK) return status;
-    for (int i = 0; i < step->n_runs; i++) {
-        const swa_run *r = &step->runs[i];
-        for (int32_t t = 0; t < r->n; t++) e->pos[r->row + t] = r->pos + t;
-    }
-    for (int32_t t = 0; t < step->n_tokens; t++) {
+    for (int32_t t = 0; t < run->n; t++) {
+        e->pos[t] = run->pos + t;
         memcpy(e->x + (size_t)t * dim, m->embedding + (size_t)ids[t] * dim, dim * sizeof(float));
     }
     for (int l = 0; l < m->n_layers; l++) {
-        status = block(e, l, step);
+        status = block(e, l);
         if (status != SWA_OK) return status;
     }
-    if (first < step->n_tokens) {
-        int32_t n = step->n_tokens - first;
-        swa_rmsnorm(e->h, e->x + (size_t)first * dim, m->out_norm, n, m->dim, m->eps);
+    if (first < run->n) {
+        int32_t n = run->n - first;
+        status = swa_rmsnorm(e->h, e->x + (size_t)first * dim, m->out_norm, n, m->dim, m->eps);
+        if (status != SWA_OK) return status;
         matmul(logits, e->h, m->output, n, m->n_vocab, m->dim);
     }
     return SWA_OK;
@@ -283,14 +295,13 @@ static inline swa_status prefill(engine *e, const int32_t *ids, int32_t n, int64
                                  FILE *progress) {
     swa_plan plan;
     swa_run run;
-    swa_step step = { 0 };
     swa_status status = swa_prefill_begin(&plan, NULL, &start, &n, 1, e->chunk);
-    step.runs = &run;
-    while (status == SWA_OK && swa_prefill_next(&plan, &run, &step.n_runs)) {
+    int n_runs;
+    while (status == SWA_OK && swa_prefill_next(&plan, &run, &n_runs)) {
         int32_t done = (int32_t)(run.pos - start);
         int32_t first = all ? 0 : done + run.n == n ? run.n - 1 : run.n;     /* no logits before the last chunk */
         float *out = all ? logits + (size_t)done * (size_t)e->m->n_vocab : logits;
-        status = forward(e, &step, ids + done, first, out);
+        status = forward(e, &run, ids + done, first, out);
         done += run.n;
         if (progress && (done - run.n) / (n / 16 + 1) != done / (n / 16 + 1)) {
             fprintf(progress, "\rprefill: %ld of %ld tokens", (long)done, (long)n);
@@ -303,11 +314,8 @@ static inline swa_status prefill(engine *e, const int32_t *ids, int32_t n, int64
 /* One token at pos; logits [n_vocab] of the token after it. */
 static inline swa_status decode(engine *e, int32_t id, int64_t pos, float *logits) {
     swa_run run = { 0 };
-    swa_step step = { 0 };
     run.n = 1;
     run.pos = pos;
-    step.runs = &run;
-    step.n_runs = 1;
-    return forward(e, &step, &id, 0, logits);
+    return forward(e, &run, &id, 0, logits);
 }
 #endif /* MISTRAL_H_INCLUDED */

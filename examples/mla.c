@@ -167,20 +167,19 @@ static const char *const way_name[N_WAYS] = { "auto", "naive", "absorbed", "merg
 typedef struct {
     model    *m;
     swa_cache cache;
-    swa_mla  *attention;      /* [n_layers] the model's, with path and scratch */
+    swa_mla  *attention;      /* [n_layers] the model's, with a path */
     void     *memory, *scratch, **merged;
     size_t    bytes;          /* of the cache */
     int32_t   chunk;
     float    *x, *h, *gate, *up;
 } engine;
 
-static swa_cache_desc cache_desc(const model *m, swa_shape shape, int64_t window, int64_t context, int threads,
+static swa_cache_desc cache_desc(const model *m, swa_shape shape, int64_t window, int64_t context,
                                  swa_window *w) {
     swa_cache_desc d = { 0 };
     d.shape = shape;
     d.n_layers = m->n_layers;
     d.max_context = context;
-    d.max_parts = threads;
     if (window <= 0) return d;
     *w = swa_window_sliding(window);
     d.windows = w;
@@ -213,8 +212,9 @@ static swa_status engine_open(engine *e, model *m, int way, int64_t window, int6
                               int threads) {
     swa_shape shape = swa_mla_shape(&m->layers[0].attention, way == EXPANDED);
     swa_window w;
-    swa_cache_desc d = cache_desc(m, shape, window, context, threads, &w);
+    swa_cache_desc d = cache_desc(m, shape, window, context, &w);
     size_t dim = (size_t)m->dim, hidden = (size_t)m->hidden, rows = (size_t)chunk, bytes;
+    swa_status status;
     memset(e, 0, sizeof *e);
     e->m = m;
     e->chunk = chunk;
@@ -230,40 +230,31 @@ static swa_status engine_open(engine *e, model *m, int way, int64_t window, int6
         e->attention[l] = m->layers[l].attention;
         e->attention[l].path = way == EXPANDED ? SWA_MLA_AUTO : (swa_mla_path)way;
     }
-    bytes = swa_mla_bytes(&e->attention[0], chunk, threads);
+    bytes = swa_mla_scratch_bytes(&e->attention[0], &d, chunk, threads);
     e->scratch = malloc(bytes);
     if (bytes == 0 || !e->scratch) return SWA_ERR_MEMORY;
-    for (int l = 0; l < m->n_layers; l++) {
-        e->attention[l].scratch = e->scratch;
-        e->attention[l].scratch_bytes = bytes;
-    }
     if (way == SWA_MLA_MERGED) {
-        swa_status status = engine_merge(e);
+        status = engine_merge(e);
         if (status != SWA_OK) return status;
     }
-    return swa_cache_init(&e->cache, &d, e->memory, e->bytes);
+    status = swa_cache_init(&e->cache, &d, e->memory, e->bytes);
+    return status != SWA_OK ? status : swa_cache_set_scratch(&e->cache, e->scratch, bytes);
 }
 /* Tokens ids [n], at most a chunk, from position pos; logits [n][n_vocab]. */
 static swa_status forward(engine *e, const int32_t *ids, int32_t n, int64_t pos, float *logits) {
     model *m = e->m;
     size_t dim = (size_t)m->dim, numbers = (size_t)n * dim;
-    swa_run run = { 0 };
-    swa_step step = { 0 };
-    swa_status status;
-    run.n = n;
-    run.pos = pos;
-    step.runs = &run;
-    step.n_runs = 1;
-    status = swa_step_begin(&e->cache, &step);
+    swa_status status = swa_step_one(&e->cache, 0, pos, n);
     for (int32_t t = 0; t < n; t++) {
         memcpy(e->x + (size_t)t * dim, m->embedding + (size_t)ids[t] * dim, dim * sizeof(float));
     }
     for (int l = 0; l < m->n_layers && status == SWA_OK; l++) {
         const layer *w = &m->layers[l];
-        swa_rmsnorm(e->h, e->x, w->attn_norm, n, m->dim, m->eps);
-        status = swa_mla_forward(&e->cache, l, &step, &e->attention[l], e->h, e->h);
+        status = swa_rmsnorm(e->h, e->x, w->attn_norm, n, m->dim, m->eps);
+        if (status == SWA_OK) status = swa_mla_forward(&e->cache, l, &e->attention[l], e->h, e->h);
+        if (status != SWA_OK) break;
         add(e->x, e->h, numbers);
-        swa_rmsnorm(e->h, e->x, w->ffn_norm, n, m->dim, m->eps);
+        status = swa_rmsnorm(e->h, e->x, w->ffn_norm, n, m->dim, m->eps);
         matmul(e->gate, e->h, w->gate, n, m->hidden, m->dim);
         matmul(e->up, e->h, w->up, n, m->hidden, m->dim);
         for (size_t i = 0; i < (size_t)n * (size_t)m->hidden; i++) {
@@ -272,8 +263,8 @@ static swa_status forward(engine *e, const int32_t *ids, int32_t n, int64_t pos,
         matmul(e->h, e->gate, w->down, n, m->dim, m->hidden);
         add(e->x, e->h, numbers);
     }
-    swa_rmsnorm(e->h, e->x, m->out_norm, n, m->dim, m->eps);
-    matmul(logits, e->h, m->output, n, m->n_vocab, m->dim);
+    if (status == SWA_OK) status = swa_rmsnorm(e->h, e->x, m->out_norm, n, m->dim, m->eps);
+    if (status == SWA_OK) matmul(logits, e->h, m->output, n, m->n_vocab, m->dim);
     return status;
 }
 static swa_status forward_all(engine *e, const int32_t *ids, int32_t n, float *logits) {
@@ -349,7 +340,7 @@ static int32_t *read_ids(const char *path, const model *m, int32_t *n) {
 static int held_out_loss(engine *e, const options *o) {
     int32_t n = 0, *ids = read_ids(o->ids, e->m, &n);
     float *logits = ids ? (float *)calloc((size_t)n, (size_t)e->m->n_vocab * sizeof(float)) : NULL;
-    swa_status status = logits ? swa_cache_reset(&e->cache, 0, 0) : SWA_ERR_MEMORY;
+    swa_status status = logits ? swa_cache_reset(&e->cache, 0, 0, 0) : SWA_ERR_MEMORY;
     if (status == SWA_OK) status = forward_all(e, ids, n, logits);
     if (status == SWA_OK) printf("%.4f per token", loss(logits, ids, n, e->m->n_vocab));
     else if (ids) fail("the held-out text failed: ", swa_status_str(status));
@@ -394,7 +385,7 @@ static int show_ways(model *m, const options *o, int64_t window, int32_t *ids, i
 /* Bytes that `context` positions take per sequence, all layers, at two bytes a number. */
 static double row_bytes(const model *m, swa_shape shape, int64_t window, int64_t context) {
     swa_window w;
-    swa_cache_desc d = cache_desc(m, shape, window, context, 1, &w);
+    swa_cache_desc d = cache_desc(m, shape, window, context, &w);
     double once;
     d.k_type = d.v_type = d.tail_type = SWA_F16;
     once = (double)swa_cache_bytes(&d);
