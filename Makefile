@@ -19,7 +19,7 @@ OPENMP  := $(shell mkdir -p build; echo 'int main(void){return 0;}' > build/prob
 # Tests see the library compiled once, at the optimisation that users have; each file also compiles alone, because it
 # includes the implementation unless the Makefile says that it stands elsewhere. No -g here: it is a fourth of the time.
 TESTS   := $(filter-out test_product,$(patsubst tests/%.c,%,$(wildcard tests/test_*.c)))
-TFLAGS   = -std=c99 -O1 $(WARN)
+TFLAGS   = -std=c99 -O1 $(WARN) -DSWA_NODISCARD=
 LIBS    := -lm -lpthread
 HEADERS := swa.h $(wildcard tests/*.h examples/*.h)
 FRAMES  := -Wframe-larger-than=8192

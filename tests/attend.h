@@ -16,7 +16,7 @@ typedef struct {
     int        span;                /* > 0: the first `span` tokens, which are one run, all see each other */
     float      scale, softcap, size;            /* size: of the entries of q */
     int        sink_logits, alibi, bias, q_sink;       /* 1 = on */
-    int        compute;             /* as in swa_attn */
+    swa_type   compute;             /* as in swa_attn */
     const unsigned char *absent;    /* [n] 1 = no segment holds this key (without a ring only); NULL = all there */
 } at_case;
 
@@ -28,17 +28,18 @@ typedef struct {                    /* rows are [n][heads][dim], a tail behind i
 typedef struct {
     int     isa, chunk;             /* chunk 0 = all at once; the first one is never shorter than the span */
     int     parts;                  /* 0: swa_attend or swa_attention; else the _part calls, in random order */
-    int     max_parts, layout, alias, put_first, audit;
+    int     max_parts, layout, alias, put_first, audit, rewind;
     int     others;                 /* other sequences that share the steps */
     int     cuts;                   /* without a ring: this many random cuts of the keys */
     int64_t capacity, origin, max_context;
 } at_how;
 
-/* h query heads over kv heads of K dk and V dv wide; f32, causal, default scale. */
+/* h query heads over kv heads of K dk and V dv wide; f32 all, causal, default scale. */
 static inline at_case at_new(int h, int kv, int dk, int dv, int n) {
     at_case c;
     memset(&c, 0, sizeof c);
     c.shape.n_heads = h; c.shape.n_kv_heads = kv; c.shape.head_dim = dk; c.shape.v_dim = dv;
+    c.k_type = c.v_type = c.tail_type = SWA_F32;
     c.window = swa_window_causal();
     c.sees = or_causal();
     c.n = n;
@@ -174,13 +175,13 @@ static inline void at_shuffle(int *order, int n) {
         order[j] = x;
     }
 }
-static inline int at_run_ring(swa_cache *kv, int layer, const swa_step *step, const swa_attn *a, int parts) {
+static inline int at_run_ring(swa_cache *kv, int layer, const swa_attn *a, int parts) {
     int order[16];
-    if (!parts) return CHECK_OK(swa_attend(kv, layer, step, a));
+    if (!parts) return CHECK_OK(swa_attend(kv, layer, a));
     for (int phase = 0; phase < SWA_PHASES; phase++) {
         at_shuffle(order, parts);
         for (int i = 0; i < parts; i++)
-            if (!CHECK_OK(swa_attend_part(kv, layer, step, a, phase, order[i], parts))) return 0;
+            if (!CHECK_OK(swa_attend_part(kv, layer, a, phase, order[i], parts))) return 0;
     }
     return 1;
 }
@@ -199,19 +200,17 @@ static inline int at_run_rows(const swa_rows *r, const swa_attn *a, int parts) {
 
 static inline int at_cache(swa_cache *kv, const at_case *c, const at_how *how) {
     swa_cache_desc d;
-    size_t bytes;
     memset(&d, 0, sizeof d);
     d.shape = c->shape;
     d.n_layers = 1; d.n_seqs = 1 + how->others; d.windows = &c->window; d.n_windows = 1;
     d.k_type = c->k_type; d.v_type = c->v_type; d.tail_type = c->tail_type;
     d.capacity = how->capacity; d.isa = how->isa; d.audit = how->audit;
-    d.max_parts = how->max_parts > how->parts ? how->max_parts : how->parts;
     if (c->sees.left >= OR_FAR && !c->sees.chunk)
         d.max_context = c->start + c->n + (how->others ? 6 * c->n + 112 : 0);
     if (how->max_context) d.max_context = how->max_context;
-    bytes = swa_cache_bytes(&d);
-    if (!CHECK(bytes > 0) || !CHECK_OK(swa_cache_init(kv, &d, t_alloc(bytes), bytes))) return 0;
-    for (int s = 0; s <= how->others; s++) if (!CHECK_OK(swa_cache_reset(kv, s, how->origin))) return 0;
+    if (!t_cache_new(kv, &d, how->max_parts > how->parts ? how->max_parts : how->parts)) return 0;
+    for (int s = 0; s <= how->others; s++)
+        if (!CHECK_OK(swa_cache_reset(kv, s, s ? s * 7 : c->start, how->origin))) return 0;
     return 1;
 }
 /* rows of src at `from` behind (or before) rows of other sequences, which are random. */
@@ -222,18 +221,19 @@ static inline float *at_mix(const float *src, size_t from, size_t n, size_t befo
     memcpy(x + before * row, src + from * row, n * row * sizeof *x);
     return x;
 }
-/* Which runs this step has: ours is sequence 0, at a random place among the others; returns its index. */
-static inline int at_runs(const at_case *c, const at_how *how, int from, int n, int64_t *end, swa_run *runs) {
+/* Which runs this step has: ours is sequence 0, at a random place among the others, of which some sit out. Returns
+   its index. */
+static inline int at_runs(const swa_cache *kv, const at_case *c, const at_how *how, int from, int n, swa_run *runs,
+                          int *n_runs) {
     int order[16], mine = 0;
     at_shuffle(order, 1 + how->others);
-    memset(runs, 0, sizeof *runs * (size_t)(1 + how->others));
+    *n_runs = 0;
     for (int i = 0; i <= how->others; i++) {
-        runs[i].seq = order[i];
-        runs[i].pos = order[i] ? end[order[i]] : c->start + from;
-        runs[i].n = order[i] ? t_int(0, 5) : n;
-        if (!order[i]) mine = i;
-        if (!order[i] && c->span > from) runs[i].prefix = c->start + c->span;
-        end[order[i]] = runs[i].pos + runs[i].n;
+        swa_run r = order[i] ? t_run(order[i], swa_cache_end(kv, order[i]), t_int(0, 5)) : t_run(0, c->start + from, n);
+        r.rewind = how->rewind;
+        if (!order[i]) mine = *n_runs;
+        if (!order[i] && c->span > from) r.prefix = c->start + c->span;
+        if (r.n > 0) runs[(*n_runs)++] = r;
     }
     return mine;
 }
@@ -242,24 +242,19 @@ static inline int at_ring_on(swa_cache *kv, const at_case *c, const at_data *d, 
                              int last, float *out, float *lse) {
     size_t hk = (size_t)c->shape.n_kv_heads, dk = (size_t)c->shape.head_dim, tail = (size_t)c->shape.tail_dim;
     size_t h = (size_t)c->shape.n_heads, dv = (size_t)c->shape.v_dim;
-    int64_t end[16];
     int chunk = how->chunk ? how->chunk : c->n, n;
-    for (int i = 0; i < 16; i++) end[i] = i * 7;
     for (int p = first; p < last; p += n) {
         const t_block *mark = t_.blocks;
         swa_run runs[16];
-        swa_step step;
         at_call call;
-        int want = p < c->span && chunk < c->span - p ? c->span - p : chunk, mine;
+        int want = p < c->span && chunk < c->span - p ? c->span - p : chunk, mine, n_runs;
         size_t at, rows, from = (size_t)p;
         float *k, *v;
         n = want < last - p ? want : last - p;
-        memset(&step, 0, sizeof step);
-        mine = at_runs(c, how, p, n, end, runs);
-        step.runs = runs; step.n_runs = 1 + how->others;
-        if (!CHECK_OK(swa_step_begin(kv, &step))) return 0;
+        mine = at_runs(kv, c, how, p, n, runs, &n_runs);
+        if (!CHECK_OK(swa_step_begin(kv, runs, n_runs))) return 0;
         at = (size_t)runs[mine].row;
-        rows = (size_t)step.n_tokens;
+        rows = (size_t)swa_step_tokens(kv);
         call = at_queries(c, d, at_mix(d->q, from, (size_t)n, at, rows, at_q_row(c)),
                           at_mix(d->q_sink, from, (size_t)n, at, rows, at_q_row(c)),
                           at_mix(d->bias, from, (size_t)n, at, rows, h * (size_t)d->bias_n), rows, how);
@@ -272,9 +267,11 @@ static inline int at_ring_on(swa_cache *kv, const at_case *c, const at_data *d, 
             swa_attn put = call.a;
             memset(&put.q, 0, sizeof put.q);
             memset(&call.a.k, 0, sizeof call.a.k);
-            if (!at_run_ring(kv, 0, &step, &put, how->parts)) return 0;
+            put.mode = SWA_STORE_ONLY;
+            call.a.mode = SWA_ATTEND_STORED;
+            if (!at_run_ring(kv, 0, &put, how->parts)) return 0;
         }
-        if (!at_run_ring(kv, 0, &step, &call.a, how->parts)) return 0;
+        if (!at_run_ring(kv, 0, &call.a, how->parts)) return 0;
         at_results(c, &call, at, (size_t)n, out + from * at_o_row(c), lse ? lse + from * h : NULL);
         t_free_to(mark);
     }
@@ -294,25 +291,20 @@ static inline at_data at_stored(const at_case *c, const at_data *d) {
     at_how how;
     at_data s = *d;
     swa_cache kv;
-    swa_run run;
-    swa_step step;
     swa_attn a;
     memset(&how, 0, sizeof how);
-    memset(&run, 0, sizeof run);
-    memset(&step, 0, sizeof step);
     memset(&a, 0, sizeof a);
     whole.window = swa_window_sliding(c->n);
     how.capacity = c->n;
     how.isa = SWA_ISA_SCALAR;
     s.k = t_floats((size_t)c->n * at_k_row(c));
     s.v = d->v ? t_floats((size_t)c->n * at_v_row(c)) : NULL;
-    run.n = c->n; run.pos = c->start;
-    step.runs = &run; step.n_runs = 1;
+    a.mode = SWA_STORE_ONLY;
     a.k = at_in(at_lay(d->k, (size_t)c->n, hk, dk + tail, 0, dk, 0));
     if (tail) a.k_tail = at_in(at_lay(d->k, (size_t)c->n, hk, dk + tail, dk, tail, 0));
     a.v.p = d->v;
-    if (at_cache(&kv, &whole, &how) && CHECK_OK(swa_step_begin(&kv, &step)) &&
-        CHECK_OK(swa_attend(&kv, 0, &step, &a)))
+    if (at_cache(&kv, &whole, &how) && CHECK_OK(swa_step_one(&kv, 0, c->start, c->n)) &&
+        CHECK_OK(swa_attend(&kv, 0, &a)))
         CHECK_OK(swa_cache_read(&kv, 0, 0, c->start, c->n, s.k, s.v));
     return s;
 }

@@ -38,25 +38,23 @@ int main(void) {
     swa_window win = swa_window_sliding(4);
     swa_cache_desc d = ZERO;
     swa_cache kv;
-    swa_run run = ZERO;
-    swa_step step = ZERO;
     float q[4] = { 1, 0, 0, 1 }, k[2] = { 1, 2 }, v[2] = { 3, 4 }, out[4] = { 0, 0, 0, 0 };
-    size_t bytes;
-    void *mem;
+    size_t bytes, room;
+    unsigned char *mem;
     int pos;
     d.shape.n_heads = 2; d.shape.n_kv_heads = 1; d.shape.head_dim = 2;
     d.n_layers = 1; d.windows = &win; d.n_windows = 1;
     bytes = swa_cache_bytes(&d);
-    mem = malloc(bytes);
+    room = swa_cache_scratch_bytes(&d, 1);
+    mem = (unsigned char *)malloc(bytes + room);
     if (swa_cache_init(&kv, &d, mem, bytes) != SWA_OK) return 1;
-    step.runs = &run; step.n_runs = 1;
+    if (swa_cache_set_scratch(&kv, mem + bytes, room) != SWA_OK) return 1;
     for (pos = 0; pos < 10; pos++) {
         swa_attn a = ZERO;
-        run.n = 1; run.pos = pos;
         v[0] = (float)pos;
-        if (swa_step_begin(&kv, &step) != SWA_OK) return 2;
+        if (swa_step_one(&kv, 0, pos, 1) != SWA_OK) return 2;
         a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;
-        if (swa_attend(&kv, 0, &step, &a) != SWA_OK) return 3;
+        if (swa_attend(&kv, 0, &a) != SWA_OK) return 3;
     }
     free(mem);
     if (!(out[0] > 7.49f && out[0] < 7.51f && out[1] > 3.99f && out[1] < 4.01f)) return 4;

@@ -35,8 +35,8 @@ typedef struct {
     swa_window window[MD_LAYERS];
     or_window see[MD_LAYERS];
     int64_t cap[MD_LAYERS], reach[MD_LAYERS];
-    int bounded[MD_LAYERS], n_windows, seqs, dk, dv;
-    unsigned char *block, *mem, *before, *scratch;
+    int bounded[MD_LAYERS], n_windows, seqs, parts, dk, dv;
+    unsigned char *block, *mem, *before, *room, *scratch;   /* room: the cache's scratch, for so many parts */
     size_t size, scratch_size;
     uint32_t next_id;
     long ops, refused, rows_checked;
@@ -163,7 +163,7 @@ static inline void md_make_desc(md *m) {
     d->k_type = types[md_pick(m, 0, 3)];
     d->v_type = types[md_pick(m, 0, 3)];
     d->tail_type = types[md_pick(m, 0, 3)];
-    d->max_parts = md_pick(m, 0, 3);
+    m->parts = md_pick(m, 0, 3);
     d->isa = md_pick(m, 0, SWA_ISA_AVX512);
     if (d->isa && !swa_isa_usable(d->isa)) d->isa = 0;
     d->audit = md_pick(m, 0, 3) == 0;
@@ -178,15 +178,18 @@ static inline void md_make_desc(md *m) {
 }
 /* Memory for what m->desc says, at an odd address and between guards, and an empty cache in it. */
 static inline int md_start(md *m, int shift) {
+    const size_t room = swa_cache_scratch_bytes(&m->desc, m->parts ? m->parts : 1);
     m->next_id = 1;
     m->size = swa_cache_bytes(&m->desc);
-    if (!m->size) return md_wrong(m, "swa_cache_bytes is 0");
+    if (!m->size || !room) return md_wrong(m, "a size is 0");
     m->block = (unsigned char *)malloc(m->size + 2 * MD_GUARD + 64);
     m->before = (unsigned char *)malloc(m->size);
-    if (!m->block || !m->before) exit(2);
+    m->room = (unsigned char *)malloc(room);
+    if (!m->block || !m->before || !m->room) exit(2);
     memset(m->block, 0xff, m->size + 2 * MD_GUARD + 64);
     m->mem = m->block + MD_GUARD + shift;
     if (swa_cache_init(&m->cache, &m->desc, m->mem, m->size) != SWA_OK) return md_wrong(m, "init is refused");
+    if (swa_cache_set_scratch(&m->cache, m->room, room) != SWA_OK) return md_wrong(m, "scratch is refused");
     for (int s = 0; s < m->seqs; s++) md_empty(&m->seq[s], 0, 0);
     return 1;
 }
@@ -220,20 +223,24 @@ static inline int md_close(md *m) {
     }
     free(m->block);
     free(m->before);
+    free(m->room);
     free(m->scratch);
     return ok || m->why[0] ? !m->why[0] : md_wrong(m, "bytes outside the cache's memory were written");
 }
 
 /* ---- comparing ---- */
 
-/* Every call goes through here: the status is one that the model allows, and a refusal leaves the memory alone. */
-static inline int md_status(md *m, swa_status got, unsigned may, const char *call) {
+/* Every call goes through here: the status is one that the model allows, and a refusal leaves the memory alone, but
+   for so many bytes that note it: begin and attend write down that there is no step, or no call to go on with. */
+static inline int md_status(md *m, swa_status got, unsigned may, size_t noted, const char *call) {
+    size_t differ = 0;
     if (!(may & MD_MAY(got)))
         return md_wrong(m, "%s gave \"%s\", the model allows %#x", call, swa_status_str(got), may);
     if (got == SWA_OK) return 1;
     m->refused++;
-    if (memcmp(m->before, m->mem, m->size) != 0) return md_wrong(m, "refused %s changed the memory", call);
-    return 1;
+    if (memcmp(m->before, m->mem, m->size) == 0) return 1;
+    for (size_t i = 0; i < m->size; i++) differ += m->before[i] != m->mem[i];
+    return differ <= noted ? 1 : md_wrong(m, "refused %s changed the memory", call);
 }
 /* Before a call that the model knows to be refused. */
 static inline void md_expect(md *m, unsigned may) {
@@ -434,21 +441,23 @@ static inline int md_check(md *m, int seq) {
 
 /* ---- calls ---- */
 
-/* Statuses that beginning this run may give; 0 = it does nothing (no tokens). */
+/* Where a sequence goes on: at its end, or where a step began that some layer never stored. */
+static inline int64_t md_next(const md_seq *s) { return s->dirty < s->end ? s->dirty : s->end; }
+
+/* Statuses that beginning this run may give. */
 static inline unsigned md_may_run(const md *m, const swa_run *r) {
     const md_seq *s;
     int64_t start;
-    if (r->seq < 0 || r->seq >= m->seqs || r->n < 0 || r->pos < 0) return MD_MAY(SWA_ERR_ARG);
-    if (r->n == 0) return MD_MAY(SWA_OK);
+    if (r->seq < 0 || r->seq >= m->seqs || r->n <= 0 || r->pos < 0) return MD_MAY(SWA_ERR_ARG);
     if (r->pos > INT64_MAX - 1 - r->n) return MD_MAY(SWA_ERR_OVERFLOW);
     s = &m->seq[r->seq];
-    if (s->start < s->end && r->pos > s->end) return MD_MAY(SWA_ERR_ORDER);
-    start = s->start == s->end || r->pos < s->start ? r->pos : s->start;
+    if (r->pos > md_next(s) || (r->pos < md_next(s) && !r->rewind)) return MD_MAY(SWA_ERR_ORDER);
+    start = r->pos < s->start ? r->pos : s->start;
     for (int l = 0; l < m->n_windows; l++)
         if (m->bounded[l] && r->pos + r->n - start > MD_CONTEXT) return MD_MAY(SWA_ERR_FULL);
-    return s->start == s->end ? MD_MAY(SWA_OK) : md_may_rewind(m, s, r->pos);
+    return md_may_rewind(m, s, r->pos);
 }
-typedef struct { swa_run run[MD_SEQS + 1]; swa_step step; float *q, *k, *v, *out, *lse; } md_step;
+typedef struct { swa_run run[MD_SEQS + 1]; int n_runs; float *q, *k, *v, *out, *lse; } md_step;
 
 static inline float *md_floats(int64_t n) {
     float *p = (float *)malloc((size_t)(n + 1) * sizeof *p);
@@ -463,7 +472,7 @@ static inline int md_begin(md *m, md_step *t, int *begun) {
     unsigned may = MD_MAY(SWA_OK);
     int bad = -1, seen = 0;
     swa_status got;
-    for (int i = 0; i < t->step.n_runs && bad < 0; i++) {
+    for (int i = 0; i < t->n_runs && bad < 0; i++) {
         const swa_run *r = &t->run[i];
         may = r->seq >= 0 && r->seq < m->seqs && (seen >> r->seq & 1) ? MD_MAY(SWA_ERR_ARG) : md_may_run(m, r);
         if (!(may & MD_MAY(SWA_OK))) bad = i;
@@ -471,16 +480,16 @@ static inline int md_begin(md *m, md_step *t, int *begun) {
     }
     *begun = bad < 0;
     md_expect(m, may);
-    got = swa_step_begin(&m->cache, &t->step);
-    if (!md_status(m, got, may, "swa_step_begin")) return 0;
-    if (t->step.failed != bad) return md_wrong(m, "begin names run %d, not %d", t->step.failed, bad);
+    got = swa_step_begin(&m->cache, t->run, t->n_runs);
+    if (!md_status(m, got, may, 12, "swa_step_begin")) return 0;
+    for (int i = 0; i < t->n_runs && (bad < 0 || i <= bad); i++)
+        if (t->run[i].status != (i == bad ? got : SWA_OK))
+            return md_wrong(m, "begin says \"%s\" of run %d", swa_status_str(t->run[i].status), i);
     if (bad >= 0) return 1;
-    for (int i = 0, rows = 0; i < t->step.n_runs; rows += t->run[i++].n) {
+    for (int i = 0, rows = 0; i < t->n_runs; rows += t->run[i++].n) {
         md_seq *s = &m->seq[t->run[i].seq];
         if (t->run[i].row != rows) return md_wrong(m, "row of run %d is %d", i, (int)t->run[i].row);
-        if (t->run[i].n == 0) continue;
-        if (s->start == s->end) md_empty(s, t->run[i].pos, s->origin);
-        else md_rewind(s, t->run[i].pos);
+        md_rewind(s, t->run[i].pos);
         md_append(m, s, t->run[i].n);
     }
     return 1;
@@ -488,12 +497,12 @@ static inline int md_begin(md *m, md_step *t, int *begun) {
 /* The packed rows of one layer. */
 static inline void md_fill(md *m, md_step *t, int layer, swa_attn *a) {
     const swa_shape *h = &m->shape;
-    int64_t n = t->step.n_tokens;
+    int64_t n = swa_step_tokens(&m->cache);
     md_free_step(t);
     t->q = md_floats(n * h->n_heads * m->dk); t->k = md_floats(n * h->n_kv_heads * m->dk);
     t->v = md_floats(n * h->n_kv_heads * m->dv); t->out = md_floats(n * h->n_heads * m->dv);
     t->lse = md_floats(n * h->n_heads);
-    for (int i = 0; i < t->step.n_runs; i++)
+    for (int i = 0; i < t->n_runs; i++)
         for (int j = 0; j < t->run[i].n; j++) {
             const md_seq *s = &m->seq[t->run[i].seq];
             uint32_t id = s->id[t->run[i].pos + j - s->start];
@@ -512,12 +521,12 @@ static inline void md_fill(md *m, md_step *t, int layer, swa_attn *a) {
     a->out.p = t->out; a->lse = t->lse;
     a->scale = md_scale(m);
 }
-static inline swa_status md_parts(md *m, int layer, const swa_step *step, const swa_attn *a, int parts) {
+static inline swa_status md_parts(md *m, int layer, const swa_attn *a, int parts) {
     swa_status got = SWA_OK;
-    if (parts == 0) return swa_attend(&m->cache, layer, step, a);
+    if (parts == 0) return swa_attend(&m->cache, layer, a);
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int part = parts - 1; part >= 0; part--)
-            if (got == SWA_OK) got = swa_attend_part(&m->cache, layer, step, a, phase, part, parts);
+            if (got == SWA_OK) got = swa_attend_part(&m->cache, layer, a, phase, part, parts);
     return got;
 }
 /* mode 0: attend, then store. 1: put first, then attend. 2: store only. */
@@ -528,67 +537,67 @@ static inline int md_layer(md *m, md_step *t, int layer, int mode, int parts) {
     md_fill(m, t, layer, &a);
     b = a;
     if (mode > 0) {
-        b.q.p = NULL;
-        a.k.p = NULL;
-        for (int i = 0; i < t->step.n_runs; i++)
+        b.mode = SWA_STORE_ONLY;
+        a.mode = SWA_ATTEND_STORED;
+        for (int i = 0; i < t->n_runs; i++)
             if (!m->bounded[l] && t->run[i].n > m->cap[l] - (m->reach[l] - 1)) may = MD_MAY(SWA_ERR_CAPACITY);
-        if (!md_status(m, md_parts(m, layer, &t->step, &b, parts), MD_MAY(SWA_OK), "put")) return 0;
+        if (!md_status(m, md_parts(m, layer, &b, parts), MD_MAY(SWA_OK), 0, "put")) return 0;
         if (mode == 2) return 1;
     }
     md_expect(m, may);
-    if (!md_status(m, md_parts(m, layer, &t->step, &a, parts), may, "attend")) return 0;
+    if (!md_status(m, md_parts(m, layer, &a, parts), may, 8, "attend")) return 0;
     if (!(may & MD_MAY(SWA_OK))) return 1;
-    for (int i = 0; i < t->step.n_runs; i++) {
+    for (int i = 0; i < t->n_runs; i++) {
         const swa_run *r = &t->run[i];
         int64_t at = (int64_t)r->row * m->shape.n_heads;
-        if (r->n == 0) continue;
         ok = md_outputs(m, layer, &m->seq[r->seq], r->pos, r->n, t->q + at * m->dk, t->out + at * m->dv,
                         t->lse + at);
         if (!ok) return 0;
     }
     return 1;
 }
+/* Makes run r one that is refused, or may be. */
+static inline void md_spoil_run(md *m, swa_run *r) {
+    const int64_t end = m->seq[r->seq].end;
+    int bad = md_pick(m, 0, 6);
+    if (bad == 0) r->pos = end + md_pick(m, 1, 9);
+    else if (bad == 1) r->pos = -1 - md_byte(m);
+    else if (bad == 2) r->seq = md_pick(m, 0, 1) ? -1 : m->seqs;
+    else if (bad == 3) r->pos = INT64_MAX - md_pick(m, 0, 2);
+    else if (bad == 4) r->n = -md_byte(m);
+    else {                                                   /* somewhere else, and it was not meant */
+        r->pos = end - md_pick(m, 0, 12);
+        r->rewind = bad == 5;
+    }
+}
 /* A step of some runs. kind 0 appends, 1 begins up to 9 positions before the end, 2 dies after some layer (what it
    began is dirty until it is begun again), 3 has runs that may be refused. */
 static inline int md_do_step(md *m, int kind) {
     md_step t;
-    int mode = md_pick(m, 0, 5), parts, begun, quit = kind == 2, ok;
+    int mode = md_pick(m, 0, 5), parts, wanted, begun, quit = kind == 2, ok;
     memset(&t, 0, sizeof t);
-    parts = md_pick(m, 0, m->desc.max_parts ? m->desc.max_parts : 1);
-    t.step.runs = t.run;
-    t.step.n_runs = kind == 3 ? md_pick(m, 1, MD_SEQS + 1) : md_pick(m, 1, m->seqs);
-    for (int i = 0, first = md_byte(m); i < t.step.n_runs; i++) {
-        int which = (first + i) % m->seqs;
-        md_seq *s = &m->seq[which];
-        t.run[i].seq = which;
-        t.run[i].n = md_pick(m, 0, 3) > 0 ? md_pick(m, 0, 4) : md_pick(m, 0, MD_RUN);
-        t.run[i].pos = s->dirty < s->end ? s->dirty : s->end;
-        if (s->start == s->end) {
-            int64_t far[4] = { 0, s->end, (int64_t)1 << 40, INT64_MAX - 300 };
-            t.run[i].pos = far[md_pick(m, 0, 3)] + md_pick(m, 0, 20);
-        } else if (kind == 1) t.run[i].pos -= md_pick(m, 0, 9);
-        if (t.run[i].pos < 0) t.run[i].pos = 0;
-        if (s->end - s->start > MD_LONG - MD_RUN && t.run[i].pos > s->start) t.run[i].n = 0;
-        if (kind == 3 && md_pick(m, 0, 1)) {
-            int bad = md_pick(m, 0, 4);
-            if (bad == 0) t.run[i].pos = s->end + md_pick(m, 1, 9);
-            else if (bad == 1) t.run[i].pos = -1 - md_byte(m);
-            else if (bad == 2) t.run[i].seq = md_pick(m, 0, 1) ? -1 : m->seqs;
-            else if (bad == 3) t.run[i].pos = INT64_MAX - md_pick(m, 0, 2);
-            else t.run[i].n = -1 - md_byte(m);
-            if (s->start == s->end && bad == 0) t.run[i].n = 0;
-            if (bad == 3 && t.run[i].n > MD_RUN) t.run[i].n = MD_RUN;
-        }
+    parts = md_pick(m, 0, m->parts ? m->parts : 1);
+    wanted = kind == 3 ? md_pick(m, 1, MD_SEQS + 1) : md_pick(m, 1, m->seqs);
+    for (int i = 0, first = md_byte(m); i < wanted; i++) {
+        swa_run *r = &t.run[t.n_runs];
+        md_seq *s = &m->seq[(first + i) % m->seqs];
+        r->seq = (first + i) % m->seqs;
+        r->n = md_pick(m, 0, 3) > 0 ? md_pick(m, 1, 4) : md_pick(m, 1, MD_RUN);
+        r->pos = md_next(s);
+        r->rewind = kind == 1;
+        if (kind == 1) r->pos -= md_pick(m, 0, 9);
+        if (r->pos < 0) r->pos = 0;
+        if (s->end - s->start > MD_LONG - MD_RUN && r->pos > s->start) continue;    /* long enough */
+        if (kind == 3 && md_pick(m, 0, 1)) md_spoil_run(m, r);
+        t.n_runs++;
     }
+    if (t.n_runs == 0) return 1;
     ok = md_begin(m, &t, &begun);
     if (ok && begun) {
         int layers = quit ? md_pick(m, 0, m->desc.n_layers - 1) : m->desc.n_layers;
         for (int layer = 0; ok && layer < layers; layer++)
             ok = md_layer(m, &t, layer, mode < 4 ? 0 : mode - 3, parts);
-        for (int i = 0; quit && i < t.step.n_runs; i++) {
-            md_seq *s = &m->seq[t.run[i].seq];
-            if (t.run[i].n > 0 && t.run[i].pos < s->dirty) s->dirty = t.run[i].pos;
-        }
+        for (int i = 0; quit && i < t.n_runs; i++) m->seq[t.run[i].seq].dirty = t.run[i].pos;
     }
     md_free_step(&t);
     return ok;
@@ -599,8 +608,7 @@ static inline int md_feed(md *m, int seq, int64_t pos, int32_t n, int mode, int 
     int begun, ok;
     memset(&t, 0, sizeof t);
     m->ops++;
-    t.step.runs = t.run;
-    t.step.n_runs = 1;
+    t.n_runs = 1;
     t.run[0].seq = seq; t.run[0].pos = pos; t.run[0].n = n;
     ok = md_begin(m, &t, &begun);
     for (int layer = 0; ok && begun && layer < m->desc.n_layers; layer++) ok = md_layer(m, &t, layer, mode, parts);
@@ -611,7 +619,7 @@ static inline int md_truncate(md *m, int seq, int64_t end) {
     md_seq *s = &m->seq[seq];
     unsigned may = end < 0 ? MD_MAY(SWA_ERR_ARG) : end > s->end ? MD_MAY(SWA_ERR_ORDER) : md_may_rewind(m, s, end);
     md_expect(m, may);
-    if (!md_status(m, swa_cache_truncate(&m->cache, seq, end), may, "swa_cache_truncate")) return 0;
+    if (!md_status(m, swa_cache_truncate(&m->cache, seq, end), may, 0, "swa_cache_truncate")) return 0;
     if (may & MD_MAY(SWA_OK)) md_rewind(s, end);
     return 1;
 }
@@ -620,7 +628,7 @@ static inline int md_fork(md *m, int dst, int src, int64_t end) {
     int64_t to = end == -1 ? s->end : end;
     unsigned may = to < 0 ? MD_MAY(SWA_ERR_ARG) : to > s->end ? MD_MAY(SWA_ERR_ORDER) : md_may_rewind(m, s, to);
     md_expect(m, may);
-    if (!md_status(m, swa_cache_fork(&m->cache, dst, src, end), may, "swa_cache_fork")) return 0;
+    if (!md_status(m, swa_cache_fork(&m->cache, dst, src, end), may, 0, "swa_cache_fork")) return 0;
     if (!(may & MD_MAY(SWA_OK))) return 1;
     if (dst != src) *d = *s;
     md_rewind(d, to);
@@ -629,7 +637,7 @@ static inline int md_fork(md *m, int dst, int src, int64_t end) {
 static inline int md_do_truncate(md *m) {
     int seq = md_pick(m, 0, m->seqs - 1), how = md_pick(m, 0, 7);
     md_seq *s = &m->seq[seq];
-    int64_t end = (s->dirty < s->end ? s->dirty : s->end) - md_pick(m, 0, 12);
+    int64_t end = md_next(s) - md_pick(m, 0, 12);
     if (how == 0) end = s->start - md_pick(m, 0, 2);
     if (how == 1 && s->end < INT64_MAX - 2) end = s->end + md_pick(m, 0, 2);
     if (s->dirty < s->end && end > s->dirty && end <= s->end) end = s->dirty;
@@ -638,8 +646,11 @@ static inline int md_do_truncate(md *m) {
 static inline int md_do_reset(md *m) {
     int seq = md_pick(m, 0, m->seqs - 1);
     int64_t origin = md_pick(m, 0, 3) ? md_pick(m, 0, 40) : 0;
-    if (swa_cache_reset(&m->cache, seq, origin) != SWA_OK) return md_wrong(m, "reset is refused");
-    md_empty(&m->seq[seq], 0, origin);
+    int64_t far[4] = { 0, m->seq[seq].end, (int64_t)1 << 40, INT64_MAX - 300 };
+    int64_t start = far[md_pick(m, 0, 3)] + md_pick(m, 0, 20);
+    if (start > INT64_MAX - 280 || start < 0) start = 0;
+    if (swa_cache_reset(&m->cache, seq, start, origin) != SWA_OK) return md_wrong(m, "reset is refused");
+    md_empty(&m->seq[seq], start, origin);
     return 1;
 }
 static inline int md_do_fork(md *m) {
@@ -672,7 +683,7 @@ static inline int md_do_save(md *m) {
     if (spoil == 2) n = (size_t)(md_byte(m) * 256 + md_byte(m)) % n;
     if (spoil == 1 || spoil == 2) may = MD_MAY(SWA_ERR_BLOB);
     md_expect(m, may);
-    ok = ok && md_status(m, swa_cache_load(&m->cache, dst, blob, n), may, "swa_cache_load");
+    ok = ok && md_status(m, swa_cache_load(&m->cache, dst, blob, n), may, 0, "swa_cache_load");
     if (ok && !all && (may & MD_MAY(SWA_OK))) m->seq[dst] = saved;
     free(blob);
     return ok;

@@ -215,6 +215,26 @@ static inline void t_free_to(const t_block *mark) {
 #define t_floats(n)     ((float *)t_alloc_at((size_t)(n) * sizeof(float), __FILE__, __LINE__))
 #define t_doubles(n)    ((double *)t_alloc_at((size_t)(n) * sizeof(double), __FILE__, __LINE__))
 
+/* A cache and its scratch for so many parts, both of exactly the size asked for. parts 0 = one, or three with OpenMP,
+   which takes as many threads as the scratch holds. 0 = refused, and counted. */
+static inline int t_cache_new(swa_cache *kv, const swa_cache_desc *desc, int parts) {
+#ifdef _OPENMP
+    const int least = 3;
+#else
+    const int least = 1;
+#endif
+    size_t bytes = swa_cache_bytes(desc), room = swa_cache_scratch_bytes(desc, parts > 0 ? parts : least);
+    return CHECK(bytes > 0 && room > 0) && CHECK_OK(swa_cache_init(kv, desc, t_alloc(bytes), bytes))
+        && CHECK_OK(swa_cache_set_scratch(kv, t_alloc(room), room));
+}
+/* n tokens of one sequence from pos on. */
+static inline swa_run t_run(int seq, int64_t pos, int32_t n) {
+    swa_run r;
+    memset(&r, 0, sizeof r);
+    r.seq = seq; r.pos = pos; r.n = n;
+    return r;
+}
+
 /* ---- random numbers: xorshift, one stream, reseeded for every test ---- */
 
 static inline void t_seed(uint64_t seed) { t_.rng = (seed ^ 0x9E3779B97F4A7C15u) | 1u; }

@@ -564,6 +564,7 @@ TEST_EACH_ISA(attention_poison) {
                 REQUIRE_OK(swa_cache_truncate(&kv, 0, 10));
                 REQUIRE(at_ring_on(&kv, &c, &d, &how, 10, 26, out, lse));
                 REQUIRE(at_ring_on(&kv, &c, &bad, &how, 26, 31, t_floats(n), NULL));
+                how.rewind = 1;
                 REQUIRE(at_ring_on(&kv, &c, &d, &how, 26, 60, out, lse));
                 CHECK_BITS(out, want, n);
                 CHECK_BITS(lse, want_lse, 240);

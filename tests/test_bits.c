@@ -259,6 +259,7 @@ TEST_EACH_ISA(bits_begin_again) {
         if (!at_cache(&kv, &x.b.c, &how)) continue;
         t_label("%s", x.b.name);
         REQUIRE(at_ring_on(&kv, &x.b.c, &junk, &how, 0, 3, x.out, x.lse));
+        how.rewind = 1;
         REQUIRE(at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 30, x.out, x.lse));
         REQUIRE(at_ring_on(&kv, &x.b.c, &junk, &how, 30, 34, x.out, x.lse));
         REQUIRE(at_ring_on(&kv, &x.b.c, &x.d, &how, 28, x.b.c.n, x.out, x.lse));
@@ -463,8 +464,6 @@ TEST_EACH_ISA(bits_no_store) {
     bits x;
     swa_cache kv;
     at_how how = plain(isa);
-    swa_run run;
-    swa_step step;
     at_call call;
     size_t at;
     REQUIRE(bits_open(&x, 0));
@@ -473,17 +472,13 @@ TEST_EACH_ISA(bits_no_store) {
     how.capacity = 64;                                      /* room to take back a step of 25 */
     REQUIRE(at_cache(&kv, &x.b.c, &how) && at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 20, x.out, x.lse));
     for (int again = 0; again < 2; again++) {
-        memset(&run, 0, sizeof run);
-        memset(&step, 0, sizeof step);
-        run.n = 25; run.pos = 20;
-        step.runs = &run; step.n_runs = 1;
         call = at_queries(&x.b.c, &x.d, x.d.q + 20 * at_q_row(&x.b.c), NULL, NULL, 25, &how);
         call.a.k.p = x.d.k + 20 * at_k_row(&x.b.c);
         call.a.v.p = x.d.v + 20 * at_v_row(&x.b.c);
-        call.a.no_store = 1;
-        REQUIRE_OK(swa_step_begin(&kv, &step));
+        call.a.mode = SWA_ATTEND_NO_STORE;
+        REQUIRE_OK(swa_step_one(&kv, 0, 20, 25));
         for (int twice = 0; twice < 2; twice++) {           /* layers that share K and V attend to the same rows */
-            REQUIRE_OK(swa_attend(&kv, 0, &step, &call.a));
+            REQUIRE_OK(swa_attend(&kv, 0, &call.a));
             CHECK_BITS(call.out.p, x.want + at, 25 * at_o_row(&x.b.c));
         }
         if (again) break;

@@ -48,11 +48,10 @@ TEST(every_window_capacity_and_chunk_up_to_9) {
             for (int chunk = 1; chunk <= 9; chunk++) {
                 int64_t start = (W + cap + chunk) % 3 == 0 ? 5 : 0, origin = (W * cap + chunk) % 4;
                 int ok = md_open_plain(&m, W, cap, 2);
-                ok = ok && swa_cache_reset(&m.cache, 0, origin) == SWA_OK;
-                md_empty(&m.seq[0], 0, origin);
+                ok = ok && swa_cache_reset(&m.cache, 0, start, origin) == SWA_OK;
+                md_empty(&m.seq[0], start, origin);
                 while (ok && m.seq[0].end < start + 2 * cap + chunk) {
-                    int64_t at = m.seq[0].start == m.seq[0].end ? start : m.seq[0].end;
-                    ok = md_feed(&m, 0, at, chunk, 0, 0) && cut_everywhere(&m, start, chunk);
+                    ok = md_feed(&m, 0, m.seq[0].end, chunk, 0, 0) && cut_everywhere(&m, start, chunk);
                 }
                 ok = md_close(&m) && ok;
                 t_label("W=%d capacity=%d chunk=%d: %s", (int)W, (int)cap, chunk, m.why);
@@ -93,14 +92,16 @@ TEST(slots_of_the_worked_examples) {
     check_slots(&t, 0, a0, 3);
     CHECK_INT(toy_run(&t, 0, 5, 5, text, x), SWA_OK);
     check_slots(&t, 0, a1, 3);
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 2));                  /* the patent: a prompt of 5 in 3 slots, origin L-n */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 2));               /* the patent: a prompt of 5 in 3 slots, origin L-n */
     CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);
     check_slots(&t, 0, packed, 3);
     CHECK_INT(toy_run(&t, 0, 5, 1, text, x), SWA_OK);        /* (last slot + 1) mod n */
     check_slots(&t, 0, packed6, 3);
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 0));                  /* mistral-inference's docstring: 5, 7, 2 new tokens */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));               /* mistral-inference's docstring: 5, 7, 2 new tokens */
     CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);        /* after 0, 1, 3 */
+    CHECK_OK(swa_cache_reset(&t.kv, 1, 1, 0));
     CHECK_INT(toy_run(&t, 1, 1, 7, text, x), SWA_OK);
+    CHECK_OK(swa_cache_reset(&t.kv, 2, 3, 0));
     CHECK_INT(toy_run(&t, 2, 3, 2, text, x), SWA_OK);
     check_slots(&t, 0, d0, 3);
     check_slots(&t, 1, d1, 3);
@@ -123,6 +124,7 @@ static void drafts_against_cold(int isa, swa_type k, swa_type v, int64_t capacit
     d.isa = isa; d.k_type = k; d.v_type = v; d.max_rollback = 5; d.capacity = capacity;
     cold = toy_cold(&d, 0, 0, (int32_t)n + 8, text);
     if (!cold || !toy_open(&t, &d)) return;
+    t.rewind = 1;
     while (pos < n) {
         int draft = t_int(1, 6), keep = t_int(1, draft);
         t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep,
@@ -176,7 +178,8 @@ TEST(rewinds_that_need_no_row) {
     rewind_to_nothing(swa_window_sinks(3, 4), 5, 40, 3);
 }
 
-/* A host that keeps pos = i % n, or warms up at position 0: beginning a position again replaces what was there. */
+/* A host that keeps pos = i % n, or warms up at position 0, and says so: beginning a position again replaces what was
+   there. */
 TEST(beginning_again_replaces) {
     const swa_window w = swa_window_sliding(6);
     swa_cache_desc d = toy_desc(&w, 1, 2, 1);
@@ -184,6 +187,7 @@ TEST(beginning_again_replaces) {
     toy t;
     cold = toy_cold(&d, 0, 0, 32, text);
     REQUIRE(cold && toy_open(&t, &d));
+    t.rewind = 1;
     for (int i = 0; i < 96; i++) {
         CHECK_INT(toy_run(&t, 0, i % 32, 1, text, x), SWA_OK);
         CHECK_BITS(x, cold + i % 32 * TOY_DIM, TOY_DIM);
@@ -199,25 +203,18 @@ TEST(beginning_again_replaces) {
 
 enum { CROWD = 64, DRAFTS = 5 };
 static void crowd_runs(swa_run *runs, const int64_t *end, int n) {
-    memset(runs, 0, CROWD * sizeof *runs);
-    for (int i = 0; i < CROWD; i++) { runs[i].seq = i; runs[i].pos = end[i]; runs[i].n = n; }
+    for (int i = 0; i < CROWD; i++) { runs[i] = t_run(i, end[i], n); runs[i].rewind = 1; }
 }
 /* 64 sequences verify 5 drafts each; one run of the batch asks for rows that are gone. Nobody moves. */
 TEST(crowd_with_one_refused_run) {
     const swa_window w[2] = { swa_window_sliding(9), swa_window_sliding(4) };
     swa_cache_desc d = toy_desc(w, 2, 2, CROWD);
     float *cold[CROWD], *x = t_floats(CROWD * (DRAFTS + 40) * TOY_DIM);
-    int64_t end[CROWD];
+    int64_t end[CROWD], held[CROWD];
     swa_run runs[CROWD];
-    swa_step step;
-    unsigned char *before;
     toy t;
     d.max_rollback = DRAFTS;
     REQUIRE(toy_open(&t, &d));
-    before = (unsigned char *)t_alloc(t.bytes);
-    memset(&step, 0, sizeof step);
-    step.runs = runs;
-    step.n_runs = CROWD;
     for (int i = 0; i < CROWD; i++) {
         cold[i] = toy_cold(&d, i, 0, 100, text);
         REQUIRE(cold[i] != NULL);
@@ -228,21 +225,22 @@ TEST(crowd_with_one_refused_run) {
         int bad = t_int(0, CROWD - 1);
         int64_t was;
         crowd_runs(runs, end, DRAFTS);
-        CHECK_INT(toy_step(&t, &step, text, x), SWA_OK);
+        CHECK_INT(toy_step(&t, runs, CROWD, text, x), SWA_OK);
         for (int i = 0; i < CROWD; i++) {
             CHECK_BITS(x + runs[i].row * TOY_DIM, cold[i] + end[i] * TOY_DIM, DRAFTS * TOY_DIM);
+            held[i] = end[i] + DRAFTS;
             end[i] += t_int(0, DRAFTS);                      /* accepted; the next begin takes back the rest */
         }
         was = end[bad];
         end[bad] = swa_cache_min_end(&t.kv, bad) - 1;
         crowd_runs(runs, end, DRAFTS);
-        memcpy(before, t.mem, t.bytes);
-        CHECK_STATUS(swa_step_begin(&t.kv, &step), SWA_ERR_LOST);
-        CHECK_INT(step.failed, bad);
-        CHECK(memcmp(before, t.mem, t.bytes) == 0);
+        CHECK_STATUS(swa_step_begin(&t.kv, runs, CROWD), SWA_ERR_LOST);
+        for (int i = 0; i < CROWD; i++) {
+            CHECK_STATUS(runs[i].status, i == bad ? SWA_ERR_LOST : SWA_OK);
+            CHECK_INT(swa_cache_end(&t.kv, i), held[i]);
+        }
         end[bad] = was;
     }
-    CHECK_INT(step.n_runs, CROWD);
 }
 
 /* ---- replay ---- */
@@ -256,15 +254,15 @@ static void check_replay(const swa_window *w, int n_windows, int n_layers, int64
     toy t;
     d.max_context = context;
     cold = toy_cold(&d, 0, start, n, text);
-    if (!cold || !toy_open(&t, &d)) return;
+    if (!cold || !toy_open(&t, &d) || !CHECK_OK(swa_cache_reset(&t.kv, 0, start, 0))) return;
     CHECK_INT(toy_run(&t, 0, start, n, text, x), SWA_OK);
     from = swa_cache_replay_from(&t.kv, 0, pos);
     if (!CHECK_INT(from, want)) return;
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 0));
+    CHECK_OK(swa_cache_reset(&t.kv, 0, from, 0));
     CHECK_INT(toy_run(&t, 0, from, (int32_t)(pos + 3 - from), text, x), SWA_OK);
     CHECK_BITS(x + (pos - from) * TOY_DIM, cold + (pos - start) * TOY_DIM, 3 * TOY_DIM);
     if (from == pos) return;
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 0));                  /* one later is not enough */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, from + 1, 0));        /* one later is not enough */
     CHECK_INT(toy_run(&t, 0, from + 1, (int32_t)(pos + 3 - from - 1), text, x), SWA_OK);
     CHECK(memcmp(x + (pos - from - 1) * TOY_DIM, cold + (pos - start) * TOY_DIM, TOY_DIM * sizeof *x) != 0);
 }
@@ -313,6 +311,7 @@ TEST(windows_repeat_over_the_layers) {
     CHECK_INT(toy_run(&t, 1, 60, 5, text, x), SWA_ERR_FULL);
     CHECK_INT(toy_run(&t, 1, 60, 4, text, x), SWA_OK);
     CHECK_BITS(x, cold + 60 * TOY_DIM, 4 * TOY_DIM);
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 1000, 0));
     CHECK_INT(toy_run(&t, 0, 1000, 64, text, x), SWA_OK);    /* max_context counts from a sequence's own start */
     CHECK_INT(toy_run(&t, 0, 1064, 1, text, x), SWA_ERR_FULL);
 }
@@ -337,7 +336,7 @@ TEST(more_windows_than_layers) {
     CHECK_INT(toy_run(&a, 0, 0, 60, text, x), SWA_OK);
 }
 
-/* An empty sequence may begin at any position, causal layers too. */
+/* A sequence may begin where reset says, causal layers too. */
 TEST(sequences_begin_anywhere) {
     static const int64_t starts[] = { 1, 255, 256, 100000, (int64_t)1 << 32, (int64_t)1 << 40, INT64_MAX - 40 };
     const swa_window w[2] = { swa_window_sliding(5), swa_window_causal() };
@@ -349,10 +348,11 @@ TEST(sequences_begin_anywhere) {
             t_label("start %lld, %d windows", (long long)starts[i], n_windows);
             d.max_context = 64;
             REQUIRE(toy_open(&t, &d));
+            CHECK_OK(swa_cache_reset(&t.kv, 0, starts[i], 0));
             CHECK_INT(toy_run(&t, 0, starts[i], 20, text, x), SWA_OK);
             CHECK_INT(toy_run(&t, 0, starts[i] + 20, 1, text, x + 20 * TOY_DIM), SWA_OK);
             CHECK_INT(swa_cache_first(&t.kv, 0, 1), n_windows == 2 ? starts[i] : starts[i] + 5);
-            CHECK_OK(swa_cache_reset(&t.kv, 0, 0));
+            CHECK_OK(swa_cache_reset(&t.kv, 0, starts[i], 0));
             for (int p = 0; p < 21; p++)
                 CHECK_INT(toy_run(&t, 0, starts[i] + p, 1, text, y + p * TOY_DIM), SWA_OK);
             CHECK_BITS(x, y, 21 * TOY_DIM);
@@ -393,7 +393,9 @@ TEST(sequences_that_begin_among_the_sinks) {
             toy t, u;
             t_label("start %d chunk %d", (int)start, chunk);
             REQUIRE(toy_open(&t, &d) && toy_open(&u, &d));
-            u.mode = 1;                                      /* put first, one at a time */
+            CHECK_OK(swa_cache_reset(&t.kv, 0, start, 0));
+            CHECK_OK(swa_cache_reset(&u.kv, 0, start, 0));
+            u.put_first = 1;                                 /* one at a time */
             for (int p = 0; p < 24; p++) CHECK_INT(toy_run(&u, 0, start + p, 1, text, cold + p * TOY_DIM), SWA_OK);
             for (int p = 0; p < 24; p += chunk)
                 CHECK_INT(toy_run(&t, 0, start + p, p + chunk <= 24 ? chunk : 24 - p, text, x + p * TOY_DIM),
@@ -411,7 +413,6 @@ TEST_EACH_ISA(putting_first_is_exact_within_the_capacity) {
             int64_t cap = swa_required_capacity(&w, chunk, 0);
             swa_cache_desc d = toy_desc(&w, 1, 2, 1);
             float *cold, x[10 * TOY_DIM];
-            unsigned char *before;
             toy t;
             t_label("W=%d chunk=%d", (int)W, (int)chunk);
             CHECK_INT(cap, W - 1 + chunk);
@@ -419,18 +420,16 @@ TEST_EACH_ISA(putting_first_is_exact_within_the_capacity) {
             d.isa = isa;
             cold = toy_cold(&d, 0, 0, 40, text);
             REQUIRE(cold && toy_open(&t, &d));
-            t.mode = 1;
+            t.put_first = 1;
             for (int32_t p = 0; p + chunk <= 40; p += chunk) {
                 CHECK_INT(toy_run(&t, 0, p, chunk, text, x), SWA_OK);
                 CHECK_BITS(x, cold + p * TOY_DIM, chunk * TOY_DIM);
             }
             CHECK_INT(toy_run(&t, 0, swa_cache_end(&t.kv, 0), chunk + 1, text, x), SWA_ERR_CAPACITY);
-            before = (unsigned char *)t_alloc(t.bytes);
-            memcpy(before, t.mem, t.bytes);
-            t.mode = 0;                                      /* the step is begun again, the other way round: */
+            t.put_first = 0;                                 /* the step is begun again, the other way round: */
             if (W == 1) continue;                            /* which needs no row */
             CHECK_INT(toy_run(&t, 0, 40 / chunk * chunk, chunk, text, x), SWA_ERR_LOST);
-            CHECK(memcmp(before, t.mem, t.bytes) == 0);
+            CHECK_INT(swa_cache_end(&t.kv, 0), 40 / chunk * chunk + chunk + 1);
         }
 }
 TEST(required_capacity) {
@@ -489,9 +488,9 @@ TEST(bytes_per_layer) {
     for (int i = 0; i < 32; i++) {
         swa_cache_desc d = toy_desc(&w, 1, 1, 3);
         size_t slots = 16 + 112, one, k, v, tail;
-        d.k_type = (swa_type)(i % 4);
-        d.v_type = (swa_type)(i / 4 % 4);
-        d.tail_type = (swa_type)((i + 1) % 4);
+        d.k_type = ring_types[i % 4];
+        d.v_type = ring_types[i / 4 % 4];
+        d.tail_type = ring_types[(i + 1) % 4];
         d.shape.n_kv_heads = 2; d.shape.head_dim = 21; d.shape.v_dim = 19;
         d.shape.tail_dim = i < 16 ? 0 : 6;
         d.shape.v_in_k = i >= 16 && i % 2;
@@ -524,7 +523,7 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
         REQUIRE(toy_open(&u, &d));                           /* the same in a cache of its own */
         CHECK_INT(toy_run(&u, 0, 0, (int32_t)from, text, x), SWA_OK);
         CHECK_OK(swa_cache_fork(&u.kv, s, 0, -1));
-        CHECK_OK(swa_cache_reset(&u.kv, 0, 0));
+        CHECK_OK(swa_cache_reset(&u.kv, 0, 0, 0));
         CHECK_INT(toy_run(&u, s, from, 19, text, y), SWA_OK);
         CHECK_INT(toy_run(&t, s, from, 19, text, x), SWA_OK);
         CHECK_BITS(x, y, 19 * TOY_DIM);
@@ -545,6 +544,7 @@ static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
     d.isa = isa; d.k_type = k; d.v_type = v; d.capacity = capacity;
     t_label("%s/%s capacity %d", type_name(k), type_name(v), (int)capacity);
     if (!toy_open(&a, &d) || !toy_open(&b, &d)) return;
+    CHECK_OK(swa_cache_reset(&a.kv, 1, 5, 0));
     CHECK_INT(toy_run(&a, 1, 5, 58, text, x), SWA_OK);
     CHECK_INT(toy_run(&b, 1, 0, 50, text, x), SWA_OK);       /* b holds something else */
     n = swa_cache_save_bytes(&a.kv, 1);
@@ -703,7 +703,7 @@ TEST(blobs_of_another_geometry_are_refused) {
         if (i == 8) to.windows = &sinks;
         if (i == 9) to.capacity = 17;
         if (i == 10) to.n_seqs = 7;                          /* one sequence fits into any number of them */
-        if (i == 11) to.max_parts = 3;
+        if (i == 11) to.isa = SWA_ISA_SCALAR;
         if (i == 12) to.windows = &chunked;
         if (i == 13) { to.windows = w; to.n_windows = 2; }
         if (i == 14) to.max_context = 100;                   /* no layer depends on it */
@@ -790,7 +790,7 @@ TEST(audit_wipes_what_is_lost) {
             REQUIRE(toy_open(&t, &d));
             CHECK_INT(toy_run(&t, 0, 0, 9, text, x), SWA_OK);
             CHECK_OK(swa_cache_read(&t.kv, 0, 0, 8, 1, k, NULL));
-            if (how == 0) CHECK_OK(swa_cache_reset(&t.kv, 0, 0));
+            if (how == 0) CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));
             if (how == 1) CHECK_OK(swa_cache_truncate(&t.kv, 0, 8));
             if (how == 2) CHECK_OK(swa_cache_fork(&t.kv, 0, 1, -1));
             CHECK_INT(toy_run(&t, 1, 0, 9, text, x), SWA_OK);

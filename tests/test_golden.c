@@ -136,29 +136,22 @@ static swa_attn attn_with(const features *f) {
 static int make_cache(swa_cache *kv, const features *f, const swa_window *w, int n_layers, int n_seqs,
                       int64_t capacity, int64_t room, int isa) {
     swa_cache_desc d;
-    size_t bytes;
     memset(&d, 0, sizeof d);
     d.shape = f->shape;
     d.n_layers = d.n_windows = n_layers; d.n_seqs = n_seqs; d.windows = w;
     d.capacity = capacity; d.max_context = room; d.isa = isa;
-    bytes = swa_cache_bytes(&d);
-    return CHECK(bytes > 0) && CHECK_OK(swa_cache_init(kv, &d, t_alloc(bytes), bytes));
+    return t_cache_new(kv, &d, 0);
 }
 /* Rows pos.. of sequence 0 through the cache's only layer; out NULL = store only. */
 static int feed(swa_cache *kv, const features *f, const history *h, int pos, int n, float *out) {
     size_t hq = (size_t)f->shape.n_heads, hk = (size_t)f->shape.n_kv_heads, p = (size_t)pos;
-    swa_run run;
-    swa_step step;
     swa_attn a = attn_with(f);
-    memset(&run, 0, sizeof run);
-    memset(&step, 0, sizeof step);
-    run.n = n; run.pos = pos;
-    step.runs = &run; step.n_runs = 1;
+    a.mode = out ? SWA_ATTEND : SWA_STORE_ONLY;
     a.q.p = out ? h->q + p * hq * (size_t)f->shape.head_dim : NULL;
     a.k.p = h->k + p * hk * (size_t)f->shape.head_dim;
     a.v.p = h->v + p * hk * (size_t)f->shape.v_dim;
     a.out.p = out ? out + p * hq * (size_t)f->shape.v_dim : NULL;
-    return CHECK_OK(swa_step_begin(kv, &step)) && CHECK_OK(swa_attend(kv, 0, &step, &a));
+    return CHECK_OK(swa_step_one(kv, 0, pos, n)) && CHECK_OK(swa_attend(kv, 0, &a));
 }
 /* The history from row `from` on, `chunk` rows at a time, over a fresh ring; rows before `from` are only stored. */
 static void through_ring(const features *f, const swa_window *w, const history *h, int from, int chunk,
@@ -299,7 +292,7 @@ static void patent_run(const golden *g, const features *f, const history *h, int
     float *out = t_floats((size_t)h->n * row);
     swa_cache kv;
     if (!CHECK(slots && later) || !make_cache(&kv, f, &w, 1, 1, n, 0, isa)) return;
-    REQUIRE_OK(swa_cache_reset(&kv, 0, by_patent && len > n ? len - n : 0));
+    REQUIRE_OK(swa_cache_reset(&kv, 0, 0, by_patent && len > n ? len - n : 0));
     for (int p = 0; p < len; p += chunk) REQUIRE(feed(&kv, f, h, p, p + chunk > len ? len - p : chunk, out));
     for (int p = 0; p < len; p++) CHECK_INT(swa_cache_slot(&kv, 0, 0, p), slots[p]);
     if (by_patent) check_ring(&kv, 0, golden_i32(g, "ring_after_prompt"), n);
@@ -492,24 +485,21 @@ TEST(golden_mistral_masks) {
     }
 }
 
-/* Rows of layer `layer` for positions at[b]..at[b]+n[b]-1 of every sequence, packed in one step, and the outputs
-   checked. */
+/* Rows of layer `layer` for positions at[b]..at[b]+n[b]-1 of every sequence that has some, packed in one step, and the
+   outputs checked. */
 static int m_step(const mistral *m, swa_cache *kv, int layer, int cache_layer, const int *at, const int *n,
                   int begin) {
     size_t hq = (size_t)m->f.shape.n_heads * (size_t)m->f.shape.head_dim, total = 0, row = 0;
     size_t hk = (size_t)m->f.shape.n_kv_heads * (size_t)m->f.shape.head_dim;
     swa_run runs[M_SEQS];
-    swa_step step;
     swa_attn a = attn_with(&m->f);
     float *q, *k, *v, *out;
-    memset(runs, 0, sizeof runs);
-    memset(&step, 0, sizeof step);
+    int n_runs = 0;
     for (int b = 0; b < m->batch; b++) {
-        runs[b].seq = b; runs[b].n = n[b]; runs[b].pos = at[b];
-        runs[b].row = (int32_t)total;
+        if (n[b] == 0) continue;                             /* an empty prompt */
+        runs[n_runs++] = t_run(b, at[b], n[b]);
         total += (size_t)n[b];
     }
-    step.runs = runs; step.n_runs = m->batch; step.n_tokens = (int32_t)total;
     q = t_floats(total * hq); k = t_floats(total * hk); v = t_floats(total * hk); out = t_floats(total * hq);
     for (int b = 0; b < m->batch; row += (size_t)n[b], b++) {
         const history *h = &m->h[layer][b];
@@ -518,11 +508,11 @@ static int m_step(const mistral *m, swa_cache *kv, int layer, int cache_layer, c
         memcpy(v + row * hk, h->v + (size_t)at[b] * hk, (size_t)n[b] * hk * sizeof *v);
     }
     a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;
-    if (begin && !CHECK_OK(swa_step_begin(kv, &step))) return 0;
-    if (!CHECK_OK(swa_attend(kv, cache_layer, &step, &a))) return 0;
-    for (int b = 0; b < m->batch; b++)
-        CHECK_CLOSE(out + (size_t)runs[b].row * hq, m->h[layer][b].out + (size_t)at[b] * hq, (size_t)n[b] * hq,
-                    GOLDEN_TOL);
+    if (begin && !CHECK_OK(swa_step_begin(kv, runs, n_runs))) return 0;
+    if (!CHECK_OK(swa_attend(kv, cache_layer, &a))) return 0;
+    row = 0;
+    for (int b = 0; b < m->batch; row += (size_t)n[b++])
+        CHECK_CLOSE(out + row * hq, m->h[layer][b].out + (size_t)at[b] * hq, (size_t)n[b] * hq, GOLDEN_TOL);
     return 1;
 }
 /* The ring read in position order against their unrotated cache, before a round. */
@@ -669,16 +659,13 @@ TEST(golden_slots) {
         w = swa_window_sliding(W);
         if (!make_cache(&kv, &f, &w, 1, batch, W, 0, 0)) continue;
         for (int b = 0; b < batch; b++) {
-            swa_run run;
-            swa_step step;
             swa_attn a = attn_with(&f);
             int held = 0;
-            memset(&run, 0, sizeof run);
-            memset(&step, 0, sizeof step);
-            run.seq = b; run.n = len[b]; run.pos = pos[b];
-            step.runs = &run; step.n_runs = 1;
+            a.mode = SWA_STORE_ONLY;
             a.k.p = a.v.p = t_random(len[b], 1.0f);
-            if (!CHECK_OK(swa_step_begin(&kv, &step)) || !CHECK_OK(swa_attend(&kv, 0, &step, &a))) break;
+            if (!CHECK_OK(swa_cache_reset(&kv, b, pos[b], 0))) break;
+            if (len[b] > 0 && (!CHECK_OK(swa_step_one(&kv, b, pos[b], len[b])) || !CHECK_OK(swa_attend(&kv, 0, &a))))
+                break;
             for (int t = 0; t < len[b]; t++, row++) {
                 int64_t slot = swa_cache_slot(&kv, b, 0, positions[row]);
                 CHECK_INT(positions[row], pos[b] + t);

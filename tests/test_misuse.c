@@ -21,7 +21,6 @@ typedef struct {
     float x[64 * HEADS * DIM], out[64 * HEADS * DIM], lse[64 * HEADS], stat[64 * HEADS * 2];
     float out0[64 * HEADS * DIM], lse0[64 * HEADS], stat0[64 * HEADS * 2];
     swa_run run;
-    swa_step step;
     swa_attn attn;
     unsigned char blob[32768];
     size_t blob_bytes;
@@ -45,7 +44,6 @@ static void world_open(void) {
     w.desc.windows = w.windows;
     w.desc.n_windows = 2;
     w.desc.max_context = CONTEXT;
-    w.desc.max_parts = 2;
     w.bytes = swa_cache_bytes(&w.desc);
     w.whole = w.bytes + 2 * GUARD;
     w.block = (unsigned char *)t_alloc(w.whole);
@@ -53,14 +51,14 @@ static void world_open(void) {
     memset(w.block, 0xC3, w.whole);
     t_fill(w.x, sizeof w.x / sizeof *w.x, 1.0f);
     CHECK_OK(swa_cache_init(&w.kv, &w.desc, w.block + GUARD, w.bytes));
+    CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(swa_cache_scratch_bytes(&w.desc, 2)),
+                                   swa_cache_scratch_bytes(&w.desc, 2)));
     w.run.n = HELD;
-    w.step.runs = &w.run;
-    w.step.n_runs = 1;
     w.attn.q.p = w.attn.k.p = w.attn.v.p = w.x;
     w.attn.out.p = w.out;
     w.attn.lse = w.lse;
-    CHECK_OK(swa_step_begin(&w.kv, &w.step));
-    for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&w.kv, layer, &w.step, &w.attn));
+    CHECK_OK(swa_step_begin(&w.kv, &w.run, 1));
+    for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&w.kv, layer, &w.attn));
     w.blob_bytes = swa_cache_save_bytes(&w.kv, 0);
     CHECK(w.blob_bytes > 0 && w.blob_bytes <= sizeof w.blob);
     CHECK_OK(swa_cache_save(&w.kv, 0, w.blob, w.blob_bytes));
@@ -71,16 +69,24 @@ static void remember(void) {
     memcpy(w.lse0, w.lse, sizeof w.lse);
     memcpy(w.stat0, w.stat, sizeof w.stat);
 }
-static int untouched(void) {
-    return !memcmp(w.before, w.block, w.whole) && !memcmp(w.out0, w.out, sizeof w.out)
+/* A refused begin writes down that there is no step, a refused attend that its phase 1 is not to be called: so many
+   bytes may differ. Everything else is as it was. */
+static size_t noted(const char *name) {
+    return !strncmp(name, "swa_step_", 9) ? 12 : !strncmp(name, "swa_attend", 10) ? 8 : 0;
+}
+static int untouched_but(size_t may) {
+    size_t differ = 0;
+    for (size_t i = 0; i < w.whole; i++) differ += w.before[i] != w.block[i];
+    return differ <= may && !memcmp(w.out0, w.out, sizeof w.out)
         && !memcmp(w.lse0, w.lse, sizeof w.lse) && !memcmp(w.stat0, w.stat, sizeof w.stat);
 }
+static int untouched(void) { return untouched_but(0); }
 static void saw(swa_status got) { if ((int)got >= 0 && (int)got < N_STATUS) status_seen[got]++; }
 static void refused(const char *name, const char *call, swa_status got, swa_status want, int line) {
     name_called(name);
     saw(got);
     t_check_status(got, want, call, __FILE__, line);
-    t_check(untouched(), "a refused call changed memory", __FILE__, line);
+    t_check(untouched_but(noted(name)), "a refused call changed memory", __FILE__, line);
 }
 /* A row: this call of this function is refused with this status, and nothing changed. */
 #define REFUSE(name, args, want)                                                                  \
@@ -133,8 +139,8 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 27: d->capacity = 2; return 1;
     case 28: d->capacity = -1; return 1;
     case 29: d->capacity = INT64_MAX; *want = SWA_ERR_OVERFLOW; return 1;
-    case 30: d->max_parts = -1; return 1;
-    case 31: d->max_parts = INT32_MAX; return 1;
+    case 30: d->shape.n_kv_heads = 0; return 1;
+    case 31: d->k_type = SWA_BOOL_MASKED; return 1;
     case 32: d->isa = -1; return 1;
     case 33: d->isa = 99; return 1;
     case 34: d->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX2 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED;
@@ -153,7 +159,6 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 45: d->shape.n_heads = (1 << 20) + 1; return 1;
     case 46: d->n_layers = (1 << 20) + 1; return 1;
     case 47: d->n_seqs = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
-    case 48: d->max_parts = (1 << 16) + 1; return 1;
     default: return 0;
     }
 }
@@ -178,7 +183,7 @@ static void misuse_init(void) {
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
     }
     CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
-    for (int i = 0; i < 7; i++) {                            /* the largest numbers that are legal */
+    for (int i = 0; i < 6; i++) {                            /* the largest numbers that are legal */
         swa_cache_desc d = w.desc;
         if (i == 0) d.shape.head_dim = 1 << 20;
         if (i == 1) d.shape.v_dim = 1 << 20;
@@ -186,7 +191,6 @@ static void misuse_init(void) {
         if (i == 3) d.shape.n_heads = 1 << 20;
         if (i == 4) d.n_layers = 1 << 20;
         if (i == 5) d.n_seqs = 1 << 24;
-        if (i == 6) d.max_parts = 1 << 16;
         t_label("largest %d", i);
         CHECK(sizeof(size_t) == 4 || swa_cache_bytes(&d) > 0);
     }
@@ -208,15 +212,14 @@ static void misuse_huge_descs(void) {
         swa_status got;
         d.windows = &odd; d.n_windows = 1;
         d.shape.n_heads = huge[t_int(0, 9)];
-        d.shape.n_kv_heads = t_int(0, 1) ? 0 : 1;
+        d.shape.n_kv_heads = t_int(0, 1) ? d.shape.n_heads : 1;
         d.shape.head_dim = huge[t_int(0, 9)];
         d.shape.v_dim = huge[t_int(0, 9)];
         d.shape.tail_dim = t_int(0, 1) ? 0 : huge[t_int(0, 9)];
         d.n_layers = huge[t_int(0, 9)];
         d.n_seqs = huge[t_int(0, 9)];
-        d.k_type = (swa_type)t_int(0, 3); d.v_type = (swa_type)t_int(0, 3); d.tail_type = (swa_type)t_int(0, 3);
+        d.k_type = (swa_type)t_int(0, 4); d.v_type = (swa_type)t_int(0, 4); d.tail_type = (swa_type)t_int(0, 4);
         d.max_context = far[t_int(0, 8)]; d.max_rollback = far[t_int(0, 8)]; d.capacity = far[t_int(0, 8)];
-        d.max_parts = huge[t_int(0, 9)];
         bytes = swa_cache_bytes(&d);
         got = swa_cache_init(&kv, &d, w.block + GUARD, bytes ? bytes - 1 : SIZE_MAX);
         saw(got);
@@ -241,26 +244,32 @@ static void misuse_edge_of_size_t(void) {
         { 2047, 4, 1, SWA_F32, SWA_Q8, SWA_F32, 1 },         /* the tail's scales */
         { 2047, 0, 16, SWA_F32, SWA_F32, SWA_F32, 0 },       /* V */
         { 2044, 0, 16, SWA_F32, SWA_F32, SWA_Q8, 0 },        /* V's scales */
-        { 2048, 0, 1, SWA_F32, SWA_F32, SWA_F32, 1 } };      /* all fits, but what lies before it is too much */
+        { 1025, 0, 1, SWA_F32, SWA_F32, SWA_F32, 1 } };      /* two of these */
     t_label("2^64 bytes");
-    for (int i = 0; i < 10 && sizeof(size_t) == 8; i++) {
+    for (int i = 0; i < 11 && sizeof(size_t) == 8; i++) {
         swa_cache_desc d = w.desc;
         swa_window huge[2] = { swa_window_sliding((INT64_C(1) << 31) - 32), swa_window_sliding(1) };
         swa_cache kv;
         int j = i < 7 ? i : 6;
         d.windows = huge;
-        d.n_windows = i < 8 ? 1 : 2;                         /* 8: layers 0 and 2 together; 9: sequences */
-        d.n_layers = i < 7 || i == 9 ? 1 : i == 7 ? 2 : 3;
+        d.n_windows = i < 7 || i > 8 ? 1 : 2;
+        d.n_layers = i < 6 || i > 8 ? 1 : i < 8 ? 2 : 3;     /* 6: periods of one layer, 7: of two, 8: layers 0 and 2 */
+        if (i == 7) huge[1] = huge[0];                       /* 9: sequences; 10: 2^64 - 64, and what lies before it */
         d.n_seqs = i == 9 ? 3 : 1;
         d.max_context = 0;
         d.shape.n_heads = d.shape.n_kv_heads = 1 << 20;
-        d.shape.head_dim = i < 7 ? list[j].k : 1024;
+        d.shape.head_dim = list[j].k;
         d.shape.tail_dim = list[j].tail;
         d.shape.v_dim = list[j].v;
         d.shape.v_in_k = list[j].v_in_k;
         d.k_type = (swa_type)list[j].k_type;
         d.tail_type = (swa_type)list[j].tail_type;
         d.v_type = (swa_type)list[j].v_type;
+        if (i == 10) {                                       /* the factors of 2^58 - 1, and 16 slots of 4 bytes */
+            huge[0] = swa_window_sliding(16 * 3 * INT64_C(3033169));
+            d.shape.n_heads = d.shape.n_kv_heads = 59 * 2089;
+            d.shape.head_dim = 1103 * 233;
+        }
         t_label("2^64 bytes, %d", i);
         ANSWER(swa_cache_bytes, (&d), 0);
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), SWA_ERR_OVERFLOW);
@@ -272,18 +281,18 @@ static void misuse_edge_of_size_t(void) {
 static void misaligned_memory(void) {
     for (size_t shift = 0; shift < 70; shift++) {
         unsigned char *mem = (unsigned char *)t_alloc(w.bytes + shift + 64) + shift;
+        size_t room = swa_cache_scratch_bytes(&w.desc, 1);
+        unsigned char *scratch = (unsigned char *)t_alloc(room + 70) + 70 - shift;
         swa_cache kv;
-        swa_step step = w.step;
-        swa_run run = w.run;
         float out[HELD * HEADS * DIM];
         swa_attn a = w.attn;
         t_label("shift %d", (int)shift);
         memset(mem - shift, 0xA7, w.bytes + shift + 64);
-        step.runs = &run;
         a.out.p = out;
         CHECK_OK(swa_cache_init(&kv, &w.desc, mem, w.bytes));
-        CHECK_OK(swa_step_begin(&kv, &step));
-        for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&kv, layer, &step, &a));
+        CHECK_OK(swa_cache_set_scratch(&kv, scratch, room));
+        CHECK_OK(swa_step_one(&kv, 0, 0, HELD));
+        for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&kv, layer, &a));
         CHECK_BITS(out, w.out, HELD * HEADS * DIM);
         for (size_t i = 0; i < shift; i++) CHECK(mem[(ptrdiff_t)i - (ptrdiff_t)shift] == 0xA7);
         for (size_t i = 0; i < 64; i++) CHECK(mem[w.bytes + i] == 0xA7);
@@ -311,7 +320,7 @@ static void misuse_cache(void) {
     for (int i = 0; i < BAD; i++) {
         int s = bad_index[i];
         t_label("index %d", s);
-        REFUSE(swa_cache_reset, (&w.kv, s, 0), SWA_ERR_ARG);
+        REFUSE(swa_cache_reset, (&w.kv, s, 0, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_truncate, (&w.kv, s, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_fork, (&w.kv, s, 0, -1), SWA_ERR_ARG);
         REFUSE(swa_cache_fork, (&w.kv, 0, s, -1), SWA_ERR_ARG);
@@ -328,15 +337,18 @@ static void misuse_cache(void) {
     for (int i = 0; i < 2; i++) {                            /* no cache at all, and one that was never made */
         swa_cache *c = i ? &none : NULL;
         t_label(i ? "zeroed cache" : "NULL cache");
-        REFUSE(swa_cache_reset, (c, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_cache_reset, (c, 0, 0, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_truncate, (c, 0, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_fork, (c, 0, 1, -1), SWA_ERR_ARG);
         REFUSE(swa_cache_read, (c, 0, 0, 0, 1, row, row), SWA_ERR_ARG);
         REFUSE(swa_cache_save, (c, 0, w.blob, sizeof w.blob), SWA_ERR_ARG);
         REFUSE(swa_cache_load, (c, 0, w.blob, w.blob_bytes), SWA_ERR_ARG);
-        REFUSE(swa_step_begin, (c, &w.step), SWA_ERR_ARG);
-        REFUSE(swa_attend, (c, 0, &w.step, &w.attn), SWA_ERR_ARG);
-        REFUSE(swa_attend_part, (c, 0, &w.step, &w.attn, 0, 0, 1), SWA_ERR_ARG);
+        REFUSE(swa_step_begin, (c, &w.run, 1), SWA_ERR_ARG);
+        REFUSE(swa_step_one, (c, 0, HELD, 1), SWA_ERR_ARG);
+        ANSWER(swa_step_tokens, (c), 0);
+        REFUSE(swa_cache_set_scratch, (c, w.scratch, sizeof w.scratch), SWA_ERR_ARG);
+        REFUSE(swa_attend, (c, 0, &w.attn), SWA_ERR_ARG);
+        REFUSE(swa_attend_part, (c, 0, &w.attn, 0, 0, 1), SWA_ERR_ARG);
         ANSWER(swa_cache_end, (c, 0), -1);
         ANSWER(swa_cache_first, (c, 0, 0), -1);
         ANSWER(swa_cache_min_end, (c, 0), -1);
@@ -350,8 +362,11 @@ static void misuse_cache(void) {
 static void misuse_positions(void) {
     float row[64 * DIM];
     t_label("positions");
-    REFUSE(swa_cache_reset, (&w.kv, 0, -1), SWA_ERR_ARG);
-    REFUSE(swa_cache_reset, (&w.kv, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, 0, -1), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, -1, 0), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, INT64_MIN, 0), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, INT64_MAX, 0), SWA_ERR_OVERFLOW);
     REFUSE(swa_cache_truncate, (&w.kv, 0, -1), SWA_ERR_ARG);
     REFUSE(swa_cache_truncate, (&w.kv, 0, INT64_MIN), SWA_ERR_ARG);
     REFUSE(swa_cache_truncate, (&w.kv, 0, HELD + 1), SWA_ERR_ORDER);
@@ -399,54 +414,48 @@ static void misuse_blobs(void) {
 
 /* ---- steps ---- */
 
+static swa_run run_at(int seq, int64_t pos, int32_t n, int rewind) {
+    swa_run r = t_run(seq, pos, n);
+    r.rewind = rewind;
+    return r;
+}
 static void misuse_begin(void) {
-    swa_step s;
     swa_run r[2];
     t_label("begin");
-    memset(&s, 0, sizeof s);
-    memset(r, 0, sizeof r);
-    REFUSE(swa_step_begin, (&w.kv, NULL), SWA_ERR_ARG);
-    s.n_runs = 1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    s.runs = r;
-    s.n_runs = -1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    s.n_runs = INT32_MIN;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    s.n_runs = 1;
-    r[0].n = 1;
-    r[0].pos = HELD;
-    for (int i = 0; i < BAD; i++) {
-        r[0].seq = bad_index[i];
-        REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    }
-    r[0].seq = 0;
-    r[0].pos = -1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    r[0].pos = INT64_MIN;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    r[0].pos = HELD + 1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ORDER);
-    r[0].pos = 6;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_LOST);
-    r[0].pos = HELD;
-    r[0].n = -1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    r[0].n = CONTEXT - HELD + 1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_FULL);
-    r[0].n = INT32_MAX;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_FULL);
-    r[0].seq = 1;
-    r[0].n = 1;
-    r[0].pos = INT64_MAX;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_OVERFLOW);
-    r[0].pos = INT64_MAX - 1;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_OVERFLOW);
-    r[0].pos = HELD;
+    r[0] = t_run(0, HELD, 1);
+    REFUSE(swa_step_begin, (&w.kv, NULL, 1), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, NULL, 0), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, r, 0), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, r, -1), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, r, INT32_MIN), SWA_ERR_ARG);
+    ANSWER(swa_step_tokens, (&w.kv), 0);
+#define RUN(seq, pos, n, rewind, want) do { r[0] = run_at(seq, pos, n, rewind);                   \
+        REFUSE(swa_step_begin, (&w.kv, r, 1), want); CHECK_STATUS(r[0].status, want);             \
+        REFUSE(swa_attend, (&w.kv, 0, &w.attn), want);                                            \
+        if (!(rewind)) REFUSE(swa_step_one, (&w.kv, seq, pos, n), want); } while (0)
+    for (int i = 0; i < BAD; i++) RUN(bad_index[i], HELD, 1, i % 2, SWA_ERR_ARG);
+    RUN(0, -1, 1, 0, SWA_ERR_ARG);
+    RUN(0, INT64_MIN, 1, 1, SWA_ERR_ARG);
+    RUN(0, HELD + 1, 1, 0, SWA_ERR_ORDER);
+    RUN(0, HELD + 1, 1, 1, SWA_ERR_ORDER);
+    RUN(0, HELD - 1, 1, 0, SWA_ERR_ORDER);                   /* held, and nobody said that it is meant */
+    RUN(0, 0, 1, 0, SWA_ERR_ORDER);
+    RUN(0, 6, 1, 1, SWA_ERR_LOST);
+    RUN(0, HELD, 0, 0, SWA_ERR_ARG);
+    RUN(0, HELD, -1, 0, SWA_ERR_ARG);
+    RUN(0, HELD, INT32_MIN, 0, SWA_ERR_ARG);
+    RUN(0, HELD, CONTEXT - HELD + 1, 0, SWA_ERR_FULL);
+    RUN(0, HELD, INT32_MAX, 0, SWA_ERR_FULL);
+    RUN(1, INT64_MAX, 1, 0, SWA_ERR_OVERFLOW);
+    RUN(1, INT64_MAX - 1, 1, 1, SWA_ERR_OVERFLOW);
+    RUN(1, HELD, 1, 0, SWA_ERR_ORDER);                       /* empty, and begins at 0 */
+    RUN(1, HELD, 1, 1, SWA_ERR_ORDER);
+#undef RUN
+    r[0] = t_run(1, 0, 1);
     r[1] = r[0];
-    s.n_runs = 2;
-    REFUSE(swa_step_begin, (&w.kv, &s), SWA_ERR_ARG);
-    CHECK_INT(s.failed, 1);
+    REFUSE(swa_step_begin, (&w.kv, r, 2), SWA_ERR_ARG);
+    CHECK_STATUS(r[0].status, SWA_OK);
+    CHECK_STATUS(r[1].status, SWA_ERR_ARG);
 }
 static void misuse_plan(void) {
     static const int seqs[2] = { 0, -1 };
@@ -483,17 +492,31 @@ static void misuse_plan(void) {
 
 /* ---- attention ---- */
 
+/* A step over HELD tokens of sequence 0, anew. */
+static int begin_anew(swa_cache *c) {
+    return CHECK_OK(swa_cache_reset(c, 0, 0, 0)) && CHECK_OK(swa_step_one(c, 0, 0, HELD));
+}
 /* Each field of swa_attn spoilt for a shape with tail (t) or without. */
-static void misuse_attn_fields(swa_cache *c, swa_step *s, swa_attn ok, int tail) {
+static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     swa_attn a;
     const float nan = (float)NAN, inf = (float)INFINITY;
     float bias[4] = { 0, 0, 0, 0 };
     t_label(tail ? "with a tail" : "plain");
-#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, s, &a), want); \
-                                 REFUSE(swa_attend_part, (c, 0, s, &a, 0, 0, 1), want); } while (0)
-    SPOIL(a.q.p = NULL; a.k.p = NULL, SWA_ERR_ARG);
+#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, &a), want); \
+                                 REFUSE(swa_attend_part, (c, 0, &a, 0, 0, 1), want); } while (0)
+    SPOIL(a.q.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.out.p = NULL, SWA_ERR_ARG);
     SPOIL(a.v.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = (swa_mode)-1, SWA_ERR_ARG);
+    SPOIL(a.mode = (swa_mode)4, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_STORE_ONLY; a.k.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_STORE_ONLY; a.v.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_STORED; a.q.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_STORED; a.out.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_STORED, SWA_ERR_ORDER);        /* they are not */
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.q.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.scale = nan, SWA_ERR_ARG);
     SPOIL(a.scale = inf, SWA_ERR_ARG);
     SPOIL(a.softcap = nan, SWA_ERR_ARG);
@@ -502,131 +525,121 @@ static void misuse_attn_fields(swa_cache *c, swa_step *s, swa_attn ok, int tail)
     SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
-    SPOIL(a.compute = -1, SWA_ERR_ARG);
+    SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
-    SPOIL(a.compute = 99, SWA_ERR_ARG);
+    SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
     if (tail) {
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
-        SPOIL(a.q_sink.p = a.q.p; a.q_sink_tail.p = NULL, SWA_ERR_ARG);
-    }
+    } else SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);        /* and there is no tail */
 #undef SPOIL
 }
 static void misuse_tail(void) {
     swa_cache_desc d = w.desc;
     swa_cache c;
     swa_attn a = w.attn;
-    swa_run run = w.run;
-    swa_step step = w.step;
-    step.runs = &run;
     d.shape.tail_dim = 2;
-    CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
-    CHECK_OK(swa_step_begin(&c, &step));
+    if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
     a.q_tail.p = a.k_tail.p = w.x;
     a.scale = 0.5f;
-    misuse_attn_fields(&c, &step, a, 1);
-    ACCEPT(swa_attend, (&c, 0, &step, &a));
+    misuse_attn_fields(&c, a, 1);
+    ACCEPT(swa_attend, (&c, 0, &a));
     d.shape.tail_dim = 0;
     d.shape.v_in_k = 1;
-    CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
-    CHECK_OK(swa_step_begin(&c, &step));
+    if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
     a.scale = 0;
-    REFUSE(swa_attend, (&c, 0, &step, &a), SWA_ERR_ARG);     /* which scale? */
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);            /* which scale? */
 }
 /* int8 products are for q8 keys without a tail, of at most 1040 numbers. */
 static void misuse_compute(void) {
     float *x = t_random(HEADS * 1041, 1.0f);
     for (int i = 0; i < 3; i++) {
         swa_cache_desc d = w.desc;
-        swa_run run = w.run;
-        swa_step step = w.step;
         swa_attn a = w.attn;
         swa_cache c;
         d.k_type = SWA_Q8;
         d.shape.tail_dim = i == 0 ? 2 : 0;
         d.shape.head_dim = 1039 + i;
         d.shape.v_dim = DIM;
-        run.n = 1;
-        step.runs = &run;
         t_label("int8, %d", i);
-        CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
-        CHECK_OK(swa_step_begin(&c, &step));
+        if (!t_cache_new(&c, &d, 1)) return;
+        CHECK_OK(swa_step_one(&c, 0, 0, 1));
         a.q.p = a.k.p = a.q_tail.p = a.k_tail.p = x;
         a.scale = 0.5f;
         a.compute = SWA_Q8;
-        if (i == 1) ACCEPT(swa_attend, (&c, 0, &step, &a));
-        else REFUSE(swa_attend, (&c, 0, &step, &a), SWA_ERR_UNSUPPORTED);
+        if (i == 1) ACCEPT(swa_attend, (&c, 0, &a));
+        else REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_UNSUPPORTED);
     }
 }
 static void misuse_attend(void) {
-    swa_step s = w.step;
-    swa_run r = w.run;
-    s.runs = &r;
-    misuse_attn_fields(&w.kv, &s, w.attn, 0);
+    if (!begin_anew(&w.kv)) return;
+    misuse_attn_fields(&w.kv, w.attn, 0);
     t_label("attend");
-    REFUSE(swa_attend, (&w.kv, 0, NULL, &w.attn), SWA_ERR_ARG);
-    REFUSE(swa_attend, (&w.kv, 0, &s, NULL), SWA_ERR_ARG);
-    REFUSE(swa_attend_part, (&w.kv, 0, NULL, &w.attn, 0, 0, 1), SWA_ERR_ARG);
-    REFUSE(swa_attend_part, (&w.kv, 0, &s, NULL, 0, 0, 1), SWA_ERR_ARG);
+    REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
+    REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
     for (int i = 0; i < BAD; i++) {
         int n = bad_index[i];
-        REFUSE(swa_attend, (&w.kv, n, &s, &w.attn), SWA_ERR_ORDER);
-        REFUSE(swa_attend_part, (&w.kv, n, &s, &w.attn, 0, 0, 1), SWA_ERR_ORDER);
-        REFUSE(swa_attend_part, (&w.kv, 0, &s, &w.attn, n, 0, 1), SWA_ERR_ORDER);
-        REFUSE(swa_attend_part, (&w.kv, 0, &s, &w.attn, 0, n, 2), SWA_ERR_ORDER);
-        REFUSE(swa_attend_part, (&w.kv, 0, &s, &w.attn, 0, 0, n), SWA_ERR_ORDER);
+        REFUSE(swa_attend, (&w.kv, n == 3 ? 2 : n, &w.attn), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, n == 3 ? 2 : n, &w.attn, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, n, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, n, 2), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, n), n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
     }
-    REFUSE(swa_attend_part, (&w.kv, 0, &s, &w.attn, 0, 0, 0), SWA_ERR_ORDER);
-    REFUSE(swa_attend_part, (&w.kv, 0, &s, &w.attn, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
-    REFUSE(swa_attend_part, (&w.kv, 0, &s, &w.attn, 0, 1, 1), SWA_ERR_ORDER);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 0), SWA_ERR_ORDER);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 1), SWA_ERR_ORDER);
 }
-/* Runs that are not what begin saw. */
-static void misuse_attended_runs(void) {
-    swa_step s = w.step;
-    swa_run r = w.run;
-    swa_attn put = w.attn;
-    t_label("runs");
-    s.runs = NULL;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ARG);
-    s.runs = &r;
-    s.n_runs = -1;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ARG);
-    s.n_runs = 1;
-    r.row = 1;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    r.row = 0;
-    r.n = -1;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    r.n = HELD;
-    r.pos = 1;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    r.pos = INT64_MIN;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    r.pos = INT64_MAX;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    r.pos = 0;
-    for (int i = 0; i < BAD; i++) {
-        r.seq = bad_index[i];
-        REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    }
-    r.seq = 1;                                               /* empty: nothing was begun */
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    r.pos = 30;
-    r.n = 4;
-    ACCEPT(swa_step_begin, (&w.kv, &s));
-    r.pos = 29;                                              /* ends where the sequence ends, begins before it */
-    r.n = 5;
-    REFUSE(swa_attend, (&w.kv, 0, &s, &w.attn), SWA_ERR_ORDER);
-    ACCEPT(swa_cache_reset, (&w.kv, 1, 0));
-    r.pos = 0;
-    r.n = HELD;
-    r.seq = 0;
-    put.k.p = NULL;                                          /* "was put": 20 rows into 16 slots */
-    REFUSE(swa_attend, (&w.kv, 0, &s, &put), SWA_ERR_CAPACITY);
-    REFUSE(swa_attend_part, (&w.kv, 0, &s, &put, 0, 0, 1), SWA_ERR_CAPACITY);
+/* Phases, layers and modes in an order that cannot be meant. */
+static void misuse_order(void) {
+    swa_attn a = w.attn;
+    t_label("order");
+    REFUSE(swa_attend_part, (&w.kv, 1, &a, 1, 0, 1), SWA_ERR_ORDER);     /* phase 1 before phase 0 */
+    a.mode = SWA_STORE_ONLY;
+    ACCEPT(swa_attend, (&w.kv, 0, &a));
+    a.mode = SWA_ATTEND;
+    REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_ORDER);                   /* stored */
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_ORDER);
+    a.mode = SWA_ATTEND_STORED;                                          /* 20 rows into 16 slots */
+    REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_CAPACITY);
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_CAPACITY);
+    REFUSE(swa_cache_save, (&w.kv, 0, w.blob, sizeof w.blob), SWA_ERR_ORDER);
+    REFUSE(swa_step_one, (&w.kv, 0, HELD, 1), SWA_ERR_ORDER);            /* layer 1 has stored nothing */
+    REFUSE(swa_attend, (&w.kv, 1, &w.attn), SWA_ERR_ORDER);
+    if (!begin_anew(&w.kv)) return;
+    ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+    ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
+    CHECK_OK(swa_step_one(&w.kv, 1, 0, 4));
+    CHECK_OK(swa_cache_reset(&w.kv, 1, 0, 0));                           /* what was begun is gone */
+    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_ORDER);
+}
+/* Scratch that is missing, or for fewer parts. */
+static void misuse_scratch(void) {
+    const size_t one = swa_cache_scratch_bytes(&w.desc, 1), two = swa_cache_scratch_bytes(&w.desc, 2);
+    unsigned char *room = (unsigned char *)t_alloc(two);
+    t_label("scratch");
+    ANSWER(swa_cache_scratch_bytes, (NULL, 1), 0);
+    ANSWER(swa_cache_scratch_bytes, (&w.desc, 0), 0);
+    ANSWER(swa_cache_scratch_bytes, (&w.desc, -1), 0);
+    ANSWER(swa_cache_scratch_bytes, (&w.desc, (1 << 16) + 1), 0);
+    CHECK(sizeof(size_t) == 4 || swa_cache_scratch_bytes(&w.desc, 1 << 16) > 0);
+    REFUSE(swa_cache_set_scratch, (&w.kv, NULL, one), SWA_ERR_ARG);
+    ACCEPT(swa_cache_set_scratch, (&w.kv, NULL, 0));
+    if (!begin_anew(&w.kv)) return;
+    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    ACCEPT(swa_cache_set_scratch, (&w.kv, room, 63));
+    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    ACCEPT(swa_cache_set_scratch, (&w.kv, room, one - 64));
+    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    ACCEPT(swa_cache_set_scratch, (&w.kv, room, one));
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 2), SWA_ERR_MEMORY);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 2), SWA_ERR_MEMORY);
+    ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+    ACCEPT(swa_cache_set_scratch, (&w.kv, room, two));
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int part = 0; part < 2; part++) ACCEPT(swa_attend_part, (&w.kv, 1, &w.attn, phase, part, 2));
 }
 
 /* The stateless call. */
@@ -780,8 +793,6 @@ static swa_mla good_mla(void) {
     m.hidden = 8; m.n_heads = 2; m.kv_lora_rank = 4; m.nope_dim = 4; m.rope_dim = 2; m.v_dim = 4;
     m.w_uq.p = m.w_qr.p = m.w_dkv.p = m.w_kr.p = m.w_uk.p = m.w_uv.p = m.w_o.p = w.x;
     m.freq = one_freq;
-    m.scratch = w.scratch;
-    m.scratch_bytes = sizeof w.scratch;
     return m;
 }
 static int spoil_mla(swa_mla *m, int i, swa_status *want) {
@@ -845,10 +856,13 @@ static void misuse_mla_sizes(void) {
     swa_mla m = good_mla();
     double macs[4];
     unsigned char *merged = (unsigned char *)t_alloc(swa_mla_merged_bytes(&m));
-    ANSWER(swa_mla_bytes, (NULL, 1, 1), 0);
-    ANSWER(swa_mla_bytes, (&m, -1, 1), 0);
-    ANSWER(swa_mla_bytes, (&m, 1, 0), 0);
-    ANSWER(swa_mla_bytes, (&m, 1, INT32_MAX), 0);
+    swa_cache_desc d = w.desc;
+    d.shape = swa_mla_shape(&m, 0);
+    ANSWER(swa_mla_scratch_bytes, (NULL, &d, 1, 1), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, NULL, 1, 1), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, &d, -1, 1), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 0), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, INT32_MAX), 0);
     ANSWER(swa_mla_merged_bytes, (NULL), 0);
     ANSWER(swa_mla_choose, (NULL, 0, 1, NULL), SWA_MLA_AUTO);
     ANSWER(swa_mla_choose, (&m, -1, 1, NULL), SWA_MLA_AUTO);
@@ -873,8 +887,6 @@ static void misuse_mla_sizes(void) {
 static void misuse_mla_shapes(const swa_mla *m) {
     for (int i = 0; i < 12; i++) {
         swa_cache_desc d = w.desc;
-        swa_step s = w.step;
-        swa_run run = w.run;
         swa_cache c;
         d.shape = swa_mla_shape(m, i >= 6);
         if (i % 6 == 0) d.shape.n_heads *= 2;
@@ -884,86 +896,69 @@ static void misuse_mla_shapes(const swa_mla *m) {
         if (i % 6 == 4) d.shape.tail_dim += 2;
         if (i % 6 == 5) d.shape.v_in_k = i >= 6;
         t_label("mla shape %d", i);
-        s.runs = &run;
-        CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
-        CHECK_OK(swa_step_begin(&c, &s));
-        REFUSE(swa_mla_forward, (&c, 0, &s, m, w.x, w.out), SWA_ERR_ARG);
+        if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
+        REFUSE(swa_mla_forward, (&c, 0, m, w.x, w.out), SWA_ERR_ARG);
     }
 }
-static void misuse_mla_parts(swa_cache *c, const swa_step *s, const swa_mla *m) {
+static void misuse_mla_parts(swa_cache *c, const swa_mla *m) {
     for (int i = 0; i < BAD; i++) {
         int n = bad_index[i];
-        REFUSE(swa_mla_forward, (c, n, s, m, w.x, w.out), SWA_ERR_ORDER);
-        REFUSE(swa_mla_forward_part, (c, n, s, m, w.x, w.out, 0, 0, 1), SWA_ERR_ORDER);
-        REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
-        REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, 0, 0, n), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward, (c, n == 3 ? 2 : n, m, w.x, w.out), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, n == 3 ? 2 : n, m, w.x, w.out, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, 0, 0, n),
+               n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
         if (n < 0 || n >= SWA_MLA_PHASES)
-            REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
+            REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
     }
-    REFUSE(swa_mla_forward_part, (c, 0, s, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
+    REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
 }
 static void misuse_mla(void) {
-    swa_mla m = good_mla(), ok;
+    swa_mla m = good_mla(), ok = m;
     swa_cache_desc d = w.desc;
-    swa_step s = w.step;
-    swa_run run = w.run;
+    size_t bytes;
     swa_cache c;
     swa_status want;
     double macs[4];
-    swa_run two[2] = { { 0, INT32_MAX, 0, 0, 0 }, { 1, INT32_MAX, 0, 0, 0 } };
     t_label("mla");
     misuse_mla_sizes();
-    m.scratch_bytes = swa_mla_bytes(&m, HELD, 2);
-    m.scratch = t_alloc(m.scratch_bytes);
-    ok = m;
-    s.runs = &run;
     d.shape = swa_mla_shape(&m, 0);
-    CHECK_OK(swa_cache_init(&c, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)));
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ORDER);      /* not begun */
-    CHECK_OK(swa_step_begin(&c, &s));
+    if (!t_cache_new(&c, &d, 1)) return;
+    bytes = swa_mla_scratch_bytes(&m, &d, HELD, 2);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);      /* not begun */
+    CHECK_OK(swa_step_one(&c, 0, 0, HELD));
     for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
         t_label("mla %d", i);
-        ANSWER(swa_mla_bytes, (&m, 1, 1), 0);
+        ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 1), 0);
         ANSWER(swa_mla_merged_bytes, (&m), 0);
         REFUSE(swa_mla_precompute, (&m, w.scratch, SIZE_MAX), want);
         REFUSE(swa_mla_document_macs, (&m, 1, macs), SWA_ERR_ARG);
-        REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), want);
-        REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, 1), want);
+        REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), want);
+        REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), want);
     }
     t_label("mla forward");
-    REFUSE(swa_mla_forward, (NULL, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
-    REFUSE(swa_mla_forward, (&c, 0, NULL, &m, w.x, w.out), SWA_ERR_ARG);
-    REFUSE(swa_mla_forward, (&c, 0, &s, NULL, w.x, w.out), SWA_ERR_ARG);
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, NULL, w.out), SWA_ERR_ARG);
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, NULL), SWA_ERR_ARG);
-    REFUSE(swa_mla_forward, (&w.kv, 0, &w.step, &m, w.x, w.out), SWA_ERR_ARG);     /* a cache of another shape */
-    misuse_mla_parts(&c, &s, &m);
+    REFUSE(swa_mla_forward, (NULL, 0, &m, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, NULL, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, NULL, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&w.kv, 0, &m, w.x, w.out), SWA_ERR_ARG);             /* a cache of another shape */
+    misuse_mla_parts(&c, &m);
     m.path = SWA_MLA_MERGED;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);             /* nothing was precomputed */
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);                /* nothing was precomputed */
     m = ok;
-    m.scratch = NULL;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
+    m.compute = (swa_type)77;
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);
     m = ok;
-    m.scratch_bytes = swa_mla_bytes(&m, HELD, 1) - 1;
-    REFUSE(swa_mla_forward_part, (&c, 0, &s, &m, w.x, w.out, 0, 0, 1), SWA_ERR_MEMORY);
-    m.scratch_bytes = 0;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_MEMORY);
-    m = ok;
-    run.n = -1;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ORDER);
-    run.n = HELD;
-    s.n_runs = -1;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
-    s.n_runs = 1;
-    s.runs = NULL;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_ARG);
-    s.runs = two;
-    s.n_runs = 2;
-    REFUSE(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out), SWA_ERR_OVERFLOW);
-    s.runs = &run;
-    s.n_runs = 1;
+    CHECK_OK(swa_cache_set_scratch(&c, NULL, 0));
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_MEMORY);
+    bytes = swa_mla_scratch_bytes(&m, &d, HELD, 1);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes - 64), bytes - 64));
+    REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), SWA_ERR_MEMORY);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
     misuse_mla_shapes(&m);
-    ACCEPT(swa_mla_forward, (&c, 0, &s, &m, w.x, w.out));
+    ACCEPT(swa_mla_forward, (&c, 0, &m, w.x, w.out));
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);              /* this layer has stored it */
 }
 
 /* ---- windows and masks ---- */
@@ -1147,7 +1142,7 @@ static void misuse_names(void) {
 
 /* ---- the count ---- */
 
-/* Every name that the public part of swa.h declares with SWA_API is one that a row called. */
+/* Every name that the public part of swa.h declares is one that a row called. */
 static void check_every_function(void) {
     FILE *f = fopen("swa.h", "rb");
     static char text[1 << 20];
@@ -1158,10 +1153,11 @@ static void check_every_function(void) {
     fclose(f);
     text[n] = 0;
     if (strstr(text, "#endif /* SWA_H_INCLUDED */")) *strstr(text, "#endif /* SWA_H_INCLUDED */") = 0;
-    for (char *p = text; (p = strstr(p, "\nSWA_API ")) != NULL; ) {
+    for (char *p = text; (p = strstr(p, "\nSWA_")) != NULL; ) {
         char name[64];
         size_t len = 0;
         char *end = strchr(++p, '('), *s;
+        if (strncmp(p, "SWA_API ", 8) != 0 && strncmp(p, "SWA_CHECKED ", 12) != 0) continue;
         if (!end) break;
         for (s = end; s > p && strchr("abcdefghijklmnopqrstuvwxyz0123456789_", s[-1]); s--) len++;
         if (len >= sizeof name) len = sizeof name - 1;
@@ -1188,7 +1184,8 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_begin();
     misuse_plan();
     misuse_attend();
-    misuse_attended_runs();
+    misuse_order();
+    misuse_scratch();
     misuse_tail();
     misuse_compute();
     misuse_rows();

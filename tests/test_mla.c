@@ -23,12 +23,16 @@ typedef struct {
     swa_type   k_type, tail_type;
     int64_t    max_context, max_rollback, capacity;
 } setup;
-typedef struct { swa_cache cache; setup s; int32_t max_tokens; } rig;
+typedef struct { swa_cache cache; swa_cache_desc desc; setup s; int32_t max_tokens; } rig;
+
+static int rig_scratch(rig *r, size_t bytes) {
+    return CHECK(bytes > 0) && CHECK_OK(swa_cache_set_scratch(&r->cache, t_alloc(bytes), bytes));
+}
 
 /* A cache and scratch for a setup; path EXPANDED picks the other cache shape. */
 static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
+    const int parts = s->parts > 0 ? s->parts : 1;
     swa_cache_desc d;
-    size_t bytes;
     memset(&d, 0, sizeof d);
     r->s = *s;
     r->max_tokens = max_tokens;
@@ -43,35 +47,32 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     d.max_context = s->max_context;
     d.max_rollback = s->max_rollback;
     d.capacity = s->capacity;
-    d.max_parts = s->parts > 0 ? s->parts : 1;
     d.isa = s->isa;
-    bytes = swa_cache_bytes(&d);
-    if (!CHECK(bytes > 0)) return 0;
-    if (!CHECK_OK(swa_cache_init(&r->cache, &d, t_alloc(bytes), bytes))) return 0;
+    r->desc = d;
+    if (!t_cache_new(&r->cache, &d, parts)) return 0;
     if (path == SWA_MLA_MERGED) {
         size_t n = swa_mla_merged_bytes(&r->s.m);
         void *merged = t_alloc(n);
         if (!CHECK(n > 0) || !CHECK_OK(swa_mla_precompute(&r->s.m, merged, n))) return 0;
         r->s.m.merged = merged;
     }
-    r->s.m.scratch_bytes = swa_mla_bytes(&r->s.m, max_tokens, d.max_parts);
-    r->s.m.scratch = t_alloc(r->s.m.scratch_bytes);
-    return CHECK(r->s.m.scratch_bytes > 0);
+    r->desc.windows = NULL;              /* scratch does not depend on them; s may be gone by the next time */
+    r->desc.n_windows = 0;
+    r->desc.max_context = d.max_context > 0 ? d.max_context : 1024;
+    return rig_scratch(r, swa_mla_scratch_bytes(&r->s.m, &d, max_tokens, parts));
 }
-/* One step; parts > 1 runs every part of every phase, backwards, since their order must not matter, or as a whole:
-   then the parts are the threads of OpenMP, if there is any. */
-static int rig_step(rig *r, int layer, swa_run *runs, int n_runs, const float *h, float *out) {
-    swa_step step;
-    memset(&step, 0, sizeof step);
-    step.runs = runs;
-    step.n_runs = n_runs;
-    if (!CHECK_OK(swa_step_begin(&r->cache, &step))) return 0;
-    if (r->s.parts <= 1 || r->s.whole) return CHECK_OK(swa_mla_forward(&r->cache, layer, &step, &r->s.m, h, out));
+/* The step that is on through one layer; parts > 1 runs every part of every phase, backwards, since their order must
+   not matter, or as a whole: then the parts are the threads of OpenMP, if there is any. */
+static int rig_layer(rig *r, int layer, const float *h, float *out) {
+    if (r->s.parts <= 1 || r->s.whole) return CHECK_OK(swa_mla_forward(&r->cache, layer, &r->s.m, h, out));
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++)
         for (int part = r->s.parts - 1; part >= 0; part--)
-            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &step, &r->s.m, h, out, phase, part, r->s.parts)))
+            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &r->s.m, h, out, phase, part, r->s.parts)))
                 return 0;
     return 1;
+}
+static int rig_step(rig *r, swa_run *runs, int n_runs, const float *h, float *out) {
+    return CHECK_OK(swa_step_begin(&r->cache, runs, n_runs)) && rig_layer(r, 0, h, out);
 }
 /* Tokens [from, to) of every sequence in chunks; x, out [n_seqs][n][hidden]. */
 static int rig_run(rig *r, const float *x, int n, int from, int to, int chunk, float *out) {
@@ -88,7 +89,7 @@ static int rig_run(rig *r, const float *x, int n, int from, int to, int chunk, f
             runs[b].pos = at;
             memcpy(h + (size_t)(b * len) * dim, x + (size_t)(b * n + at) * dim, (size_t)len * bytes);
         }
-        if (!rig_step(r, 0, runs, seqs, h, h)) return 0;
+        if (!rig_step(r, runs, seqs, h, h)) return 0;
         for (int b = 0; b < seqs; b++)
             memcpy(out + (size_t)(b * n + at) * dim, h + (size_t)(b * len) * dim, (size_t)len * bytes);
     }
@@ -221,23 +222,16 @@ static int seed4_past(const golden *g, rig *r, int n) {
     for (int b = 0; b < r->s.n_seqs && n > 0; b++) {
         float *pe = t_floats(tail);
         int64_t *pos = (int64_t *)t_alloc((size_t)n * sizeof(int64_t));
-        swa_run run;
-        swa_step step;
         swa_attn a;
-        memset(&run, 0, sizeof run);
-        memset(&step, 0, sizeof step);
         memset(&a, 0, sizeof a);
         if (!CHECK(ckv && kpe)) return 0;
         memcpy(pe, kpe + (size_t)b * tail, tail * sizeof(float));
         for (int t = 0; t < n; t++) pos[t] = t;
         if (!CHECK_OK(swa_rope(pe, n, 1, rope, pos, r->s.m.freq, rope, SWA_ROPE_INTERLEAVED, 0))) return 0;
-        run.seq = b;
-        run.n = n;
-        step.runs = &run;
-        step.n_runs = 1;
+        a.mode = SWA_STORE_ONLY;
         a.k.p = ckv + (size_t)(b * n * latent);
         a.k_tail.p = pe;
-        if (!CHECK_OK(swa_step_begin(&r->cache, &step)) || !CHECK_OK(swa_attend(&r->cache, 0, &step, &a))) return 0;
+        if (!CHECK_OK(swa_step_one(&r->cache, b, 0, n)) || !CHECK_OK(swa_attend(&r->cache, 0, &a))) return 0;
     }
     return 1;
 }
@@ -255,7 +249,7 @@ static int seed4_steps(rig *r, const float *x, int past, int from, int to, float
         for (int t = 0; t < n; t++)
             memcpy(h + (size_t)(b * n + t) * dim, x + (size_t)((from + t) * seqs + b) * dim, dim * sizeof(float));
     }
-    if (!rig_step(r, 0, runs, seqs, h, h)) return 0;
+    if (!rig_step(r, runs, seqs, h, h)) return 0;
     for (int b = 0; b < seqs; b++)
         for (int t = 0; t < n; t++)
             memcpy(out + (size_t)((from + t) * seqs + b) * dim, h + (size_t)(b * n + t) * dim, dim * sizeof(float));
@@ -562,7 +556,7 @@ TEST(same_bits_everywhere) {
     const size_t total = (size_t)(n * s.m.hidden);
     const float *x = normal(total, 1.0);
     s.max_context = n;
-    for (int type = 0; type < 3; type++) {
+    for (int type = SWA_F32; type <= SWA_BF16; type++) {
         setup split = s, fused = s;
         make_weights(&split, &w, (swa_type)type, 1, 3);
         fused.m.w_dq = split.m.w_dq;
@@ -607,24 +601,28 @@ TEST_EACH_ISA(ragged_batches) {
             s.parts = way ? 3 : 1;
             s.whole = way >= 2;
             if (!rig_open(&batch, &s, all_paths[p], 80) || !rig_open(&alone, &s, all_paths[p], 80)) return;
-            if (way == 3) batch.s.m.scratch_bytes = swa_mla_bytes(&batch.s.m, 80, 2);     /* two threads, not three */
+            for (int b = 0; b < 4; b++) {
+                REQUIRE_OK(swa_cache_reset(&batch.cache, b, pos[b], 0));
+                REQUIRE_OK(swa_cache_reset(&alone.cache, b, pos[b], 0));
+            }
+            if (way == 3)                                    /* two threads, not three */
+                REQUIRE(rig_scratch(&batch, swa_mla_scratch_bytes(&batch.s.m, &batch.desc, 80, 2)));
             t_label("%s, %d parts%s", path_name(all_paths[p]), s.parts, s.whole ? " of a whole call" : "");
             for (int i = 0; i < 3; i++) {
                 const size_t dim = 40;
                 float *x = normal(80 * dim, 1.0), *out = t_floats(80 * dim), *one = t_floats(80 * dim);
                 swa_run runs[4];
-                memset(runs, 0, sizeof runs);
+                int n_runs = 0;
                 for (int b = 0; b < 4; b++) {
-                    runs[b].seq = b;
-                    runs[b].n = len[i][b];
-                    runs[b].pos = pos[b];
-                }
-                if (!rig_step(&batch, 0, runs, 4, x, out)) return;
-                for (int b = 0, row = 0; b < 4; row += len[i][b++]) {
-                    CHECK_INT(runs[b].row, row);
-                    if (!rig_step(&alone, 0, &runs[b], 1, x + (size_t)row * dim, one + (size_t)row * dim)) return;
-                    CHECK_BITS(out + (size_t)row * dim, one + (size_t)row * dim, (size_t)len[i][b] * dim);
+                    if (len[i][b] > 0) runs[n_runs++] = t_run(b, pos[b], len[i][b]);
                     pos[b] += len[i][b];
+                }
+                if (!rig_step(&batch, runs, n_runs, x, out)) return;
+                for (int b = 0, row = 0; b < n_runs; row += runs[b++].n) {
+                    swa_run run = runs[b];
+                    CHECK_INT(runs[b].row, row);
+                    if (!rig_step(&alone, &run, 1, x + (size_t)row * dim, one + (size_t)row * dim)) return;
+                    CHECK_BITS(out + (size_t)row * dim, one + (size_t)row * dim, (size_t)runs[b].n * dim);
                 }
             }
         }
@@ -647,8 +645,8 @@ TEST(auto_takes_the_named_path) {
             if (!rig_run(&r, x, n, 0, from, from, a) || !rig_run(&q, x, n, 0, from, from, a)) return;
             q.s.m.path = path;
             r.s.m.path = SWA_MLA_AUTO;
-            r.s.m.scratch_bytes = q.s.m.scratch_bytes = swa_mla_bytes(&r.s.m, n, 1);
-            r.s.m.scratch = q.s.m.scratch = t_alloc(r.s.m.scratch_bytes);
+            if (!rig_scratch(&r, swa_mla_scratch_bytes(&r.s.m, &r.desc, n, 1))) return;
+            if (!rig_scratch(&q, swa_mla_scratch_bytes(&q.s.m, &q.desc, n, 1))) return;
             if (!rig_run(&r, x, n, from, from + chunk, chunk, a)) return;
             if (!rig_run(&q, x, n, from, from + chunk, chunk, b)) return;
             t_label("%d cached, %d new: %s", from, chunk, path_name((int)path));
@@ -674,6 +672,7 @@ TEST_EACH_ISA(rollback) {
         if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
         if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, 30, 30, out)) return;
         if (!rig_run(&r, other, n, 30, 38, 4, out)) return;        /* drafted tokens, all of them refused */
+        REQUIRE_OK(swa_cache_truncate(&r.cache, 0, 30));
         if (!rig_run(&r, x, n, 30, n, 5, out)) return;
         CHECK_BITS(out, once, total);
     }
@@ -718,15 +717,15 @@ TEST(layers) {
     s.max_context = n;
     s.n_layers = 3;
     const float *x = normal((size_t)(n * 40), 1.0);
-    if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n) || !rig_open(&one, &s, SWA_MLA_ABSORBED, n)) return;
+    if (!rig_open(&r, &s, SWA_MLA_ABSORBED, n)) return;
+    s.n_layers = 1;
+    if (!rig_open(&one, &s, SWA_MLA_ABSORBED, n)) return;
     for (int t = 0; t < n; t += 4) {
-        swa_run run, again;
-        memset(&run, 0, sizeof run);
-        run.n = 4;
-        run.pos = t;
-        again = run;
-        if (!rig_step(&r, 2, &run, 1, x + t * 40, a + t * 40)) return;
-        if (!rig_step(&one, 0, &again, 1, x + t * 40, b + t * 40)) return;
+        swa_run run = t_run(0, t, 4);
+        REQUIRE_OK(swa_step_one(&r.cache, 0, t, 4));
+        for (int layer = 0; layer < 3; layer++)              /* the others hold something else */
+            if (!rig_layer(&r, layer, layer == 2 ? x + t * 40 : normal(160, 1.0), a + t * 40)) return;
+        if (!rig_step(&one, &run, 1, x + t * 40, b + t * 40)) return;
     }
     CHECK_BITS(a, b, n * 40);
 }
@@ -825,7 +824,7 @@ TEST(scale) {
 
 /* ---- misuse ---- */
 
-typedef struct { setup s; rig r; swa_run run; swa_step step; float *h, *out; } misuse;
+typedef struct { setup s; rig r; float *h, *out; } misuse;
 
 static int misuse_open(misuse *u, int path) {
     masters w;
@@ -834,21 +833,18 @@ static int misuse_open(misuse *u, int path) {
     u->s.max_context = 16;
     u->s.parts = 2;
     if (!rig_open(&u->r, &u->s, path, 4)) return 0;
-    memset(&u->run, 0, sizeof u->run);
-    memset(&u->step, 0, sizeof u->step);
-    u->run.n = 4;
-    u->step.runs = &u->run;
-    u->step.n_runs = 1;
     u->h = normal(160, 1.0);
     u->out = t_floats(160);
-    return CHECK_OK(swa_step_begin(&u->r.cache, &u->step));
+    return CHECK_OK(swa_step_one(&u->r.cache, 0, 0, 4));
 }
 static swa_status misuse_call(misuse *u, const swa_mla *m) {
-    const swa_status a = swa_mla_forward(&u->r.cache, 0, &u->step, m, u->h, u->out);
-    for (int part = 0; part < 2; part++)                            /* the same from every part of every phase */
-        for (int phase = 0; phase < SWA_MLA_PHASES; phase++) {
-            const swa_status b = swa_mla_forward_part(&u->r.cache, 0, &u->step, m, u->h, u->out, phase, part, 2);
-            if (b != a && !(a == SWA_OK && b == SWA_ERR_MEMORY)) return (swa_status)99;
+    const swa_status a = swa_mla_forward(&u->r.cache, 0, m, u->h, u->out);
+    if (a == SWA_OK) CHECK_OK(swa_cache_reset(&u->r.cache, 0, 0, 0));   /* stored: begin it again for the parts */
+    if (a == SWA_OK) CHECK_OK(swa_step_one(&u->r.cache, 0, 0, 4));
+    for (int phase = 0; phase < SWA_MLA_PHASES; phase++)            /* the same from every part of every phase */
+        for (int part = 0; part < 2; part++) {
+            const swa_status b = swa_mla_forward_part(&u->r.cache, 0, m, u->h, u->out, phase, part, 2);
+            if (b != a) return (swa_status)99;
         }
     return a;
 }
@@ -857,8 +853,9 @@ TEST(misuse_of_the_desc) {
     swa_mla m;
     if (!misuse_open(&u, SWA_MLA_AUTO)) return;
 #define REFUSED(change, status) do { m = u.r.s.m; change; CHECK_STATUS(misuse_call(&u, &m), status); } while (0)
-#define INVALID(change, status) do { REFUSED(change, status); CHECK_INT(swa_mla_bytes(&m, 4, 1), 0); \
-        CHECK_INT(swa_mla_merged_bytes(&m), 0); CHECK_INT(swa_mla_choose(&m, 5, 1, NULL), 0); } while (0)
+#define INVALID(change, status) do { REFUSED(change, status);                                                          \
+        CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1), 0); CHECK_INT(swa_mla_merged_bytes(&m), 0);             \
+        CHECK_INT(swa_mla_choose(&m, 5, 1, NULL), 0); } while (0)
     INVALID(m.hidden = 0, SWA_ERR_ARG);
     INVALID(m.n_heads = -1, SWA_ERR_ARG);
     INVALID(m.q_lora_rank = -1, SWA_ERR_ARG);
@@ -887,30 +884,33 @@ TEST(misuse_of_the_desc) {
     INVALID(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
     INVALID((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);
     REFUSED(m.kv_lora_rank = 31, SWA_ERR_ARG);                      /* not this cache's shape */
-    REFUSED(m.scratch = NULL, SWA_ERR_ARG);
     REFUSED(m.path = SWA_MLA_MERGED, SWA_ERR_ARG);                  /* without merged weights */
-    REFUSED(m.compute = 77, SWA_ERR_ARG);
+    REFUSED(m.compute = (swa_type)77, SWA_ERR_ARG);
     m = u.r.s.m;
-    m.scratch_bytes = swa_mla_bytes(&m, 4, 1) - 1;
+    if (!rig_scratch(&u.r, swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1))) return;
+    CHECK_STATUS(swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, 0, 0, 2), SWA_ERR_MEMORY);
+    CHECK_OK(swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, 0, 0, 1));
+    if (!rig_scratch(&u.r, swa_cache_scratch_bytes(&u.r.desc, 1))) return;      /* enough for the attention alone */
     CHECK_STATUS(misuse_call(&u, &m), SWA_ERR_MEMORY);
-    m.scratch_bytes = swa_mla_bytes(&m, 4, 2) - 1;
-    CHECK_STATUS(swa_mla_forward_part(&u.r.cache, 0, &u.step, &m, u.h, u.out, 0, 0, 2), SWA_ERR_MEMORY);
-    m = u.r.s.m;
+    CHECK_OK(swa_cache_set_scratch(&u.r.cache, NULL, 0));
+    CHECK_STATUS(misuse_call(&u, &m), SWA_ERR_MEMORY);
+    if (!rig_scratch(&u.r, swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2))) return;
     CHECK_STATUS(misuse_call(&u, &m), SWA_OK);
-    CHECK_INT(swa_mla_bytes(&m, -1, 1), 0);
-    CHECK_INT(swa_mla_bytes(&m, 4, 0), 0);
-    CHECK_INT(swa_mla_bytes(NULL, 4, 1), 0);
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, -1, 1), 0);
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 0), 0);
+    CHECK_INT(swa_mla_scratch_bytes(&m, NULL, 4, 1), 0);
+    CHECK_INT(swa_mla_scratch_bytes(NULL, &u.r.desc, 4, 1), 0);
     CHECK_INT(swa_mla_shape(NULL, 0).n_heads, 0);
     m.n_heads = 1 << 20;
     m.kv_lora_rank = 2047;
-    CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* 2^31 tokens of 2^31 numbers */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* 2^31 tokens of 2^31 numbers */
     m.q_lora_rank = 1 << 20;
     m.nope_dim = 2047;
     m.rope_dim = 0;
-    CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* their queries */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their queries */
     m.q_lora_rank = m.nope_dim = 1;
     m.v_dim = 2047;
-    CHECK_INT(swa_mla_bytes(&m, INT32_MAX, 1), 0);                  /* their outputs */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their outputs */
 }
 TEST(misuse_of_the_calls) {
     misuse u;
@@ -919,25 +919,24 @@ TEST(misuse_of_the_calls) {
     char merged[64];
     if (!misuse_open(&u, SWA_MLA_NAIVE)) return;
     m = u.r.s.m;
-#define PART(phase, part, parts) swa_mla_forward_part(&u.r.cache, 0, &u.step, &m, u.h, u.out, phase, part, parts)
+#define PART(phase, part, parts) swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, phase, part, parts)
     CHECK_STATUS(PART(-1, 0, 2), SWA_ERR_ORDER);
     CHECK_STATUS(PART(SWA_MLA_PHASES, 0, 2), SWA_ERR_ORDER);
     CHECK_STATUS(PART(0, -1, 2), SWA_ERR_ORDER);
     CHECK_STATUS(PART(0, 2, 2), SWA_ERR_ORDER);
     CHECK_STATUS(PART(0, 0, 0), SWA_ERR_ORDER);
-    CHECK_STATUS(PART(0, 0, 3), SWA_ERR_ORDER);                     /* more than the cache's max_parts */
-    CHECK_STATUS(swa_mla_forward(NULL, 0, &u.step, &m, u.h, u.out), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, NULL, &m, u.h, u.out), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, NULL, u.h, u.out), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, &m, NULL, u.out), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, &m, u.h, NULL), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 1, &u.step, &m, u.h, u.out), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, -1, &u.step, &m, u.h, u.out), SWA_ERR_ORDER);
-    u.run.pos = 8;                                                  /* a step that was not begun */
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &u.step, &m, u.h, u.out), SWA_ERR_ORDER);
-    u.run.pos = 0;
-    u.step.n_runs = 0;
-    CHECK_OK(swa_mla_forward(&u.r.cache, 0, &u.step, &m, u.h, u.out));
+    CHECK_STATUS(PART(0, 0, 3), SWA_ERR_MEMORY);                    /* the scratch is for two */
+    CHECK_STATUS(swa_mla_forward(NULL, 0, &m, u.h, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, NULL, u.h, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, NULL, u.out), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, NULL), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 1, &m, u.h, u.out), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, -1, &m, u.h, u.out), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_step_one(&u.r.cache, 0, 8, 4), SWA_ERR_ORDER);     /* a gap, so there is no step */
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER);
+    CHECK_OK(swa_step_one(&u.r.cache, 0, 0, 4));
+    CHECK_OK(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out));
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER);    /* this layer has stored it */
     CHECK_STATUS(swa_mla_precompute(NULL, merged, 64), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_precompute(&m, NULL, 64), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_precompute(&m, merged, 64), SWA_ERR_MEMORY);

@@ -40,7 +40,8 @@ static setup window_of(int64_t window, int32_t chunk) {
 static float *logits_of(const setup *s, const int32_t *ids, int32_t n, int64_t start) {
     engine e;
     float *out = t_floats((size_t)n * (size_t)fix.m.n_vocab);
-    if (CHECK_OK(engine_open(&e, &fix.m, s))) CHECK_OK(prefill(&e, ids, n, start, 1, out, NULL));
+    if (CHECK_OK(engine_open(&e, &fix.m, s)) && CHECK_OK(swa_cache_reset(&e.cache, 0, start, 0)))
+        CHECK_OK(prefill(&e, ids, n, start, 1, out, NULL));
     engine_close(&e);
     return out;
 }
@@ -225,13 +226,18 @@ TEST(model_warm_up_and_rewind_change_nothing) {
     engine e;
     REQUIRE_OK(engine_open(&e, &fix.m, &s));
     CHECK_OK(decode(&e, fix.m.vocab.bos, 0, other));     /* a warm-up call, then the text */
+    CHECK_STATUS(prefill(&e, fix.ids, N, 0, 1, got, NULL), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_truncate(&e.cache, 0, 0));
     CHECK_OK(prefill(&e, fix.ids, N, 0, 1, got, NULL));
     CHECK_BITS(got, want, N * row);
+    CHECK_OK(swa_cache_truncate(&e.cache, 0, N - 1));
     CHECK_OK(decode(&e, fix.ids[7], N - 1, other));     /* another last token, then the right one */
     CHECK(memcmp(other, want + (N - 1) * row, row * sizeof *other) != 0);
+    CHECK_OK(swa_cache_truncate(&e.cache, 0, N - 1));
     CHECK_OK(decode(&e, fix.ids[N - 1], N - 1, other));
     CHECK_BITS(other, want + (N - 1) * row, row);
-    CHECK_STATUS(decode(&e, fix.ids[80], 80, other), SWA_ERR_LOST);     /* 70 tokens back: overwritten */
+    CHECK_STATUS(swa_cache_truncate(&e.cache, 0, 80), SWA_ERR_LOST);    /* 70 tokens back: overwritten */
+    CHECK_OK(swa_cache_truncate(&e.cache, 0, N - 1));
     CHECK_OK(decode(&e, fix.ids[N - 1], N - 1, other));
     CHECK_BITS(other, want + (N - 1) * row, row);
     engine_close(&e);

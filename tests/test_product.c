@@ -9,7 +9,7 @@ TEST(products) {
     enum { N = 9, IN = 8300, OUT = 75 };
     float *pack = t_floats(SWA__PACK);
     for (int i = 0; i < 60; i++) {
-        const int transposed = i & 1, type = i % 3, n = t_int(1, N);
+        const int transposed = i & 1, type = SWA_F32 + i % 3, n = t_int(1, N);
         const int n_in = i > 56 ? t_int(8193, IN) : i > 53 ? t_int(4097, 4400)
                        : i > 48 ? t_int(2000, 4096) : t_int(1, 120);
         const int n_out = t_int(1, OUT);

@@ -218,10 +218,11 @@ static void fill_attn(const data *d, swa_attn *a, int64_t pos, float *out, float
     a->bias_n = 16;
 }
 
+/* The cache's memory, and behind it scratch for three parts. */
 static void *make_cache(const spec *s, int isa, swa_window *window, swa_cache *cache) {
     swa_cache_desc desc;
-    size_t bytes;
-    void *mem;
+    size_t bytes, room;
+    unsigned char *mem;
     *window = window_of(s);
     memset(&desc, 0, sizeof desc);
     desc.shape.n_heads = s->heads;
@@ -237,12 +238,13 @@ static void *make_cache(const spec *s, int isa, swa_window *window, swa_cache *c
     desc.n_windows = 1;
     desc.max_context = TOKENS;
     desc.max_rollback = 64;
-    desc.max_parts = 3;
     desc.isa = isa;
     desc.audit = 1;
     bytes = swa_cache_bytes(&desc);
-    mem = malloc(bytes);
-    if (mem == NULL || swa_cache_init(cache, &desc, mem, bytes) != SWA_OK) {
+    room = swa_cache_scratch_bytes(&desc, 3);
+    mem = (unsigned char *)malloc(bytes + room);
+    if (mem == NULL || swa_cache_init(cache, &desc, mem, bytes) != SWA_OK
+        || swa_cache_set_scratch(cache, mem + bytes, room) != SWA_OK) {
         wrong("init", s->name);
         exit(2);
     }
@@ -254,24 +256,15 @@ static void check_copies(const data *d, swa_cache *cache, int64_t pos, float *ou
     size_t bytes = swa_cache_save_bytes(cache, 0), n = (size_t)(s->heads * s->dv);
     void *blob = malloc(bytes);
     float *again = floats(n, 0.0f);
-    swa_run run;
-    swa_step step;
     swa_attn a;
     int seq;
     expect(blob != NULL && swa_cache_save(cache, 0, blob, bytes) == SWA_OK, "save", s->name);
     expect(swa_cache_load(cache, 1, blob, bytes) == SWA_OK, "load", s->name);
-    memset(&run, 0, sizeof run);
-    memset(&step, 0, sizeof step);
     for (seq = 0; seq < 2; seq++) {
         expect(swa_cache_truncate(cache, seq, pos - 1) == SWA_OK, "truncate", s->name);
-        run.seq = seq;
-        run.n = 1;
-        run.pos = pos - 1;
-        step.runs = &run;
-        step.n_runs = 1;
         fill_attn(d, &a, pos - 1, seq == 0 ? out : again, NULL);
-        expect(swa_step_begin(cache, &step) == SWA_OK, "begin", s->name);
-        expect(swa_attend(cache, 0, &step, &a) == SWA_OK, "attend", s->name);
+        expect(swa_step_one(cache, seq, pos - 1, 1) == SWA_OK, "begin", s->name);
+        expect(swa_attend(cache, 0, &a) == SWA_OK, "attend", s->name);
     }
     total.unlike += memcmp(out, again, n * sizeof(float)) != 0;
     free(again);
@@ -285,28 +278,22 @@ static void ring(const spec *s, int isa) {
     swa_window window;
     swa_cache cache;
     void *mem = make_cache(s, isa, &window, &cache);
-    swa_run run;
-    swa_step step;
     swa_attn a;
     int64_t pos = 0, t;
+    int32_t n;
     int i, h, phase, part;
-    memset(&run, 0, sizeof run);
-    memset(&step, 0, sizeof step);
-    step.runs = &run;
-    step.n_runs = 1;
-    for (i = 0; pos < TOKENS; i++, pos += run.n) {
-        run.n = chunk[i % 10] < TOKENS - pos ? chunk[i % 10] : (int32_t)(TOKENS - pos);
-        run.pos = pos;
-        expect(swa_step_begin(&cache, &step) == SWA_OK, "begin", s->name);
+    for (i = 0; pos < TOKENS; i++, pos += n) {
+        n = chunk[i % 10] < TOKENS - pos ? chunk[i % 10] : (int32_t)(TOKENS - pos);
+        expect(swa_step_one(&cache, 0, pos, n) == SWA_OK, "begin", s->name);
         fill_attn(&d, &a, pos, out, lse);
-        if (i % 3 == 0) expect(swa_attend(&cache, 0, &step, &a) == SWA_OK, "attend", s->name);
+        if (i % 3 == 0) expect(swa_attend(&cache, 0, &a) == SWA_OK, "attend", s->name);
         for (phase = 0; i % 3 != 0 && phase < SWA_PHASES; phase++)
             for (part = 0; part < 3; part++)
-                expect(swa_attend_part(&cache, 0, &step, &a, phase, part, 3) == SWA_OK, "attend_part", s->name);
-        check_held(&d, &cache, 0, pos, run.n);
-        hash_floats(total.bits, out, (size_t)(run.n * s->heads * s->dv));
-        hash_floats(total.libm, lse, (size_t)(run.n * s->heads));
-        for (t = 0; t < run.n; t++)
+                expect(swa_attend_part(&cache, 0, &a, phase, part, 3) == SWA_OK, "attend_part", s->name);
+        check_held(&d, &cache, 0, pos, n);
+        hash_floats(total.bits, out, (size_t)(n * s->heads * s->dv));
+        hash_floats(total.libm, lse, (size_t)(n * s->heads));
+        for (t = 0; t < n; t++)
             for (h = 0; h < s->heads; h++)
                 check_row(&d, pos + t, h, out + (t * s->heads + h) * s->dv, lse[t * s->heads + h]);
     }

@@ -25,7 +25,7 @@ static struct {
     swa_cache cache;
     swa_window window[LAYERS];
     or_window see[LAYERS];
-    void *mem;
+    unsigned char *mem;                             /* of the cache, and behind it its scratch */
     sequence *seq;                                  /* [SEQS] */
     float *q, *k, *v, *out, *lse;                   /* [ROWS][..] of the layer at hand */
     float alibi[HEADS], logits[HEADS], softcap;
@@ -60,7 +60,7 @@ static void *take(size_t bytes) {
 
 static void world_open(swa_type type, int isa, int64_t capacity) {
     swa_cache_desc d;
-    size_t bytes;
+    size_t bytes, room;
     memset(&d, 0, sizeof d);
     w.window[0] = swa_window_sliding(33);
     w.see[0] = or_sliding(33);
@@ -84,12 +84,13 @@ static void world_open(swa_type type, int isa, int64_t capacity) {
     d.max_context = CONTEXT;
     d.max_rollback = ROLLBACK;
     d.capacity = capacity;
-    d.max_parts = PARTS;
     d.isa = isa;
     d.audit = one_in(2);
     bytes = swa_cache_bytes(&d);
-    w.mem = take(bytes);
-    if (swa_cache_init(&w.cache, &d, w.mem, bytes) != SWA_OK) { printf("init refused\n"); exit(2); }
+    room = swa_cache_scratch_bytes(&d, PARTS);
+    w.mem = (unsigned char *)take(bytes + room);
+    if (swa_cache_init(&w.cache, &d, w.mem, bytes) != SWA_OK
+        || swa_cache_set_scratch(&w.cache, w.mem + bytes, room) != SWA_OK) { printf("init refused\n"); exit(2); }
     w.modified = one_in(2);
     w.softcap = one_in(2) ? 4.0f : 0.0f;
     for (int i = 0; i < SEQS; i++) w.seq[i].start = w.seq[i].end = w.seq[i].high = 0;
@@ -191,123 +192,133 @@ static void model_rewind(sequence *s, int64_t pos) {
     else s->end = pos;
 }
 static void reset(int seq) {
-    if (swa_cache_reset(&w.cache, seq, one_in(2) ? 0 : below(1000)) != SWA_OK) wrong("reset", seq, 0, 0);
-    model_empty(&w.seq[seq], 0);
+    static const int64_t starts[4] = { 0, 3, 1000003, (int64_t)1 << 40 };
+    const int64_t start = starts[below(4)];
+    if (swa_cache_reset(&w.cache, seq, start, one_in(2) ? 0 : below(1000)) != SWA_OK) wrong("reset", seq, 0, 0);
+    model_empty(&w.seq[seq], start);
     w.resets++;
 }
 static swa_run any_run(int seq) {
-    static const int64_t starts[4] = { 0, 3, 1000003, (int64_t)1 << 40 };
     const sequence *s = &w.seq[seq];
     swa_run r;
     memset(&r, 0, sizeof r);
     r.seq = seq;
-    r.n = one_in(4) ? 1 + below(CHUNK) : one_in(6) ? below(2) * 16 : 1;
-    r.pos = s->start == s->end ? starts[below(4)] : s->end;
-    if (s->start != s->end && one_in(12)) r.pos -= below((int)(s->end - s->start < 60 ? s->end - s->start + 1 : 60));
+    r.n = one_in(4) ? 1 + below(CHUNK) : one_in(6) ? 16 : 1;
+    r.pos = s->end;
+    r.rewind = one_in(12);
+    if (r.rewind) r.pos -= below((int)(s->end - s->start < 60 ? s->end - s->start + 1 : 60));
     if (r.n > 1 && one_in(8)) r.prefix = r.pos + 2 + below(r.n - 1);
     return r;
 }
-/* A random step; what the model foresees as a refusal is taken out, the rest has to be begun. */
-static int step_make(swa_run *runs, swa_step *step) {
+/* Takes the runs that were refused out of a step; returns how many are left. */
+static int drop_refused(swa_run *runs, int n) {
+    int left = 0;
+    for (int i = 0; i < n; i++) if (runs[i].status == SWA_OK) runs[left++] = runs[i];
+    return left;
+}
+/* A random step; what the model foresees as a refusal is taken out, the rest has to be begun. Returns how many runs. */
+static int step_make(swa_run *runs) {
     int n = 0, share = 1 + below(8);
     for (int i = 0; i < SEQS; i++) {
         if (!one_in(share)) continue;
         if (w.seq[i].end - w.seq[i].start > CONTEXT - 8 && one_in(4)) reset(i);
         runs[n++] = any_run(i);
     }
-    memset(step, 0, sizeof *step);
-    step->runs = runs;
-    for (step->n_runs = n;; step->n_runs--) {
-        swa_status status = swa_step_begin(&w.cache, step);
-        const swa_run *r = step->failed >= 0 ? &runs[step->failed] : NULL;
-        const sequence *s = r ? &w.seq[r->seq] : NULL;
-        if (status == SWA_OK) return 1;
-        if (!r) { wrong("begin refused without a run", -1, -1, 0); return 0; }
-        if (status == SWA_ERR_LOST && may_lose(s, r->pos)) w.lost++;
-        else if (status == SWA_ERR_FULL && r->pos + r->n - s->start > CONTEXT) w.full++;
-        else wrong("begin refused", r->seq, -1, r->pos);
-        if (swa_cache_end(&w.cache, r->seq) != s->end) wrong("a refusal changed the end", r->seq, -1, r->pos);
-        memmove(&runs[step->failed], &runs[step->failed + 1], (size_t)(step->n_runs - step->failed - 1) * sizeof *runs);
+    while (n > 0 && swa_step_begin(&w.cache, runs, n) != SWA_OK) {
+        int left;
+        for (int i = 0; i < n; i++) {
+            const swa_run *r = &runs[i];
+            const sequence *s = &w.seq[r->seq];
+            if (swa_cache_end(&w.cache, r->seq) != s->end) wrong("a refusal changed the end", r->seq, -1, r->pos);
+            if (r->status == SWA_OK) continue;
+            if (r->status == SWA_ERR_LOST && may_lose(s, r->pos)) w.lost++;
+            else if (r->status == SWA_ERR_FULL && r->pos + r->n - s->start > CONTEXT) w.full++;
+            else wrong("begin refused", r->seq, -1, r->pos);
+        }
+        left = drop_refused(runs, n);
+        if (left == n) { wrong("begin refused without a run", -1, -1, 0); return 0; }
+        n = left;
     }
+    return n;
 }
-static void model_begin(const swa_step *step) {
-    for (int i = 0; i < step->n_runs; i++) {
-        const swa_run *r = &step->runs[i];
+static void model_begin(const swa_run *runs, int n) {
+    for (int i = 0; i < n; i++) {
+        const swa_run *r = &runs[i];
         sequence *s = &w.seq[r->seq];
-        if (r->n == 0) continue;
         if (r->pos < s->end) w.rewinds++;
-        if (s->start == s->end || r->pos <= s->start) model_empty(s, r->pos);
+        if (r->pos <= s->start) model_empty(s, r->pos);
         s->end = r->pos + r->n;
         if (s->high < s->end) s->high = s->end;
     }
 }
-static void fill(const swa_step *step) {
-    size_t n = (size_t)step->n_tokens;
+static void fill(void) {
+    size_t n = (size_t)swa_step_tokens(&w.cache);
     noise(w.q, n * Q, 3.0f);
     noise(w.k, n * K, 1.0f);
     noise(w.v, n * V, 1.0f);
 }
 /* In one call, in parts, or rows first; phases < 2 leaves the layer unfinished. */
-static void attend(const swa_step *step, int layer, int phases) {
+static void attend(const swa_run *runs, int n_runs, int layer, int phases) {
     swa_attn a = attn_of(), half = a;
     int parts = 1 + below(PARTS), most = 0, prefix = 0, bad = 0;
-    for (int i = 0; i < step->n_runs; i++) {
-        if (step->runs[i].n > most) most = step->runs[i].n;
-        prefix |= step->runs[i].prefix != 0;
+    for (int i = 0; i < n_runs; i++) {
+        if (runs[i].n > most) most = runs[i].n;
+        prefix |= runs[i].prefix != 0;
     }
-    if (phases == SWA_PHASES && one_in(3)) bad |= swa_attend(&w.cache, layer, step, &a) != SWA_OK;
+    if (phases == SWA_PHASES && one_in(3)) bad |= swa_attend(&w.cache, layer, &a) != SWA_OK;
     else if (phases == SWA_PHASES && most <= ROLLBACK && !prefix && one_in(4)) {
-        half.q.p = NULL;
-        bad |= swa_attend(&w.cache, layer, step, &half) != SWA_OK;
-        half = a;
-        half.k.p = NULL;
-        bad |= swa_attend(&w.cache, layer, step, &half) != SWA_OK;
+        half.mode = SWA_STORE_ONLY;
+        bad |= swa_attend(&w.cache, layer, &half) != SWA_OK;
+        half.mode = SWA_ATTEND_STORED;
+        bad |= swa_attend(&w.cache, layer, &half) != SWA_OK;
     } else
         for (int phase = 0; phase < phases; phase++)
             for (int part = parts - 1; part >= 0; part--)
-                bad |= swa_attend_part(&w.cache, layer, step, &a, phase, part, parts) != SWA_OK;
+                bad |= swa_attend_part(&w.cache, layer, &a, phase, part, parts) != SWA_OK;
     if (bad) wrong("attend refused", -1, layer, 0);
 }
-/* The step dies after some layers; what cannot be begun again is replayed from nothing, as the library asks for. */
-static int die(swa_step *step) {
-    int layers = below(LAYERS);
+/* The step dies after some layers; what cannot be begun again is replayed from nothing, as the library asks for. A step
+   that its last layer had stored is over: going back to its beginning has to be said. Returns how many runs go on. */
+static int die(swa_run *runs, int n) {
+    int layers = below(LAYERS), phases;
     for (int layer = 0; layer < layers; layer++) {
-        fill(step);
-        attend(step, layer, SWA_PHASES);
+        fill();
+        attend(runs, n, layer, SWA_PHASES);
     }
-    fill(step);
-    attend(step, layers, below(SWA_PHASES + 1));
+    phases = below(SWA_PHASES + 1);
+    fill();
+    attend(runs, n, layers, phases);
+    for (int i = 0; i < n; i++) runs[i].rewind = layers == LAYERS - 1 && phases == SWA_PHASES;
     w.dead++;
-    for (;;) {
-        swa_status status = swa_step_begin(&w.cache, step);
-        const swa_run *r = step->failed >= 0 ? &step->runs[step->failed] : NULL;
-        if (status == SWA_OK) return 1;
-        if (status != SWA_ERR_LOST || !r || !may_lose(&w.seq[r->seq], r->pos)) {
-            wrong("a step that died cannot be begun again", r ? r->seq : -1, -1, r ? r->pos : 0);
-            return 0;
+    while (n > 0 && swa_step_begin(&w.cache, runs, n) != SWA_OK) {
+        int left;
+        for (int i = 0; i < n; i++) {
+            if (runs[i].status == SWA_OK) continue;
+            if (runs[i].status != SWA_ERR_LOST || !may_lose(&w.seq[runs[i].seq], runs[i].pos))
+                wrong("a step that died cannot be begun again", runs[i].seq, -1, runs[i].pos);
+            w.lost++;
+            reset(runs[i].seq);
         }
-        w.lost++;
-        reset(r->seq);
-        memmove(&step->runs[step->failed], &step->runs[step->failed + 1],
-                (size_t)(step->n_runs - step->failed - 1) * sizeof *step->runs);
-        step->n_runs--;
+        left = drop_refused(runs, n);
+        if (left == n) { wrong("begin refused without a run", -1, -1, 0); return 0; }
+        n = left;
     }
+    return n;
 }
 static void do_step(void) {
     swa_run runs[SEQS];
-    swa_step step;
+    int n;
     w.steps++;
-    if (!step_make(runs, &step)) return;
-    model_begin(&step);
-    if (one_in(10)) {
-        if (!die(&step)) return;
-        model_begin(&step);
+    n = step_make(runs);
+    model_begin(runs, n);
+    if (n > 0 && one_in(10)) {
+        n = die(runs, n);
+        model_begin(runs, n);
     }
-    for (int layer = 0; layer < LAYERS; layer++) {
-        fill(&step);
-        attend(&step, layer, SWA_PHASES);
-        for (int i = 0; i < step.n_runs; i++) {
-            if (runs[i].n == 0) continue;
+    for (int layer = 0; layer < LAYERS && n > 0; layer++) {
+        fill();
+        attend(runs, n, layer, SWA_PHASES);
+        for (int i = 0; i < n; i++) {
             learn(&runs[i], layer);
             compare(&runs[i], layer);
         }

@@ -19,7 +19,7 @@ static int passed, failed;
 
 typedef struct {
     swa_cache cache;
-    void *mem;
+    unsigned char *mem;
     float *q, *k, *v, *out;              /* [ROWS][..]: the same rows in every layer and step */
     uint64_t sum;                        /* of all output bits */
     int bad;                             /* a call that was refused */
@@ -37,6 +37,7 @@ static float *numbers(size_t n, uint32_t seed) {
 }
 static job job_open(void) {
     swa_window windows[LAYERS];
+    size_t bytes, room;
     swa_cache_desc d;
     job j;
     memset(&d, 0, sizeof d);
@@ -52,9 +53,11 @@ static job job_open(void) {
     d.v_type = SWA_Q8;
     d.windows = windows;
     d.n_windows = LAYERS;
-    d.max_parts = MAX_THREADS;
-    j.mem = malloc(swa_cache_bytes(&d));
-    if (j.mem == NULL || swa_cache_init(&j.cache, &d, j.mem, swa_cache_bytes(&d)) != SWA_OK) exit(2);
+    bytes = swa_cache_bytes(&d);
+    room = swa_cache_scratch_bytes(&d, MAX_THREADS);
+    j.mem = (unsigned char *)malloc(bytes + room);
+    if (j.mem == NULL || swa_cache_init(&j.cache, &d, j.mem, bytes) != SWA_OK
+        || swa_cache_set_scratch(&j.cache, j.mem + bytes, room) != SWA_OK) exit(2);
     j.q = numbers((size_t)ROWS * Q, 1);
     j.k = numbers((size_t)ROWS * K, 2);
     j.v = numbers((size_t)ROWS * K, 3);
@@ -77,21 +80,18 @@ static void add(uint64_t *sum, const float *x, size_t n) {
     size_t i;
     for (i = 0; i < n * sizeof(float); i++) *sum = (*sum ^ b[i]) * 1099511628211u;
 }
-/* Runs of step t: some sequences decode, some take a chunk, one sits out. */
-static swa_step step_make(const job *j, int t, swa_run *runs) {
-    swa_step step;
-    int s;
-    memset(&step, 0, sizeof step);
+/* Runs of step t: some sequences decode, some take a chunk, one sits out. Returns how many. */
+static int runs_make(const job *j, int t, swa_run *runs) {
+    int s, n = 0;
     memset(runs, 0, SEQS * sizeof *runs);
-    step.runs = runs;
     for (s = 0; s < SEQS; s++) {
         if ((s + t) % SEQS == 0) continue;
-        runs[step.n_runs].seq = s;
-        runs[step.n_runs].n = (s + t) % 3 == 0 ? 1 + (s * 7 + t * 5) % CHUNK : 1;
-        runs[step.n_runs].pos = swa_cache_end(&j->cache, s);
-        step.n_runs++;
+        runs[n].seq = s;
+        runs[n].n = (s + t) % 3 == 0 ? 1 + (s * 7 + t * 5) % CHUNK : 1;
+        runs[n].pos = swa_cache_end(&j->cache, s);
+        n++;
     }
-    return step;
+    return n;
 }
 
 /* ---- one batch on some threads ---- */
@@ -99,7 +99,6 @@ static swa_step step_make(const job *j, int t, swa_run *runs) {
 typedef struct {
     pthread_barrier_t gate;
     job *j;
-    const swa_step *step;
     const swa_rows *rows;
     int layer, threads, stop;
     int bad[MAX_THREADS];
@@ -118,7 +117,7 @@ static void *work(void *arg) {
             const swa_attn a = attn_of(p->j);
             swa_status status;
             if (p->rows != NULL) status = swa_attention_part(p->rows, &a, phase, w->part, p->threads);
-            else status = swa_attend_part(&p->j->cache, p->layer, p->step, &a, phase, w->part, p->threads);
+            else status = swa_attend_part(&p->j->cache, p->layer, &a, phase, w->part, p->threads);
             if (status != SWA_OK) p->bad[w->part] = 1;
             pthread_barrier_wait(&p->gate);
         }
@@ -132,7 +131,6 @@ static void pool_run(job *j, int threads) {
     pthread_t thread[MAX_THREADS];
     worker w[MAX_THREADS];
     swa_run runs[SEQS];
-    swa_step step;
     pool p;
     int i, t;
     memset(&p, 0, sizeof p);
@@ -145,12 +143,10 @@ static void pool_run(job *j, int threads) {
         if (pthread_create(&thread[i], NULL, work, &w[i]) != 0) exit(2);
     }
     for (t = 0; t < STEPS; t++) {
-        step = step_make(j, t, runs);
-        p.step = &step;
-        if (swa_step_begin(&j->cache, &step) != SWA_OK) j->bad = 1;
+        if (swa_step_begin(&j->cache, runs, runs_make(j, t, runs)) != SWA_OK) j->bad = 1;
         for (p.layer = 0; p.layer < LAYERS; p.layer++) {
             layer_run(&p);
-            add(&j->sum, j->out, (size_t)step.n_tokens * Q);
+            add(&j->sum, j->out, (size_t)swa_step_tokens(&j->cache) * Q);
         }
     }
     p.stop = 1;

@@ -197,7 +197,8 @@ static answer compute(fuzz_in *in, problem *p) {
     r.scratch = malloc(r.scratch_bytes);
     memset(r.scratch, 0xff, r.scratch_bytes);
     a.q.p = p->q; a.q_tail.p = p->q + s->head_dim;
-    if (p->q_pinned) { a.q_sink.p = p->q_pinned; a.q_sink_tail.p = p->q_pinned + s->head_dim; }
+    a.q_sink.p = p->q_pinned;
+    if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + s->head_dim;
     a.q.head = a.q_tail.head = a.q_sink.head = a.q_sink_tail.head = p->dk;
     a.q.token = a.q_tail.token = a.q_sink.token = a.q_sink_tail.token = (int64_t)p->dk * s->n_heads;
     a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;

@@ -13,24 +13,20 @@ typedef struct {
     swa_window windows[2];
     swa_cache_desc d;
     swa_cache kv;
-    unsigned char *mem, *before;
+    unsigned char *mem, *before, *scratch;
     size_t bytes;
 } cache;
 
 static void attend(cache *c, int seq, int64_t pos, int32_t n, uint32_t seed) {
     static float x[64 * DIM * 2], out[64 * DIM * 2];
-    swa_run run;
-    swa_step step;
     swa_attn a;
-    memset(&run, 0, sizeof run); memset(&step, 0, sizeof step); memset(&a, 0, sizeof a);
-    run.seq = seq; run.pos = pos; run.n = n;
-    step.runs = &run; step.n_runs = 1;
+    memset(&a, 0, sizeof a);
     for (int i = 0; i < 64 * DIM * 2; i++) x[i] = fuzz_unit(&seed);
     a.q.p = a.k.p = a.v.p = x;
     a.out.p = out;
-    if (swa_step_begin(&c->kv, &step) != SWA_OK) return;     /* full, or at the end of the positions */
+    if (swa_step_one(&c->kv, seq, pos, n) != SWA_OK) return; /* full, at the end of the positions, or n is 0 */
     for (int layer = 0; layer < c->d.n_layers; layer++)
-        if (swa_attend(&c->kv, layer, &step, &a) != SWA_OK) FUZZ_DIE("attend after begin");
+        if (swa_attend(&c->kv, layer, &a) != SWA_OK) FUZZ_DIE("attend after begin");
 }
 static void open_cache(cache *c, fuzz_in *in) {
     static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
@@ -55,10 +51,14 @@ static void make_cache(cache *c, const cache *like, uint32_t seed) {
     c->bytes = swa_cache_bytes(&c->d);
     c->mem = (unsigned char *)calloc(c->bytes + 1, 1);
     c->before = (unsigned char *)malloc(c->bytes + 1);
-    if (!c->mem || !c->before || swa_cache_init(&c->kv, &c->d, c->mem, c->bytes) != SWA_OK) FUZZ_DIE("init");
+    c->scratch = (unsigned char *)malloc(swa_cache_scratch_bytes(&c->d, 1));
+    if (!c->mem || !c->before || !c->scratch || swa_cache_init(&c->kv, &c->d, c->mem, c->bytes) != SWA_OK
+        || swa_cache_set_scratch(&c->kv, c->scratch, swa_cache_scratch_bytes(&c->d, 1)) != SWA_OK) FUZZ_DIE("init");
     for (int s = 0; s < c->d.n_seqs; s++)
-        for (int64_t i = 0, pos = fuzz_mix(seed) % 30; i < 3; i++, pos = swa_cache_end(&c->kv, s))
-            attend(c, s, pos, (int32_t)(fuzz_mix(seed + (uint32_t)i) % 12), seed + 7u * (uint32_t)(i + s));
+        for (int i = 0; i < 3; i++) {
+            if (i == 0 && swa_cache_reset(&c->kv, s, fuzz_mix(seed) % 30, 0) != SWA_OK) FUZZ_DIE("reset");
+            attend(c, s, swa_cache_end(&c->kv, s), (int32_t)(fuzz_mix(seed + (uint32_t)i) % 12), seed + 7u * (uint32_t)(i + s));
+        }
 }
 /* The blob's new length. */
 static size_t alter(fuzz_in *in, unsigned char *blob, size_t n, int *sign) {
@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (got == SWA_OK) live_with_it(&to, seq, exact, n);
         free(exact);
     } while (in.left > 0);
-    free(from.mem); free(from.before);
-    free(to.mem); free(to.before);
+    free(from.mem); free(from.before); free(from.scratch);
+    free(to.mem); free(to.before); free(to.scratch);
     return 0;
 }
