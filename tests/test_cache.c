@@ -532,6 +532,125 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
     CHECK_BITS(x, cold + 41 * TOY_DIM, 19 * TOY_DIM);
 }
 
+/* ---- from cache to cache ---- */
+
+/* Copied while it runs, into a cache of another capacity, context, number of sequences and heads: goes on to the bit. */
+static void copied_elsewhere(int isa, swa_type k, swa_type v, int64_t from_slots, int64_t to_slots, int64_t end) {
+    const swa_window w[3] = { swa_window_sliding(7), swa_window_sinks(5, 3), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 3, 4, 2);
+    const int64_t pos = end < 0 ? 40 : end;
+    float x[41 * TOY_DIM], *cold;
+    toy a, b;
+    d.isa = isa; d.k_type = k; d.v_type = v; d.max_context = 64;
+    cold = toy_cold(&d, 0, 0, 64, one_text);
+    d.capacity = from_slots;
+    if (!cold || !toy_open(&a, &d)) return;
+    d.capacity = to_slots; d.max_context = 128; d.n_seqs = 3; d.audit = 1;
+    if (!toy_open(&b, &d)) return;
+    t_label("%s/%s from %d slots to %d, end %d", type_name(k), type_name(v), (int)from_slots, (int)to_slots, (int)end);
+    CHECK_INT(toy_run(&a, 0, 0, 40, one_text, x), SWA_OK);
+    CHECK_INT(toy_run(&b, 2, 0, 11, one_text, x), SWA_OK);   /* holds something else, and another runs beside it */
+    CHECK_INT(toy_run(&b, 1, 0, 9, one_text, x), SWA_OK);
+    CHECK_OK(swa_cache_copy(&b.kv, 2, &a.kv, 0, end));
+    CHECK_INT(swa_cache_end(&b.kv, 2), pos);
+    for (int layer = 0; layer < 4; layer++) {
+        const int64_t first = swa_cache_first(&b.kv, 2, layer);
+        CHECK(first >= swa_cache_first(&a.kv, 0, layer) && pos - first >= 6);
+        for (int64_t p = first; p < pos; p++) {
+            float k0[TOY_HEAD_DIM], v0[TOY_HEAD_DIM], k1[TOY_HEAD_DIM], v1[TOY_HEAD_DIM];
+            CHECK_OK(swa_cache_read(&a.kv, 0, layer, p, 1, k0, v0));
+            CHECK_OK(swa_cache_read(&b.kv, 2, layer, p, 1, k1, v1));
+            CHECK_BITS(k0, k1, TOY_HEAD_DIM);
+            CHECK_BITS(v0, v1, TOY_HEAD_DIM);
+        }
+    }
+    for (int64_t p = pos; p < 60; p++) {
+        CHECK_INT(toy_run(&b, 2, p, 1, one_text, x), SWA_OK);
+        CHECK_BITS(x, cold + p * TOY_DIM, TOY_DIM);
+    }
+    CHECK_INT(toy_run(&b, 1, 9, 20, one_text, x), SWA_OK);
+    CHECK_BITS(x, cold + 9 * TOY_DIM, 20 * TOY_DIM);
+    CHECK_INT(toy_run(&a, 0, 40, 4, one_text, x), SWA_OK);   /* and the source never noticed */
+    CHECK_BITS(x, cold + 40 * TOY_DIM, 4 * TOY_DIM);
+}
+TEST_EACH_ISA(copies_into_caches_of_another_size) {
+    static const int64_t slots[] = { 8, 13, 16, 30 };
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            copied_elsewhere(isa, ring_types[i], ring_types[j], slots[i], slots[j], -1);
+            copied_elsewhere(isa, ring_types[j], ring_types[i], slots[i], slots[j], 39);
+        }
+}
+/* A ring that was full goes on in a larger one. */
+TEST(a_cache_that_has_become_too_small) {
+    const swa_window w = swa_window_causal();
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    float x[32 * TOY_DIM], *cold;
+    toy small, large;
+    d.max_context = 32;
+    cold = toy_cold(&d, 0, 0, 32, text);
+    d.max_context = 16;
+    REQUIRE(cold && toy_open(&small, &d));
+    d.max_context = 32;
+    REQUIRE(toy_open(&large, &d));
+    CHECK_INT(toy_run(&small, 0, 0, 16, text, x), SWA_OK);
+    CHECK_INT(toy_run(&small, 0, 16, 1, text, x), SWA_ERR_FULL);
+    CHECK_OK(swa_cache_copy(&large.kv, 0, &small.kv, 0, -1));
+    CHECK_INT(toy_run(&large, 0, 16, 16, text, x), SWA_OK);
+    CHECK_BITS(x, cold + 16 * TOY_DIM, 16 * TOY_DIM);
+    CHECK_STATUS(swa_cache_copy(&small.kv, 0, &large.kv, 0, -1), SWA_ERR_LOST);    /* 32 rows into 16 slots */
+    CHECK_INT(swa_cache_end(&small.kv, 0), 16);
+    CHECK_STATUS(swa_cache_copy(&small.kv, 0, &large.kv, 0, 17), SWA_ERR_LOST);
+    CHECK_OK(swa_cache_copy(&small.kv, 0, &large.kv, 0, 12));
+    CHECK_INT(toy_run(&small, 0, 12, 4, text, x), SWA_OK);
+    CHECK_BITS(x, cold + 12 * TOY_DIM, 4 * TOY_DIM);
+}
+TEST(copies_that_are_refused) {
+    const swa_window w[2] = { swa_window_sliding(4), swa_window_sliding(5) }, sinks = swa_window_sinks(4, 1);
+    swa_cache_desc from = toy_desc(w, 1, 2, 2), to;
+    float x[20 * TOY_DIM];
+    unsigned char *before;
+    toy a, b;
+    REQUIRE(toy_open(&a, &from));
+    CHECK_INT(toy_run(&a, 0, 0, 20, text, x), SWA_OK);
+    for (int i = 0; i < 14; i++) {
+        to = from;
+        if (i == 1) to.shape.head_dim = 5;
+        if (i == 2) to.shape.n_kv_heads = 2;
+        if (i == 3) to.shape.v_dim = 3;
+        if (i == 4) { to.shape.v_in_k = 1; to.shape.tail_dim = 0; }
+        if (i == 5) to.shape.tail_dim = 1;
+        if (i == 6) to.n_layers = 3;
+        if (i == 7) to.k_type = SWA_F16;
+        if (i == 8) to.v_type = SWA_BF16;
+        if (i == 9) to.windows = &sinks;
+        if (i == 10) { to.windows = w; to.n_windows = 2; }
+        if (i == 11) to.capacity = 30;                       /* from here on they fit */
+        if (i == 12) to.max_rollback = 9;
+        if (i == 13) to.v_type = SWA_F32;                    /* as the default says */
+        t_label("copy %d", i);
+        REQUIRE(toy_open(&b, &to));
+        before = (unsigned char *)t_alloc(b.bytes);
+        memcpy(before, b.mem, b.bytes);
+        CHECK_STATUS(swa_cache_copy(&b.kv, 1, &a.kv, 0, -1), i == 0 || i > 10 ? SWA_OK : SWA_ERR_ARG);
+        CHECK_INT(swa_cache_end(&b.kv, 1), i == 0 || i > 10 ? 20 : 0);
+        if (i > 0 && i <= 10) CHECK(memcmp(before, b.mem, b.bytes) == 0);
+    }
+    t_label("positions");
+    REQUIRE(toy_open(&b, &from));
+    before = (unsigned char *)t_alloc(b.bytes);
+    memcpy(before, b.mem, b.bytes);
+    CHECK_STATUS(swa_cache_copy(&b.kv, 0, &a.kv, 0, 21), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_copy(&b.kv, 0, &a.kv, 0, 6), SWA_ERR_LOST);
+    CHECK_STATUS(swa_cache_copy(&b.kv, 0, &a.kv, 0, -2), SWA_ERR_ARG);
+    CHECK_STATUS(swa_cache_copy(&b.kv, 2, &a.kv, 0, -1), SWA_ERR_ARG);
+    CHECK_STATUS(swa_cache_copy(&b.kv, 0, &a.kv, -1, -1), SWA_ERR_ARG);
+    CHECK(memcmp(before, b.mem, b.bytes) == 0);
+    CHECK_OK(swa_cache_copy(&b.kv, 0, &b.kv, 1, -1));        /* of one cache: a fork */
+    CHECK_OK(swa_cache_copy(&a.kv, 1, &a.kv, 0, -1));
+    CHECK_INT(swa_cache_end(&a.kv, 1), 20);
+}
+
 /* ---- blobs ---- */
 
 static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {

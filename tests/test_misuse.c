@@ -324,6 +324,8 @@ static void misuse_cache(void) {
         REFUSE(swa_cache_truncate, (&w.kv, s, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_fork, (&w.kv, s, 0, -1), SWA_ERR_ARG);
         REFUSE(swa_cache_fork, (&w.kv, 0, s, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (&w.kv, s, &w.kv, 0, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (&w.kv, 0, &w.kv, s, -1), SWA_ERR_ARG);
         ANSWER(swa_cache_end, (&w.kv, s), -1);
         ANSWER(swa_cache_min_end, (&w.kv, s), -1);
         ANSWER(swa_cache_replay_from, (&w.kv, s, 5), -1);
@@ -340,6 +342,8 @@ static void misuse_cache(void) {
         REFUSE(swa_cache_reset, (c, 0, 0, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_truncate, (c, 0, 0), SWA_ERR_ARG);
         REFUSE(swa_cache_fork, (c, 0, 1, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (c, 0, &w.kv, 0, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (&w.kv, 0, c, 0, -1), SWA_ERR_ARG);
         REFUSE(swa_cache_read, (c, 0, 0, 0, 1, row, row), SWA_ERR_ARG);
         REFUSE(swa_cache_save, (c, 0, w.blob, sizeof w.blob), SWA_ERR_ARG);
         REFUSE(swa_cache_load, (c, 0, w.blob, w.blob_bytes), SWA_ERR_ARG);
@@ -378,6 +382,10 @@ static void misuse_positions(void) {
     REFUSE(swa_cache_fork, (&w.kv, 1, 0, INT64_MAX), SWA_ERR_ORDER);
     REFUSE(swa_cache_fork, (&w.kv, 1, 0, 6), SWA_ERR_LOST);
     REFUSE(swa_cache_fork, (&w.kv, 0, 0, 6), SWA_ERR_LOST);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, -2), SWA_ERR_ARG);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, HELD + 1), SWA_ERR_ORDER);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, 6), SWA_ERR_LOST);
     REFUSE(swa_cache_read, (&w.kv, 0, 0, 18, -1, row, row), SWA_ERR_ARG);
     REFUSE(swa_cache_read, (&w.kv, 0, 0, -1, 1, row, row), SWA_ERR_ARG);
     REFUSE(swa_cache_read, (&w.kv, 0, 0, INT64_MAX, INT32_MAX, row, row), SWA_ERR_ARG);
