@@ -110,8 +110,8 @@ static int generate(const model *m, const options *o, const setup *s, passage *x
         fprintf(stderr, "prefill %ld tokens, %.0f tokens/s; decode %ld tokens, %.0f tokens/s\n", (long)x->n_prompt,
                 x->n_prompt / (x->prefill + 1e-9), (long)written, written / (x->decode + 1e-9));
         fprintf(stderr, "keys and values %lu bytes (with working memory %lu); full attention over the context of "
-                "%ld: %lu bytes\n", (unsigned long)engine_rows(m, s), (unsigned long)e.bytes, (long)o->context,
-                (unsigned long)engine_rows(m, &full));
+                "%ld: %lu bytes\n", (unsigned long)engine_rows(m, s), (unsigned long)(e.bytes + e.scratch_bytes),
+                (long)o->context, (unsigned long)engine_rows(m, &full));
     }
     engine_close(&e);
     free(logits);

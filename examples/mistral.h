@@ -143,8 +143,8 @@ typedef struct {
     const model *m;
     swa_cache cache;
     void     *memory;      /* of the cache */
-    size_t    bytes;
     void     *scratch;     /* what attention works in, for `threads` threads */
+    size_t    bytes, scratch_bytes;
     int32_t   chunk;
     float    *work;        /* of the arrays below, [chunk] rows each */
     float    *x, *h;       /* [dim] the residual stream, and what is added to it */
@@ -191,16 +191,16 @@ static inline swa_status engine_open(engine *e, const model *m, const setup *s) 
     swa_window window;
     swa_cache_desc d = engine_cache(m, s, &window);
     size_t dim = (size_t)m->dim, hidden = (size_t)m->hidden, head = (size_t)m->head_dim, rows = (size_t)s->chunk;
-    size_t q_dim = (size_t)m->n_heads * head, kv_dim = (size_t)m->n_kv_heads * head, scratch;
+    size_t q_dim = (size_t)m->n_heads * head, kv_dim = (size_t)m->n_kv_heads * head;
     swa_status status;
     memset(e, 0, sizeof *e);
     e->m = m;
     e->chunk = s->chunk;
     e->bytes = swa_cache_bytes(&d);
-    scratch = swa_cache_scratch_bytes(&d, s->threads > 0 ? s->threads : 1);
-    if (e->bytes == 0 || scratch == 0) return SWA_ERR_OVERFLOW;
+    e->scratch_bytes = swa_cache_scratch_bytes(&d, s->threads > 0 ? s->threads : 1);
+    if (e->bytes == 0 || e->scratch_bytes == 0) return SWA_ERR_OVERFLOW;
     e->memory = malloc(e->bytes);
-    e->scratch = malloc(scratch);
+    e->scratch = malloc(e->scratch_bytes);
     e->work = (float *)calloc(rows, (2 * dim + q_dim + 2 * kv_dim + 2 * hidden) * sizeof(float));
     e->pos = (int64_t *)calloc(rows, sizeof *e->pos);
     if (!e->memory || !e->scratch || !e->work || !e->pos) return SWA_ERR_MEMORY;
@@ -212,7 +212,7 @@ static inline swa_status engine_open(engine *e, const model *m, const setup *s) 
     e->gate = e->v + rows * kv_dim;
     e->up = e->gate + rows * hidden;
     status = swa_cache_init(&e->cache, &d, e->memory, e->bytes);
-    return status != SWA_OK ? status : swa_cache_set_scratch(&e->cache, e->scratch, scratch);
+    return status != SWA_OK ? status : swa_cache_set_scratch(&e->cache, e->scratch, e->scratch_bytes);
 }
 
 static inline swa_status attend(engine *e, int l) {

@@ -57,7 +57,8 @@ static void make_cache(cache *c, const cache *like, uint32_t seed) {
     for (int s = 0; s < c->d.n_seqs; s++)
         for (int i = 0; i < 3; i++) {
             if (i == 0 && swa_cache_reset(&c->kv, s, fuzz_mix(seed) % 30, 0) != SWA_OK) FUZZ_DIE("reset");
-            attend(c, s, swa_cache_end(&c->kv, s), (int32_t)(fuzz_mix(seed + (uint32_t)i) % 12), seed + 7u * (uint32_t)(i + s));
+            attend(c, s, swa_cache_end(&c->kv, s), (int32_t)(fuzz_mix(seed + (uint32_t)i) % 12),
+                   seed + 7u * (uint32_t)(i + s));
         }
 }
 /* The blob's new length. */
