@@ -534,7 +534,7 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
 
 /* ---- from cache to cache ---- */
 
-/* Copied while it runs, into a cache of another capacity, context, number of sequences and heads: goes on to the bit. */
+/* Copied while it runs, into a cache of another capacity, context and number of sequences: goes on to the bit. */
 static void copied_elsewhere(int isa, swa_type k, swa_type v, int64_t from_slots, int64_t to_slots, int64_t end) {
     const swa_window w[3] = { swa_window_sliding(7), swa_window_sinks(5, 3), swa_window_causal() };
     swa_cache_desc d = toy_desc(w, 3, 4, 2);
