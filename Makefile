@@ -25,7 +25,7 @@ HEADERS := swa.h $(wildcard tests/*.h examples/*.h)
 FRAMES  := -Wframe-larger-than=8192
 SAN     := -fsanitize=address,undefined -fno-sanitize-recover=all
 
-EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
+EXAMPLES := build/generate build/mla
 
 # Everything in build/ goes stale when the compiler or the flags change.
 stamp   := $(shell printf '%s\n' '$(CC) $(CFLAGS)' > build/flags.new; \
@@ -43,7 +43,7 @@ run: build/generate  ## build and run the example: a small model writes through 
 	./build/generate $(ARGS)
 
 # Logs go first: one of yesterday must not speak for a test that no longer compiles.
-LOGS    := $(TESTS:%=build/%.log) build/test_omp.log build/fuzz.log build/compile.log
+LOGS    := $(TESTS:%=build/%.log) build/test_omp.log build/fuzz.log build/compile.log build/examples.log
 ASANLOG := $(TESTS:%=build/%.asan.log) build/test_product.asan.log
 test:           ## build and run all tests; the last line is `N passed, N failed, N skipped`
 	@rm -f $(LOGS)
@@ -131,6 +131,9 @@ build/%.asan.log: build/%.asan FORCE
 	@./build/$*.asan > $@ 2>&1 || echo "exit code $$?" >> $@
 build/compile.log: build/swa.o tests/compile.sh FORCE
 	@sh tests/compile.sh '$(CC)' '$(CXX)' build/swa.o > $@ 2>&1 || echo "exit code $$?" >> $@
+
+build/examples.log: build/swa.o $(HEADERS) FORCE
+	@sh tests/examples.sh '$(CC)' '$(CXX)' build/swa.o > $@ 2>&1 || echo "exit code $$?" >> $@
 
 build/bench_mla: bench/mla.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/mla.c -o $@ -pthread -lm
