@@ -90,6 +90,22 @@ bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products,
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
+packaging:      ## install, dist, CMake, vcpkg and Conan, each tried from local files
+	@bash tests/check/packaging.sh
+
+VERSION := $(shell sed -n 's/^\#define SWA_VERSION_STRING *"\(.*\)".*/\1/p' swa.h)
+PREFIX  ?= /usr/local
+install:        ## the header and swa.pc (PREFIX=/usr/local, DESTDIR)
+	mkdir -p $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/share/pkgconfig
+	cp swa.h $(DESTDIR)$(PREFIX)/include/swa.h
+	printf 'prefix=%s\nincludedir=$${prefix}/include\n\nName: swa\nDescription: sliding-window attention on CPU, one header\nVersion: %s\nCflags: -I$${includedir}\nLibs: -lm\n' \
+	    '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/share/pkgconfig/swa.pc
+
+dist:           ## build/dist: the one file and its SHA-256
+	mkdir -p build/dist
+	cp swa.h build/dist/swa.h
+	cd build/dist && sha256sum swa.h > swa.h.sha256 && cat swa.h.sha256
+
 clean:          ## remove build/
 	rm -rf build
 
@@ -143,5 +159,5 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: help run test check matrix sanitize fuzz soak coverage mutate asan lint examples bench bench-mla bench-peers clean FORCE
+.PHONY: packaging install dist help run test check matrix sanitize fuzz soak coverage mutate asan lint examples bench bench-mla bench-peers clean FORCE
 .SECONDARY:

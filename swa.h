@@ -54,7 +54,8 @@
        [SECTION 11] KERNEL INSTANCES    one block of vector operations per instruction set
        [SECTION 12] ATTENTION           segments, stage, work split, fold
        [SECTION 13] LATENT              DeepSeek's MLA on the same ring and engine
-       [SECTION 14] LICENSE
+       [SECTION 14] HISTORY             versions, and what stays the same between them
+       [SECTION 15] LICENSE
 
    WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64. window - who sees
    whom. sink - one of the first n_sink positions, pinned; a sink logit is something else (gpt-oss). slot - a place in
@@ -107,6 +108,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Number and text of this version, 10000*major + 100*minor + patch. Before 1.0 everything may change between minor
+   versions; what [SECTION 14] says has changed is all that has. */
+#define SWA_VERSION 900
+#define SWA_VERSION_STRING "0.9.0"
 
 #define SWA_BLOCK  256   /* keys per block, from multiples of 256 on; a constant of the bits promise                 */
 #define SWA_PHASES 2     /* phases of an attention call: 0 attends (reads the ring), 1 folds splits and stores       */
@@ -6216,7 +6222,14 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 #undef SWA__IMPLEMENTING
 #endif /* SWA__KERNEL_PASS, SWA__IMPLEMENTING */
 
-/* ==== [SECTION 14] LICENSE ======================================================================================
+/* ==== [SECTION 14] HISTORY ======================================================================================
+   What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major version; the bits of
+   every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of caches, scratch and blobs, speed, anything
+   with two underscores or a name that ends in one.
+
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, MLA. API still free to change. */
+
+/* ==== [SECTION 15] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense
 
    Alternative A - MIT License. Copyright (c) 2026 the swa.h authors
