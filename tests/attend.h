@@ -285,7 +285,7 @@ static inline int at_ring(const at_case *c, const at_data *d, const at_how *how,
     return ok;
 }
 /* The data with K and V as a ring of the case's types holds them (read back from a ring that forgets nothing). */
-static inline at_data at_stored(const at_case *c, const at_data *d) {
+static inline at_data at_stored_by(const at_case *c, const at_data *d, int isa) {
     size_t hk = (size_t)c->shape.n_kv_heads, dk = (size_t)c->shape.head_dim, tail = (size_t)c->shape.tail_dim;
     at_case whole = *c;
     at_how how;
@@ -296,7 +296,7 @@ static inline at_data at_stored(const at_case *c, const at_data *d) {
     memset(&a, 0, sizeof a);
     whole.window = swa_window_sliding(c->n);
     how.capacity = c->n;
-    how.isa = SWA_ISA_SCALAR;
+    how.isa = isa;
     s.k = t_floats((size_t)c->n * at_k_row(c));
     s.v = d->v ? t_floats((size_t)c->n * at_v_row(c)) : NULL;
     a.mode = SWA_STORE_ONLY;
@@ -308,6 +308,7 @@ static inline at_data at_stored(const at_case *c, const at_data *d) {
         CHECK_OK(swa_cache_read(&kv, 0, 0, c->start, c->n, s.k, s.v));
     return s;
 }
+static inline at_data at_stored(const at_case *c, const at_data *d) { return at_stored_by(c, d, SWA_ISA_SCALAR); }
 
 /* ---- without a ring ---- */
 
