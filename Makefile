@@ -50,6 +50,9 @@ test:           ## build and run all tests; the last line is `N passed, N failed
 	+-@$(again) -k $(LOGS)
 	@sh tests/total.sh $(LOGS)
 
+total:          # what the tests have said so far
+	@sh tests/total.sh $(LOGS)
+
 check:          ## everything that proves the library, in half an hour on two cores, and a table of it
 	@bash tests/check.sh '$(MAKE)' '$(CC)' '$(JOBS)'
 
@@ -67,6 +70,9 @@ soak:           ## ten minutes of random histories against attention written out
 
 coverage:       ## lines and branches of swa.h that the tests run
 	@JOBS='$(JOBS)' bash tests/check/coverage.sh
+
+registers:      ## does every kernel leave the vector registers clean, at every level? (ARGS='-c gcc -o=-O1')
+	@python3 tests/check/registers.py $(ARGS)
 
 mutate:         ## break swa.h in 240 places, one by one: do the tests notice? (ARGS='-n 40 -t 300': a sample)
 	@python3 tests/check/mutate.py -j '$(JOBS)' $(ARGS)
@@ -140,6 +146,8 @@ build/fuzz_blob: tests/fuzz/fuzz_blob.c tests/fuzz/fuzz.h $(HEADERS) build/flags
 build/fuzz.log: $(FUZZ) FORCE
 	@sh tests/fuzz/replay.sh $(FUZZ) > $@ 2>&1 || echo "exit code $$?" >> $@
 
+# A run that is stopped leaves what the tests have said until then.
+.PRECIOUS: build/%.log build/%.asan.log
 # A log is always written anew and never fails: tests/total.sh judges them all at the end.
 build/%.log: build/% FORCE
 	@$(RUN) ./build/$* $(WORDS) > $@ 2>&1 || echo "exit code $$?" >> $@
@@ -159,5 +167,6 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: packaging install dist help run test check matrix sanitize fuzz soak coverage mutate asan lint examples bench bench-mla bench-peers clean FORCE
+.PHONY: packaging install dist help run test check matrix sanitize fuzz soak
+.PHONY: coverage mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers
 .SECONDARY:

@@ -31,9 +31,9 @@ one() {       # source, [flags]: builds and runs it
     local name corpus=
     name=$(basename "$1" .c)${2:-}
     case $name in fuzz_*) corpus=tests/fuzz/corpus/${name#fuzz_} ;; esac
-    if ! build "$name" "$1" "${2:-}" > "$dir/$name.log" 2>&1; then echo "$name does not compile" > "$dir/$name.bad"
+    if ! build "$name" "$1" "${2:-}" > "$dir/$name.log" 2>&1; then echo "$name FAILED: does not compile" | tee "$dir/$name.bad"
     elif ! LLVM_PROFILE_FILE=$dir/$name.profraw "$dir/$name" $corpus > "$dir/$name.log" 2>&1
-    then echo "$name: $(tail -n 1 "$dir/$name.log")" > "$dir/$name.bad"; fi
+    then echo "$name FAILED: $(tail -n 1 "$dir/$name.log")" | tee "$dir/$name.bad"; fi
 }
 export -f one build
 export dir flags
@@ -44,7 +44,6 @@ if clang -fopenmp "$dir/probe.c" -o "$dir/probe" 2> /dev/null; then
     list="$list tests/test_bits.c,-fopenmp"
 else echo "clang has no OpenMP here: its lines are not measured"; fi
 printf '%s\n' $list | tr ',' ' ' | xargs -P "$jobs" -I N bash -c 'one N'
-cat "$dir"/*.bad 2> /dev/null
 
 llvm-profdata merge -sparse "$dir"/*.profraw -o "$dir/all.profdata" || exit 1
 objects=

@@ -3,6 +3,7 @@
 # password, and the packages can be reached. Nothing here is required: what stays missing is named by the script that
 # wanted it. One line per package that was not there; the last line is `N passed, N failed, N skipped`.
 set -u
+. "$(dirname "$0")/left.sh"
 # gcc-multilib is absent on purpose: Debian has it conflict with the cross compilers, and i686-linux-gnu-gcc does more.
 packages="gcc g++ make python3 clang llvm libclang-rt-dev libomp-dev valgrind
     gcc-i686-linux-gnu libc6-dev-i386-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -14,15 +15,15 @@ export DEBIAN_FRONTEND=noninteractive
 [ "$(id -u)" = 0 ] || as_root="sudo -n DEBIAN_FRONTEND=noninteractive"
 
 have() { dpkg-query -W -f '${Status}' "$1" 2> /dev/null | grep -q 'ok installed'; }
-get() { timeout 900 $as_root apt-get install -y -qq --no-install-recommends "$@" > /dev/null 2>&1; }
+get() { timeout "$(within 900)" $as_root apt-get install -y -qq --no-install-recommends "$@" > /dev/null 2>&1; }
 
 for name in $packages; do
     if have "$name"; then passed=$((passed + 1)); else wanted="$wanted $name"; fi
 done
 # All at once, which is quick; one by one if some cannot be had.
 if [ -n "$wanted" ] && command -v apt-get > /dev/null; then
-    timeout 180 $as_root apt-get update -qq > /dev/null 2>&1
-    get $wanted || for name in $wanted; do have "$name" || get "$name"; done
+    timeout "$(within 180)" $as_root apt-get update -qq > /dev/null 2>&1
+    get $wanted || for name in $wanted; do have "$name" || [ "$(left)" -lt 3 ] || get "$name"; done
 fi
 for name in $wanted; do
     if have "$name"; then

@@ -42,6 +42,7 @@ EXAMINED = os.path.join("tests", "check", "mutants.txt")
 RESULTS = os.path.join(WORK, "results")
 SIMD_SECTIONS = (9, 10, 11)
 QUICK = 0.06                                                     # seconds of a test function at -O1, all its runs
+UNTIL = float(os.environ.get("SWA_UNTIL", "inf"))                 # left.sh: when all must have ended
 ENVIRONMENT = dict(os.environ, LD_LIBRARY_PATH=".")               # where a mutant's library lies
 SCALAR, VECTOR, WHOLE = range(3)                                 # the stages
 
@@ -245,11 +246,20 @@ def run(command, cwd, seconds):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         code = subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              stdin=subprocess.DEVNULL, timeout=600 + 10 * seconds, preexec_fn=limits,
+                              stdin=subprocess.DEVNULL, preexec_fn=limits,
+                              timeout=max(1, min(600 + 10 * seconds, UNTIL - time.time())),
                               env=ENVIRONMENT).returncode
     except subprocess.TimeoutExpired:
         return None
     return None if code == -signal.SIGXCPU else code
+
+
+def give_up(why):
+    """Ends the run before the first mutant: wrong, unless something was stopped because the time is up."""
+    if time.time() < UNTIL:
+        sys.exit("mutate.py: " + why)
+    print("SKIPPED: no mutant was tried, cut by the budget\n0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
 
 
 def children():
@@ -326,7 +336,7 @@ class Bench:
         ran = command and subprocess.run(command + ["-v"] * program.name.startswith("test"), cwd=path, check=False,
                                          stdout=subprocess.PIPE, universal_newlines=True, env=ENVIRONMENT)
         if not command or ran.returncode != 0:
-            sys.exit("mutate.py: %s does not pass on the header as it is" % program.name)
+            give_up("%s does not pass on the header as it is" % program.name)
         self.seconds[stage, program.name] = children() - began
         if stage == WHOLE and program.name.startswith("test"):
             self.choose_quick(program, ran.stdout)
@@ -338,13 +348,13 @@ class Bench:
         for stage in (WHOLE, VECTOR, SCALAR):
             self.objects[stage] = self.compile(path, stage)
             if self.objects[stage] is None:
-                sys.exit("mutate.py: the header as it is does not compile")
+                give_up("the header as it is does not compile")
             for program in self.programs:
                 if stage == WHOLE and not program.inside and run(
                         self.cc + ["-O3" if program.name == "test_model" else "-O1", "-DSWA__IMPLEMENTED",
                                    program.source, "-o", os.path.join(WORK, program.name), "-L" + path, "-lswa", "-lm",
                                    "-lpthread"], ".", 300) != 0:
-                    sys.exit("mutate.py: %s does not compile" % program.source)
+                    give_up("%s does not compile" % program.source)
                 if stage == WHOLE or program.name in self.quick:
                     self.try_original(path, program, stage)
             print("stage %d: the tests pass on the header as it is, in %.1f s"
@@ -502,6 +512,8 @@ def worker(bench, work, number, lines):
             continue
         before = work.known(mutant)
         verdict, by = before or bench.judge(path, mutant, lines)
+        if time.time() >= UNTIL and not before:              # a compiler or a test may have been stopped
+            return
         if verdict == "caught":
             bench.killed(mutant, by.replace(" (hangs)", ""))
         work.done(mutant, verdict, by, before is not None)
@@ -529,8 +541,10 @@ def report(work, quota):
           % (total["examined"], total["the same object"], total["does not compile"]))
     if counted < sum(quota.values()):
         print("stopped by its time limit after %d of %d" % (counted, sum(quota.values())))
-    bad = total["survived"] > max(2, counted // 20) or counted == 0
-    print("%d passed, %d failed, 0 skipped" % (total["caught"], total["survived"] if bad else 0))
+    if work.cut:
+        print("SKIPPED: %d of %d mutants, cut by the budget" % (sum(quota.values()) - counted, sum(quota.values())))
+    bad = total["survived"] > max(2, counted // 20) or (counted == 0 and not work.cut)
+    print("%d passed, %d failed, %d skipped" % (total["caught"], total["survived"] if bad else 0, work.cut))
     return bad
 
 
@@ -564,7 +578,9 @@ def main():
             "; only its %d survivors are tried again, with the tests of now" % kept.retried) * options.survivors))
     bench = Bench(options.cc)
     bench.prepare()
-    work = Work(queues, quota, time.time() + options.t, kept, set() if options.e else examined)
+    ends = time.time() + options.t
+    work = Work(queues, quota, min(ends, UNTIL), kept, set() if options.e else examined)
+    work.cut = UNTIL < ends
     stale = examined - {key(m) for m in mutants} - {key(m._replace(mutated="*")) for m in mutants}
     if stale and not options.f:
         print("mutants.txt: %d entries are about code that is not there any more:\n%s"
