@@ -1,13 +1,12 @@
-/* test_product.c - the matrix products of the latent block alone. They have no public name, so this file compiles the
-   implementation itself; `make test` takes it together with the bits, as build/test_omp. */
+/* test_product.c - the matrix products of the latent block alone. They have no public name: library.h is the door. */
 #define SWA_IMPLEMENTATION
-#include "../swa.h"
+#include "library.h"
 #include "weights.h"
 
 /* Products of every size and shape: same bits on every instruction set and in any batch, and right. */
 TEST(products) {
     enum { N = 9, IN = 8300, OUT = 75 };
-    float *pack = t_floats(SWA__PACK);
+    float *pack = t_floats(t_product_pack());
     for (int i = 0; i < 60; i++) {
         const int transposed = i & 1, type = SWA_F32 + i % 3, n = t_int(1, N);
         const int n_in = i > 56 ? t_int(8193, IN) : i > 53 ? t_int(4097, 4400)
@@ -39,13 +38,13 @@ TEST(products) {
             p.x = x;
             p.y = all;
             p.n = n;
-            swa__kernels_of(isa)->product(&p, pack);
+            t_product(isa, &p, pack);
             CHECK_CLOSE(all, want, total, 1e-5);
             p.n = 1;
             for (int t = 0; t < n; t++) {
                 p.x = x + t * n_in;
                 p.y = one + t * n_out;
-                swa__kernels_of(isa)->product(&p, pack);
+                t_product(isa, &p, pack);
             }
             CHECK_BITS(all, one, total);
             if (first) CHECK_BITS(all, first, total);

@@ -37,10 +37,10 @@ one() {       # source, [flags]: builds and runs it
 }
 export -f one build
 export dir flags
-clang $flags -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/swa.o" || exit 1
+clang $flags -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/swa.o" || exit 1
 list=$(ls tests/test_*.c tests/fuzz/fuzz_*.c)
 if clang -fopenmp "$dir/probe.c" -o "$dir/probe" 2> /dev/null; then
-    clang $flags -fopenmp -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/swa-fopenmp.o" || exit 1
+    clang $flags -fopenmp -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/swa-fopenmp.o" || exit 1
     list="$list tests/test_bits.c,-fopenmp"
 else echo "clang has no OpenMP here: its lines are not measured"; fi
 printf '%s\n' $list | tr ',' ' ' | xargs -P "$jobs" -I N bash -c 'one N'

@@ -303,7 +303,7 @@ class Bench:
     def compile(self, path, stage):
         """The object of the header in path, or None. The tests find the library of the same name at run time."""
         common = self.cc + self.flags[stage]
-        if (run(common + ["-fPIC", "-DSWA_IMPLEMENTATION", "-x", "c", "-c", "swa.h", "-o", "swa.o"], path, 300) != 0
+        if (run(common + ["-fPIC", "-DSWA_IMPLEMENTATION", "-x", "c", "-c", "tests/library.h", "-o", "swa.o"], path, 300) != 0
                 or run(common + ["-shared", "-Wl,-Bsymbolic", "swa.o", "-o", "libswa.so", "-lm"], path, 300) != 0):
             return None
         with open(os.path.join(path, "swa.o"), "rb") as f:

@@ -38,7 +38,7 @@ kind() {
         return 1
     fi
     slug=${name//[^A-Za-z0-9]/_}
-    printf 'object\t%s\t%s\n' "$name" "$cc -std=c99 -g1 $flags -DSWA_IMPLEMENTATION -x c -c swa.h -o $dir/$slug.o" \
+    printf 'object\t%s\t%s\n' "$name" "$cc -std=c99 -g1 $flags -DSWA_IMPLEMENTATION -x c -c tests/library.h -o $dir/$slug.o" \
         >> "$list"
     return 0
 }
