@@ -72,6 +72,9 @@ soak:           ## ten minutes of random histories against attention written out
 coverage:       ## lines and branches of swa.h that the tests run
 	@JOBS='$(JOBS)' bash tests/check/coverage.sh
 
+weight:         ## what swa.h costs: seconds to compile, text, lines, by part (ARGS='0041486 -r 3': beside it)
+	@python3 tests/check/weight.py $(ARGS)
+
 registers:      ## does every kernel leave the vector registers clean, at every level? (ARGS='-c gcc -o=-O1')
 	@python3 tests/check/registers.py $(ARGS)
 
@@ -170,6 +173,6 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: packaging install dist help run test check matrix sanitize fuzz soak
-.PHONY: coverage mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers
+.PHONY: packaging install dist help run test check matrix sanitize fuzz soak coverage
+.PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight
 .SECONDARY:
