@@ -82,7 +82,7 @@ static int W_of(const at_case *c) {
     return c->sees.left < c->n ? (int)c->sees.left + 1 : c->n;
 }
 
-/* Reference and room for one case. Data and reference are made once for all tests: scalar, it takes most of the time. */
+/* Reference and room for one case. Data and reference, which is scalar and slow, are made once for all tests. */
 typedef struct { bits_case b; at_data d; size_t n, rows; float *want, *want_lse, *out, *lse; } bits;
 static int bits_open(bits *x, int i) {
     static struct { uint64_t seed; float *want; } made[N_CASES];

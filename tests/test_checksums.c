@@ -190,6 +190,7 @@ static at_case case_of(const sum_case *s) {
 static int has_q8(const sum_case *s) { return s->k == SWA_Q8 || s->v == SWA_Q8 || s->t == SWA_Q8; }
 
 TEST_EACH_ISA(checksums_attention) {
+    static const char *const ways[3] = { "out", "out in chunks", "out of rows" };
     for (int i = 0; i < N_CASES; i++) {
         const t_block *mark = t_.blocks;
         const sum_case *s = cases + i;
@@ -200,7 +201,7 @@ TEST_EACH_ISA(checksums_attention) {
         at_data d, kept;
         seed_by(s->name);
         d = at_make(&c);
-        for (int way = 0; way < 3; way++) {                 /* one shot, in chunks, without a ring */
+        for (int way = 0; way < 3; way++) {
             if (way == 2 && has_q8(s)) continue;            /* callers' rows are never q8 */
             memset(&how, 0, sizeof how);
             how.isa = isa;
@@ -208,7 +209,7 @@ TEST_EACH_ISA(checksums_attention) {
             kept = way == 2 ? at_stored(&c, &d) : d;
             if (way == 2) { how.cuts = 3; how.parts = s->parts; }
             if (!(way == 2 ? at_rows(&c, &kept, &how, out, lse) : at_ring(&c, &d, &how, out, lse))) continue;
-            compare(s->name, way == 0 ? "out" : way == 1 ? "out in chunks" : "out of rows", hash_floats(out, n), s->out);
+            compare(s->name, ways[way], hash_floats(out, n), s->out);
             compare(s->name, "lse", hash_floats(lse, rows), s->lse);
         }
         t_free_to(mark);
