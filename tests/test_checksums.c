@@ -351,13 +351,12 @@ static int block_open(swa_cache *cache, const block_case *b, swa_mla *m, int n, 
     d.shape = swa_mla_shape(m, b->expanded);
     d.n_layers = 1;
     d.max_context = n;
-    d.k_type = d.v_type = b->k;
-    d.tail_type = b->tail;
+    d.k_type = d.v_type = b->k ? b->k : SWA_F32;
+    d.tail_type = b->tail ? b->tail : SWA_F32;       /* of the blocks named without one */
     d.isa = isa;
-    bytes = swa_cache_bytes(&d);
-    if (!CHECK_OK(swa_cache_init(cache, &d, t_alloc(bytes), bytes))) return 0;
-    m->scratch_bytes = swa_mla_bytes(m, n, 1);
-    m->scratch = t_alloc(m->scratch_bytes);
+    if (!t_cache_new(cache, &d, 1)) return 0;
+    bytes = swa_mla_scratch_bytes(m, &d, n, 1);
+    if (!CHECK_OK(swa_cache_set_scratch(cache, t_alloc(bytes), bytes))) return 0;
     if (b->path == SWA_MLA_MERGED) {
         size_t merged = swa_mla_merged_bytes(m);
         void *p = t_alloc(merged);
@@ -368,14 +367,7 @@ static int block_open(swa_cache *cache, const block_case *b, swa_mla *m, int n, 
 }
 static int block_step(swa_cache *cache, const swa_mla *m, int at, int n, const float *h, float *out) {
     const size_t from = (size_t)at * (size_t)m->hidden;
-    swa_run run;
-    swa_step step;
-    memset(&run, 0, sizeof run);
-    memset(&step, 0, sizeof step);
-    run.n = n; run.pos = at;
-    step.runs = &run; step.n_runs = 1;
-    return CHECK_OK(swa_step_begin(cache, &step)) &&
-           CHECK_OK(swa_mla_forward(cache, 0, &step, m, h + from, out + from));
+    return CHECK_OK(swa_step_one(cache, 0, at, n)) && CHECK_OK(swa_mla_forward(cache, 0, m, h + from, out + from));
 }
 TEST_EACH_ISA(checksums_mla) {
     for (int i = 0; i < N_BLOCKS; i++) {
