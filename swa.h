@@ -654,7 +654,10 @@ static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
 }
 static int64_t swa__min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t swa__round16(int64_t n) { return (n + 15) & ~(int64_t)15; }
+
+/* Slots of a ring that lie together, transposed, and keys that a kernel takes at once: 16 is the widest vector. */
+enum { SWA__TILE = 16 };
+static int64_t swa__round16(int64_t n) { return (n + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
 
 static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
@@ -1160,12 +1163,30 @@ typedef struct {
     int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
 } swa__seq;
 enum { SWA__SEQ_SAVED = 6 };             /* numbers of it that a blob keeps                                          */
+
+/* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads, moves or stages rows
+   says it once, for each of the three. */
+enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
+typedef struct {
+    int      dim, padded;                /* numbers of a row, and as a ring holds them; 0: no such array             */
+    swa_type type;
+    int      tiled;                      /* a ring's K and tail: in tiles of 16 slots, transposed                    */
+    size_t   size;                       /* bytes of a number                                                        */
+    int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its 16th part), and from
+                                            number to number                                                         */
+    int64_t  first, slots;               /* slot of row 0, and how many a head has; rows: 0                          */
+    const unsigned char *p;              /* of head 0: slot 0, or row 0                                              */
+    const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL                          */
+} swa__operand;
+
 typedef struct {
     swa_window window;
+    swa_shape  shape;                    /* resolved, and so are                                                     */
+    swa_type   type[SWA__OPERANDS];
     int64_t cap, slots;                  /* ring slots; all slots, sinks included, in whole tiles                    */
     int64_t sink_slots;                  /* sinks rounded up to 16: where the ring begins                            */
     size_t  base, stride;                /* of this layer in its period, of one sequence                             */
-    size_t  tail, v, k_scale, tail_scale, v_scale;   /* offsets in a region; K is at 0                               */
+    size_t  at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in a region                                     */
     int     bounded;                     /* holds max_context positions, and refuses more                            */
 } swa__layer;
 typedef struct {
@@ -1212,7 +1233,51 @@ static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     return (unsigned char *)(uintptr_t)c + c->data + (size_t)(layer / c->n_windows) * c->period + l->base
          + (size_t)seq * l->stride;
 }
-static int swa__v_pad(const swa_shape *s) { return s->v_in_k ? 0 : (s->v_dim + 15) / 16 * 16; }
+
+/* ---- operands ---- */
+
+/* What an array holds, without where. V that is part of K is no array of its own. */
+static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int which) {
+    swa__operand x;
+    memset(&x, 0, sizeof x);
+    x.dim = which == SWA__K ? s->head_dim : which == SWA__TAIL ? s->tail_dim : s->v_in_k ? 0 : s->v_dim;
+    x.padded = which == SWA__V ? (int)swa__round16(x.dim) : x.dim;
+    x.type = type;
+    x.size = swa__type_size((int)type);
+    return x;
+}
+/* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in here. */
+static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
+    const swa_type k_type = swa__type_or(kv->k_type, SWA_F32);
+    const swa_type type = which == SWA__K ? k_type : swa__type_or(which == SWA__V ? kv->v_type : kv->tail_type, k_type);
+    swa__operand x = swa__operand_make(s, type, which);
+    int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
+    const int64_t size = (int64_t)x.size;
+
+    if (x.dim == 0) return x;
+    x.p = (const unsigned char *)(which == SWA__K ? kv->k : which == SWA__V ? kv->v : kv->tail);
+    x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
+    x.head = which == SWA__K ? kv->k_head : which == SWA__V ? kv->v_head : kv->tail_head;
+    x.tiled = kv->layout_ != 0 && which != SWA__V;
+    x.first = kv->layout_ != 0 ? kv->layout_ - 1 : 0;
+    x.slots = kv->slots_;
+    if (token == 0) token = kv->layout_ != 0 ? x.padded : (int64_t)s->n_kv_heads * x.dim;
+    if (x.head == 0) x.head = x.dim;
+
+    x.head *= size;
+    x.row = token * size;
+    x.step = x.tiled ? SWA__TILE * size : size;
+    return x;
+}
+/* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number apart. */
+static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
+    const int64_t slot = x->first + i, lane = x->tiled ? slot % SWA__TILE : 0;
+    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - lane) * x->row + lane * (int64_t)x->size;
+}
+/* Its scale; NULL: there is none. */
+static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
+    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + x->first + i : NULL;
+}
 
 static int swa__type_ok(swa_type t) { return (int)t >= SWA_TYPE_DEFAULT && (int)t <= SWA_Q8; }
 
@@ -1223,10 +1288,16 @@ static int swa__shape_resolve(swa_shape *s) {
     if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
     return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
 }
+/* Whether an array of a layer has a scale per slot. */
+static int swa__has_scale(const swa__layer *l, int which) {
+    return l->type[which] == SWA_Q8 && swa__operand_make(&l->shape, SWA_Q8, which).dim > 0;
+}
 /* Slots of one layer, and the bytes of its region. */
 static swa_status swa__layer_resolve(swa__layer *l, const swa_cache_desc *d) {
     int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
     size_t n = (size_t)d->shape.n_kv_heads, bytes = 0, slots;
+    int i;
+
     if (!swa__window_ok(&l->window)) return SWA_ERR_ARG;
     if (l->window.prefix != 0 || l->window.prefix_first != 0 || (l->window.kind == SWA__BAND && l->window.right != 0))
         return SWA_ERR_UNSUPPORTED;
@@ -1242,20 +1313,15 @@ static swa_status swa__layer_resolve(swa__layer *l, const swa_cache_desc *d) {
     l->sink_slots = swa__round16(l->window.n_sink);
     l->slots = l->sink_slots + swa__round16(l->cap);
     slots = (size_t)l->slots * n;
-    if (!swa__region(&bytes, slots, (size_t)d->shape.head_dim, swa__type_size((int)d->k_type))) return SWA_ERR_OVERFLOW;
-    l->tail = bytes;
-    if (!swa__region(&bytes, slots, (size_t)d->shape.tail_dim, swa__type_size((int)d->tail_type)))
-        return SWA_ERR_OVERFLOW;
-    l->v = bytes;
-    if (!swa__region(&bytes, slots, (size_t)swa__v_pad(&d->shape), swa__type_size((int)d->v_type)))
-        return SWA_ERR_OVERFLOW;
-    l->k_scale = bytes;
-    if (!swa__region(&bytes, slots, d->k_type == SWA_Q8 ? 4 : 0, 1)) return SWA_ERR_OVERFLOW;
-    l->tail_scale = bytes;
-    if (!swa__region(&bytes, slots, d->tail_type == SWA_Q8 && d->shape.tail_dim > 0 ? 4 : 0, 1))
-        return SWA_ERR_OVERFLOW;
-    l->v_scale = bytes;
-    if (!swa__region(&bytes, slots, d->v_type == SWA_Q8 && !d->shape.v_in_k ? 4 : 0, 1)) return SWA_ERR_OVERFLOW;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        l->at[i] = bytes;
+        if (!swa__region(&bytes, slots, (size_t)x.padded, x.size)) return SWA_ERR_OVERFLOW;
+    }
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        l->scale_at[i] = bytes;
+        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1)) return SWA_ERR_OVERFLOW;
+    }
     l->stride = bytes;
     return SWA_OK;
 }
@@ -1263,6 +1329,11 @@ static swa__layer swa__layer_make(const swa_cache_desc *d, int i, swa_status *st
     swa__layer l;
     memset(&l, 0, sizeof l);
     if (d->n_windows > 0) l.window = d->windows[i];
+    l.shape = d->shape;
+    swa__shape_resolve(&l.shape);
+    l.type[SWA__K] = swa__type_or(d->k_type, SWA_F32);
+    l.type[SWA__TAIL] = swa__type_or(d->tail_type, l.type[SWA__K]);
+    l.type[SWA__V] = swa__type_or(d->v_type, l.type[SWA__K]);
     *status = swa__layer_resolve(&l, d);
     return l;
 }
@@ -1508,26 +1579,31 @@ static int swa__tail_type(const swa_kv *kv) { return (int)swa__type_or(kv->tail_
 static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
     const swa__layer *l = swa__layer_of(c, layer);
     const unsigned char *r = swa__region_of(c, layer, seq);
-    const swa_shape *s = &c->d.shape;
+    const float *scale[SWA__OPERANDS];
+    int i;
     swa_kv kv;
+
     memset(&kv, 0, sizeof kv);
-    kv.k = r;
-    kv.tail = s->tail_dim > 0 ? r + l->tail : NULL;
-    kv.v = s->v_in_k ? NULL : r + l->v;
-    kv.k_type = c->d.k_type;
-    kv.v_type = c->d.v_type;
-    kv.tail_type = c->d.tail_type;
-    kv.k_head = l->slots * s->head_dim;
-    kv.tail_head = l->slots * s->tail_dim;
-    kv.v_token = swa__v_pad(s);
+    for (i = 0; i < SWA__OPERANDS; i++)
+        scale[i] = swa__has_scale(l, i) ? (const float *)(const void *)(r + l->scale_at[i]) : NULL;
+    kv.k = r + l->at[SWA__K];
+    kv.tail = l->shape.tail_dim > 0 ? r + l->at[SWA__TAIL] : NULL;
+    kv.v = l->shape.v_in_k ? NULL : r + l->at[SWA__V];
+    kv.k_type = l->type[SWA__K];
+    kv.tail_type = l->type[SWA__TAIL];
+    kv.v_type = l->type[SWA__V];
+    kv.k_head = l->slots * l->shape.head_dim;
+    kv.tail_head = l->slots * l->shape.tail_dim;
+    kv.v_token = l->shape.v_in_k ? 0 : swa__round16(l->shape.v_dim);
     kv.v_head = l->slots * kv.v_token;
+    kv.k_scale_ = scale[SWA__K];
+    kv.tail_scale_ = scale[SWA__TAIL];
+    kv.v_scale_ = scale[SWA__V];
+
     kv.pos = pos;
     kv.n = (int32_t)n;
     kv.slots_ = (int32_t)l->slots;
     kv.layout_ = 1 + (int32_t)swa__slot(l, swa__seq_of(c, seq), pos);
-    if (c->d.k_type == SWA_Q8) kv.k_scale_ = (const float *)(const void *)(r + l->k_scale);
-    if (c->d.tail_type == SWA_Q8 && s->tail_dim > 0) kv.tail_scale_ = (const float *)(const void *)(r + l->tail_scale);
-    if (c->d.v_type == SWA_Q8 && !s->v_in_k) kv.v_scale_ = (const float *)(const void *)(r + l->v_scale);
     return kv;
 }
 /* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
@@ -1555,33 +1631,19 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
 
 /* ---- one row in, one row out ---- */
 
-/* Element offset of row `slot` of head h in a tiled array with `dim` numbers per slot; element d is 16*d further. */
-static size_t swa__tiled(const swa_kv *kv, int64_t head_stride, int dim, int h, int64_t slot) {
-    (void)kv;
-    return (size_t)h * (size_t)head_stride + (size_t)(slot / 16) * 16 * (size_t)dim + (size_t)(slot % 16);
-}
-/* Row i of a segment, head h, widened: K is [head_dim | tail_dim]. k or v may be NULL. Of the ring's own segments. */
-static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k, float *v) {
-    int64_t slot = kv->layout_ - 1 + i;
-    size_t at = swa__tiled(kv, kv->k_head, s->head_dim, h, slot), lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
-    float scale = kv->k_scale_ != NULL ? kv->k_scale_[lane] : 1.0f;
+static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, float *to) {
+    const unsigned char *from = swa__operand_at(x, h, i);
+    const float *scale = swa__operand_scale(x, h, i), mul = scale != NULL ? *scale : 1.0f;
     int d;
-    if (k != NULL) {
-        for (d = 0; d < s->head_dim; d++) k[d] = swa__load1((int)kv->k_type, kv->k, at + 16 * (size_t)d) * scale;
-        at = swa__tiled(kv, kv->tail_head, s->tail_dim, h, slot);
-        scale = kv->tail_scale_ != NULL ? kv->tail_scale_[lane] : 1.0f;
-        for (d = 0; d < s->tail_dim; d++)
-            k[s->head_dim + d] = swa__load1((int)kv->tail_type, kv->tail, at + 16 * (size_t)d) * scale;
-    }
-    if (v != NULL && s->v_in_k) {
-        at = swa__tiled(kv, kv->k_head, s->head_dim, h, slot);
-        scale = kv->k_scale_ != NULL ? kv->k_scale_[lane] : 1.0f;
-        for (d = 0; d < s->v_dim; d++) v[d] = swa__load1((int)kv->k_type, kv->k, at + 16 * (size_t)d) * scale;
-    } else if (v != NULL) {
-        at = (size_t)h * (size_t)kv->v_head + (size_t)slot * (size_t)kv->v_token;
-        scale = kv->v_scale_ != NULL ? kv->v_scale_[lane] : 1.0f;
-        for (d = 0; d < s->v_dim; d++) v[d] = swa__load1((int)kv->v_type, kv->v, at + (size_t)d) * scale;
-    }
+    for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
+}
+/* Row i of a segment, head h, as f32: K is [head_dim | tail_dim]. k or v may be NULL. */
+static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k, float *v) {
+    const swa__operand key = swa__operand_of(s, kv, SWA__K), tail = swa__operand_of(s, kv, SWA__TAIL);
+    const swa__operand value = swa__operand_of(s, kv, SWA__V);
+    if (k != NULL) swa__operand_read(&key, h, i, key.dim, k);
+    if (k != NULL && tail.dim > 0) swa__operand_read(&tail, h, i, tail.dim, k + key.dim);
+    if (v != NULL) swa__operand_read(s->v_in_k ? &key : &value, h, i, s->v_dim, v);
 }
 SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n, float *k,
                                   float *v) {
@@ -1595,7 +1657,7 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
         if (p >= swa__stored_of(c, seq)[layer]) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
-    s = &c->d.shape;
+    s = &swa__layer_of(c, layer)->shape;
     dk = s->head_dim + s->tail_dim;
     count = swa_cache_spans(cache, seq, layer, seg);
     for (i = 0; i < count; i++)
@@ -1613,23 +1675,22 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
 /* Slots [a, b) of one layer, all heads, from sequence src to dst, in whole tiles. */
 static void swa__copy_slots(swa__cache *c, int layer, int dst, int src, size_t a, size_t b) {
     const swa__layer *l = swa__layer_of(c, layer);
-    const swa_shape *s = &c->d.shape;
     unsigned char *to = swa__region_of(c, layer, dst), *from = swa__region_of(c, layer, src);
-    size_t h, i, row[6], at[6];
-    row[0] = (size_t)s->head_dim * swa__type_size((int)c->d.k_type);
-    row[1] = (size_t)s->tail_dim * swa__type_size((int)c->d.tail_type);
-    row[2] = (size_t)swa__v_pad(s) * swa__type_size((int)c->d.v_type);
-    row[3] = c->d.k_type == SWA_Q8 ? 4 : 0;
-    row[4] = c->d.tail_type == SWA_Q8 && s->tail_dim > 0 ? 4 : 0;
-    row[5] = c->d.v_type == SWA_Q8 && !s->v_in_k ? 4 : 0;
-    at[0] = 0; at[1] = l->tail; at[2] = l->v; at[3] = l->k_scale; at[4] = l->tail_scale; at[5] = l->v_scale;
-    a = a / 16 * 16;
-    b = (b + 15) / 16 * 16;
-    for (h = 0; h < (size_t)s->n_kv_heads; h++)
-        for (i = 0; i < 6; i++) {
-            size_t off = at[i] + (h * (size_t)l->slots + a) * row[i];
-            memcpy(to + off, from + off, (b - a) * row[i]);
+    size_t h, off, slots = (size_t)l->slots;
+    int i;
+
+    a = a / SWA__TILE * SWA__TILE;
+    b = (b + SWA__TILE - 1) / SWA__TILE * SWA__TILE;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        const size_t row = (size_t)x.padded * x.size;
+        for (h = 0; h < (size_t)l->shape.n_kv_heads; h++) {
+            off = l->at[i] + (h * slots + a) * row;
+            memcpy(to + off, from + off, (b - a) * row);
+            off = l->scale_at[i] + (h * slots + a) * sizeof(float);
+            if (swa__has_scale(l, i)) memcpy(to + off, from + off, (b - a) * sizeof(float));
         }
+    }
 }
 SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
     swa__cache *c = swa__check_seq(cache, src);
@@ -1698,26 +1759,25 @@ static uint64_t swa__geometry(const swa__cache *c) {
     return h;
 }
 /* Bytes of one row, all heads, as a blob holds it. */
-static size_t swa__row_bytes(const swa__cache *c) {
-    const swa_shape *s = &c->d.shape;
-    size_t n = (size_t)s->head_dim * swa__type_size((int)c->d.k_type) + (c->d.k_type == SWA_Q8 ? 4 : 0);
-    n += (size_t)s->tail_dim * swa__type_size((int)c->d.tail_type)
-         + (c->d.tail_type == SWA_Q8 && s->tail_dim > 0 ? 4 : 0);
-    if (!s->v_in_k) n += (size_t)s->v_dim * swa__type_size((int)c->d.v_type) + (c->d.v_type == SWA_Q8 ? 4 : 0);
-    return n * (size_t)s->n_kv_heads;
-}
-static size_t swa__live_rows(const swa__cache *c, const swa__seq *s) {
+static size_t swa__row_bytes(const swa__layer *l) {
     size_t n = 0;
+    int i;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        n += (size_t)x.dim * x.size + (swa__has_scale(l, i) ? sizeof(float) : 0);
+    }
+    return n * (size_t)l->shape.n_kv_heads;
+}
+static size_t swa__record_bytes(const swa__cache *c, const swa__seq *s) {
+    size_t n = SWA__SEQ_SAVED * sizeof(int64_t);
     int i;
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         int64_t sink_end = swa__min64(l->window.n_sink, s->end);
-        n += (size_t)(s->end - swa__first(l, s)) + (size_t)(sink_end > s->start ? sink_end - s->start : 0);
+        int64_t rows = s->end - swa__first(l, s) + (sink_end > s->start ? sink_end - s->start : 0);
+        n += (size_t)rows * swa__row_bytes(l);
     }
     return n;
-}
-static size_t swa__record_bytes(const swa__cache *c, const swa__seq *s) {
-    return SWA__SEQ_SAVED * sizeof(int64_t) + swa__live_rows(c, s) * swa__row_bytes(c);
 }
 SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
@@ -1728,36 +1788,21 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
         if (seq == -1 || seq == i) n += swa__record_bytes(c, swa__seq_of(c, i));
     return n;
 }
-/* Copies one strided array element by element between a slot and a blob; returns the blob's next byte. */
-static unsigned char *swa__move(unsigned char *blob, void *slot, size_t step, size_t size, int dim, int save) {
-    unsigned char *at = (unsigned char *)slot;
-    int d;
-    for (d = 0; d < dim; d++, at += step, blob += size)
-        if (save) memcpy(blob, at, size);
-        else memcpy(at, blob, size);
-    return blob;
-}
-static unsigned char *swa__move_row(const swa__cache *c, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
-    const swa_shape *s = &c->d.shape;
-    size_t ks = swa__type_size((int)kv->k_type), ts = swa__type_size((int)kv->tail_type),
-           vs = swa__type_size((int)kv->v_type);
-    int64_t slot = kv->layout_ - 1 + i;
-    int h;
-    for (h = 0; h < s->n_kv_heads; h++) {
-        size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
-        unsigned char *k = (unsigned char *)(uintptr_t)kv->k + swa__tiled(kv, kv->k_head, s->head_dim, h, slot) * ks;
-        b = swa__move(b, k, 16 * ks, ks, s->head_dim, save);
-        if (kv->k_scale_ != NULL) b = swa__move(b, (void *)(uintptr_t)(kv->k_scale_ + lane), 4, 4, 1, save);
-        if (s->tail_dim > 0) {
-            k = (unsigned char *)(uintptr_t)kv->tail + swa__tiled(kv, kv->tail_head, s->tail_dim, h, slot) * ts;
-            b = swa__move(b, k, 16 * ts, ts, s->tail_dim, save);
-            if (kv->tail_scale_ != NULL) b = swa__move(b, (void *)(uintptr_t)(kv->tail_scale_ + lane), 4, 4, 1, save);
+/* Copies row i of a segment, all heads, to a blob or from it; returns the blob's next byte. */
+static unsigned char *swa__move_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
+    int which, h, d;
+    for (h = 0; h < s->n_kv_heads; h++)
+        for (which = 0; which < SWA__OPERANDS; which++) {
+            const swa__operand x = swa__operand_of(s, kv, which);
+            unsigned char *at = x.dim > 0 ? swa__operand_at(&x, h, i) : NULL;
+            float *scale = swa__operand_scale(&x, h, i);
+
+            for (d = 0; d < x.dim; d++, at += x.step, b += x.size)
+                memcpy(save ? b : at, save ? at : b, x.size);
+            if (scale == NULL) continue;
+            memcpy(save ? (void *)b : (void *)scale, save ? (void *)scale : (void *)b, sizeof *scale);
+            b += sizeof *scale;
         }
-        if (s->v_in_k) continue;
-        k = (unsigned char *)(uintptr_t)kv->v + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * vs;
-        b = swa__move(b, k, vs, vs, s->v_dim, save);
-        if (kv->v_scale_ != NULL) b = swa__move(b, (void *)(uintptr_t)(kv->v_scale_ + lane), 4, 4, 1, save);
-    }
     return b;
 }
 static unsigned char *swa__move_rows(const swa__cache *c, int seq, unsigned char *b, int save) {
@@ -1768,7 +1813,7 @@ static unsigned char *swa__move_rows(const swa__cache *c, int seq, unsigned char
     for (layer = 0; layer < c->d.n_layers; layer++) {
         count = swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), s->end, seg);
         for (i = 0; i < count; i++)
-            for (r = 0; r < seg[i].n; r++) b = swa__move_row(c, &seg[i], r, b, save);
+            for (r = 0; r < seg[i].n; r++) b = swa__move_row(&swa__layer_of(c, layer)->shape, &seg[i], r, b, save);
     }
     return b;
 }
@@ -1854,30 +1899,15 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
 
 /* ---- audit ---- */
 
-static void swa__poison_slot(const swa__cache *c, const swa_kv *kv, int64_t i) {
-    const swa_shape *s = &c->d.shape;
-    unsigned char ff[8];
-    int64_t slot = kv->layout_ - 1 + i;
-    size_t k, size[3];
-    int h, d;
-    memset(ff, 0xff, sizeof ff);         /* a NaN in every float type; for q8 the scale carries it */
-    size[0] = swa__type_size((int)kv->k_type);
-    size[1] = swa__type_size((int)kv->tail_type);
-    size[2] = swa__type_size((int)kv->v_type);
-    for (h = 0; h < s->n_kv_heads; h++) {
-        size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
-        k = swa__tiled(kv, kv->k_head, s->head_dim, h, slot);
-        for (d = 0; d < s->head_dim; d++)
-            memcpy((unsigned char *)(uintptr_t)kv->k + (k + 16 * (size_t)d) * size[0], ff, size[0]);
-        k = swa__tiled(kv, kv->tail_head, s->tail_dim, h, slot);
-        for (d = 0; d < s->tail_dim; d++)
-            memcpy((unsigned char *)(uintptr_t)kv->tail + (k + 16 * (size_t)d) * size[1], ff, size[1]);
-        k = (size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token);
-        for (d = 0; !s->v_in_k && d < s->v_dim; d++)
-            memcpy((unsigned char *)(uintptr_t)kv->v + (k + (size_t)d) * size[2], ff, size[2]);
-        if (kv->k_scale_ != NULL) memcpy((float *)(uintptr_t)kv->k_scale_ + lane, ff, 4);
-        if (kv->tail_scale_ != NULL) memcpy((float *)(uintptr_t)kv->tail_scale_ + lane, ff, 4);
-        if (kv->v_scale_ != NULL) memcpy((float *)(uintptr_t)kv->v_scale_ + lane, ff, 4);
+/* All bits set: a NaN in every float type; for q8 the scale carries it. */
+static void swa__poison_row(const swa_shape *s, const swa_kv *kv, int64_t i) {
+    int which, h, d;
+    for (which = 0; which < SWA__OPERANDS; which++) {
+        const swa__operand x = swa__operand_of(s, kv, which);
+        for (h = 0; h < s->n_kv_heads; h++) {
+            for (d = 0; d < x.dim; d++) memset(swa__operand_at(&x, h, i) + d * x.step, 0xff, x.size);
+            if (x.scale != NULL) memset(swa__operand_scale(&x, h, i), 0xff, sizeof *x.scale);
+        }
     }
 }
 /* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows at once. Rows from
@@ -1897,7 +1927,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         for (i = 0; i < l->slots; i++) {
             int live = i < l->sink_slots ? i < l->window.n_sink && i >= s->start && i < to
                                          : swa__mod(i - l->sink_slots - (from - s->origin), l->cap) < to - from;
-            if (!live && (i < l->sink_slots || i - l->sink_slots < l->cap)) swa__poison_slot(c, &all, i);
+            if (!live && (i < l->sink_slots || i - l->sink_slots < l->cap)) swa__poison_row(&l->shape, &all, i);
         }
     }
 }
