@@ -226,8 +226,11 @@ typedef struct {
     int tail_dim, v_in_k;         /* 0 = no tail, V apart                                                            */
 } swa_shape;
 typedef struct {
-    swa_shape shape;              /* the same for all layers; layers that differ live in a second cache              */
+    swa_shape shape;              /* of all layers; or, where layers differ, ...                                     */
+    const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes], and shape stays zero  */
+    int       n_shapes;
     int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                                    */
+    const int *kv_layer;          /* [n_layers], copied: whose rows a layer reads. Its own number: it has a ring     */
     swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type                        */
     const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal      */
     int       n_windows;
@@ -763,6 +766,13 @@ static int64_t swa__lowest(const swa_window *w, int64_t q) {
     swa__bounds(w, q, &lo, &hi);
     return lo;
 }
+/* The first query from q on whose window shows it no key before `from`, or none but itself; INT64_MAX: there is none. */
+static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
+    const int64_t lo = swa__lowest(w, q);
+    if (lo >= from || lo >= q) return q;
+    if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;   /* a chunk begins */
+    return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left : INT64_MAX;
+}
 /* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. */
 static int64_t swa__reach(const swa_window *w) {
     if (w->kind == SWA__CHUNKED) return w->left;
@@ -1151,18 +1161,23 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
    and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
    ranges; other capacities are gathered by the stage of [SECTION 12].
 
-   State is per sequence: rows [start, end) are logically held; top is the largest end since the sequence was empty, and
-   what lies below top - capacity may be overwritten. A rewind that needed no row (W = 1, the start of a chunk) may go
-   further back: then rows from there (base) on count from a new top, and high keeps the old one for the rows before.
-   Per layer there is one number, stored, start <= stored <= end: rows from there on have not been written yet. What
-   changes end downwards lowers it, only a store or a load raises it, so that a layer that a step left out is refused
-   later instead of read. */
+   What is known of a sequence is two things. The sequence consists of positions [start, end). And a layer's ring holds
+   the rows [first, stored) of them, besides the pinned ones, and no others: swa__held, one per layer and sequence.
+     * A step that appends up to e overwrites the slots of all rows below e - capacity:  first = max(first, e - cap).
+     * Forgetting the rows from e on overwrites none:                                    first = min(first, e).
+   One interval is the whole truth, because rows that stand in a ring always follow each other. They do at first, when
+   there are none; a row that is appended takes the slot of the row `capacity` before it, which is the first one if it
+   is there at all; and to forget rows shortens the interval at its end. Every question (is a row there? may we go back
+   to e? what has to be copied?) is put to this interval, and answered without a search.
+
+   stored <= end: rows from there on have been announced by a step and not written yet. What changes end downwards
+   lowers it, only a store or a load raises it, so that a layer that a step left out is refused later, not read. */
 
 typedef struct {
-    int64_t start, end, base, top, high, origin;
+    int64_t start, end, origin;
     int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
 } swa__seq;
-enum { SWA__SEQ_SAVED = 6 };             /* numbers of it that a blob keeps                                          */
+typedef struct { int64_t first, stored; } swa__held;
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads, moves or stages rows
    says it once, for each of the three. */
@@ -1183,24 +1198,26 @@ typedef struct {
     swa_window window;
     swa_shape  shape;                    /* resolved, and so are                                                     */
     swa_type   type[SWA__OPERANDS];
-    int64_t cap, slots;                  /* ring slots; all slots, sinks included, in whole tiles                    */
-    int64_t sink_slots;                  /* sinks rounded up to 16: where the ring begins                            */
-    size_t  base, stride;                /* of this layer in its period, of one sequence                             */
-    size_t  at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in a region                                     */
-    int     bounded;                     /* holds max_context positions, and refuses more                            */
+    int        ring;                     /* the layer whose ring this one reads: itself, unless rows are shared. Then
+                                            all below is that layer's                                                */
+    int        bounded;                  /* holds max_context positions, and refuses more                            */
+    int64_t    cap, slots;               /* ring slots; all slots, sinks included, in whole tiles                    */
+    int64_t    pinned, sink_slots;       /* sinks; rounded up to 16: where the ring begins                           */
+    size_t     base, stride;             /* offset of sequence 0; bytes of a sequence                                */
+    size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                                     */
 } swa__layer;
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
-    size_t seqs, stored, tickets, runs, data, period, total;     /* offsets from this struct                        */
-    size_t blocks;                       /* most that the slots of a layer lie in                                    */
-    int    n_windows, sinks;             /* sinks: some layer pins tokens                                            */
+    size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                                     */
+    int64_t limit;                       /* positions that a sequence may span: max_context, if a layer is bounded   */
+    int    group;                        /* most query heads that share a KV head                                    */
     unsigned char *scratch;              /* the caller's: swa_cache_set_scratch                                      */
     size_t scratch_bytes;
     int     n_runs;                      /* of the step that was begun, n_tokens rows in all                         */
     int32_t n_tokens;
     swa_status begun;                    /* SWA_OK, or why there is no step                                          */
     int64_t step;                        /* its number                                                               */
-    swa__layer layer[1];                 /* [n_windows]                                                              */
+    swa__layer layer[1];                 /* [n_layers]                                                               */
 } swa__cache;
 
 static unsigned char *swa__align64(const void *p) {
@@ -1209,29 +1226,34 @@ static unsigned char *swa__align64(const void *p) {
 static swa__cache *swa__get(const swa_cache *c) {
     return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
 }
-static swa__seq *swa__seq_of(const swa__cache *c, int seq) {
-    return (swa__seq *)(void *)((unsigned char *)(uintptr_t)c + c->seqs) + seq;
-}
-/* [n_layers]: end of the rows of a sequence that each layer has stored. */
-static int64_t *swa__stored_of(const swa__cache *c, int seq) {
-    return (int64_t *)(void *)((unsigned char *)(uintptr_t)c + c->stored) + (size_t)seq * (size_t)c->d.n_layers;
-}
-static void swa__stored_set(const swa__cache *c, int seq, int64_t end) {
-    int i;
-    for (i = 0; i < c->d.n_layers; i++) swa__stored_of(c, seq)[i] = end;
+/* What lies so many bytes behind a cache's head. */
+static void *swa__behind(const swa__cache *c, size_t offset) { return (unsigned char *)(uintptr_t)c + offset; }
+static swa__seq *swa__seq_of(const swa__cache *c, int seq) { return (swa__seq *)swa__behind(c, c->seqs) + seq; }
+static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer]; }
+static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
+    return (swa__held *)swa__behind(c, c->held) + (size_t)seq * (size_t)c->d.n_layers + c->layer[layer].ring;
 }
 /* [n_layers]: the step in which phase 0 of a layer's call was last accepted. */
-static int64_t *swa__tickets_of(const swa__cache *c) {
-    return (int64_t *)(void *)((unsigned char *)(uintptr_t)c + c->tickets);
-}
-static swa_run *swa__runs_of(const swa__cache *c) {
-    return (swa_run *)(void *)((unsigned char *)(uintptr_t)c + c->runs);
-}
-static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer % c->n_windows]; }
+static int64_t *swa__tickets_of(const swa__cache *c) { return (int64_t *)swa__behind(c, c->tickets); }
+static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    return (unsigned char *)(uintptr_t)c + c->data + (size_t)(layer / c->n_windows) * c->period + l->base
-         + (size_t)seq * l->stride;
+    const swa__layer *l = &c->layer[layer];
+    return (unsigned char *)swa__behind(c, c->data + l->base + (size_t)seq * l->stride);
+}
+
+static int swa__type_ok(swa_type t) { return (int)t >= SWA_TYPE_DEFAULT && (int)t <= SWA_Q8; }
+
+/* Fills in the defaults; 0 = inconsistent. */
+static int swa__shape_resolve(swa_shape *s) {
+    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
+    if (s->v_dim == 0) s->v_dim = s->head_dim;
+    if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
+    return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
+}
+/* Whether rows of one are rows of the other: all but the query heads. */
+static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
+    return a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim && a->v_dim == b->v_dim
+           && a->tail_dim == b->tail_dim && (a->v_in_k != 0) == (b->v_in_k != 0);
 }
 
 /* ---- operands ---- */
@@ -1246,11 +1268,13 @@ static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int whi
     x.size = swa__type_size((int)type);
     return x;
 }
+static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
+static int swa__v_type(const swa_kv *kv) { return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv)); }
+static int swa__tail_type(const swa_kv *kv) { return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv)); }
 /* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in here. */
 static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
-    const swa_type k_type = swa__type_or(kv->k_type, SWA_F32);
-    const swa_type type = which == SWA__K ? k_type : swa__type_or(which == SWA__V ? kv->v_type : kv->tail_type, k_type);
-    swa__operand x = swa__operand_make(s, type, which);
+    const int type = which == SWA__K ? swa__k_type(kv) : which == SWA__V ? swa__v_type(kv) : swa__tail_type(kv);
+    swa__operand x = swa__operand_make(s, (swa_type)type, which);
     int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
     const int64_t size = (int64_t)x.size;
 
@@ -1279,40 +1303,36 @@ static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
     return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + x->first + i : NULL;
 }
 
-static int swa__type_ok(swa_type t) { return (int)t >= SWA_TYPE_DEFAULT && (int)t <= SWA_Q8; }
+/* ---- layout ---- */
 
-/* Fills in the defaults; 0 = inconsistent. */
-static int swa__shape_resolve(swa_shape *s) {
-    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
-    if (s->v_dim == 0) s->v_dim = s->head_dim;
-    if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
-    return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
-}
 /* Whether an array of a layer has a scale per slot. */
 static int swa__has_scale(const swa__layer *l, int which) {
     return l->type[which] == SWA_Q8 && swa__operand_make(&l->shape, SWA_Q8, which).dim > 0;
 }
-/* Slots of one layer, and the bytes of its region. */
-static swa_status swa__layer_resolve(swa__layer *l, const swa_cache_desc *d) {
-    int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
-    size_t n = (size_t)d->shape.n_kv_heads, bytes = 0, slots;
+/* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is held whole. */
+static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
+    const int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
+    const int64_t most = INT32_MAX / SWA__TILE * SWA__TILE;      /* slots are counted in int32 by a segment */
+
+    l->bounded = reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach > d->max_context);
+    if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
+    if (!l->bounded && d->capacity == 0 && reach - 1 > most - rollback) return SWA_ERR_OVERFLOW;
+    if (!l->bounded && d->capacity > 0 && d->capacity - d->max_rollback < reach - 1) return SWA_ERR_ARG;
+
+    l->cap = l->bounded ? d->max_context : d->capacity > 0 ? d->capacity : reach - 1 + rollback;
+    if (l->cap > most) return SWA_ERR_OVERFLOW;
+    if (l->bounded || d->capacity == 0) l->cap = swa__round16(l->cap);
+    l->pinned = l->window.n_sink;
+    l->sink_slots = swa__round16(l->pinned);
+    l->slots = l->sink_slots + swa__round16(l->cap);
+    return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+/* The bytes of a layer's region, and what lies where in it. */
+static swa_status swa__layer_region(swa__layer *l) {
+    const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
+    size_t bytes = 0;
     int i;
 
-    if (!swa__window_ok(&l->window)) return SWA_ERR_ARG;
-    if (l->window.prefix != 0 || l->window.prefix_first != 0 || (l->window.kind == SWA__BAND && l->window.right != 0))
-        return SWA_ERR_UNSUPPORTED;
-    l->bounded =
-        reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach - 1 >= d->max_context - rollback);
-    if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
-    if (l->bounded) l->cap = d->max_context;
-    else if (d->capacity == 0 && reach > INT64_MAX - rollback - 16) return SWA_ERR_OVERFLOW;
-    else l->cap = d->capacity > 0 ? d->capacity : swa__round16(reach - 1 + rollback);
-    if (l->cap > ((int64_t)1 << 31) - 32) return SWA_ERR_OVERFLOW;
-    if (l->bounded) l->cap = swa__round16(l->cap);
-    else if (l->cap - (reach - 1) < d->max_rollback) return SWA_ERR_ARG;
-    l->sink_slots = swa__round16(l->window.n_sink);
-    l->slots = l->sink_slots + swa__round16(l->cap);
-    slots = (size_t)l->slots * n;
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
         l->at[i] = bytes;
@@ -1325,120 +1345,148 @@ static swa_status swa__layer_resolve(swa__layer *l, const swa_cache_desc *d) {
     l->stride = bytes;
     return SWA_OK;
 }
-static swa__layer swa__layer_make(const swa_cache_desc *d, int i, swa_status *status) {
-    swa__layer l;
-    memset(&l, 0, sizeof l);
-    if (d->n_windows > 0) l.window = d->windows[i];
-    l.shape = d->shape;
-    swa__shape_resolve(&l.shape);
-    l.type[SWA__K] = swa__type_or(d->k_type, SWA_F32);
-    l.type[SWA__TAIL] = swa__type_or(d->tail_type, l.type[SWA__K]);
-    l.type[SWA__V] = swa__type_or(d->v_type, l.type[SWA__K]);
-    *status = swa__layer_resolve(&l, d);
-    return l;
+/* Layer i by itself. */
+static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
+    swa_status status;
+    memset(l, 0, sizeof *l);
+    l->ring = i;
+    if (d->n_windows > 0) l->window = d->windows[i % d->n_windows];
+    l->shape = d->n_shapes > 0 ? d->shapes[i % d->n_shapes] : d->shape;
+    l->type[SWA__K] = swa__type_or(d->k_type, SWA_F32);
+    l->type[SWA__TAIL] = swa__type_or(d->tail_type, l->type[SWA__K]);
+    l->type[SWA__V] = swa__type_or(d->v_type, l->type[SWA__K]);
+
+    if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
+    if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;   /* of runs, here */
+    if (l->window.kind == SWA__BAND && l->window.right != 0) return SWA_ERR_UNSUPPORTED;
+    status = swa__layer_slots(l, d);
+    return status == SWA_OK ? swa__layer_region(l) : status;
+}
+/* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept there: no wider
+   window, the same sinks. */
+static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
+    const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
+    const swa_status status = swa__layer_own(d, i, l);
+    const swa_window window = l->window;
+    const swa_shape shape = l->shape;
+
+    if (status != SWA_OK || ring == i) return status;
+    if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
+    if (swa__layer_own(d, ring, l) != SWA_OK) return SWA_ERR_ARG;
+    if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
+    if (swa__reach(&window) > swa__reach(&l->window)) return SWA_ERR_ARG;
+    l->window = window;
+    l->shape = shape;
+    return SWA_OK;
 }
 static swa_status swa__desc_check(const swa_cache_desc *d) {
-    swa_shape s;
-    if (d == NULL) return SWA_ERR_ARG;
-    s = d->shape;
-    if (!swa__shape_resolve(&s) || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0) return SWA_ERR_ARG;
-    if ((d->n_windows > 0) != (d->windows != NULL) || d->max_context < 0 || d->max_rollback < 0) return SWA_ERR_ARG;
-    if (d->capacity < 0 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
+    const swa_shape none = { 0, 0, 0, 0, 0, 0 };
+    int i;
+    if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0) return SWA_ERR_ARG;
+    if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL)) return SWA_ERR_ARG;
+    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;      /* said twice */
+    if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
     if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type)) return SWA_ERR_ARG;
+    for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
+        if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
     if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
     return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
 }
 
-/* The whole layout: this struct, sequences, data. total is what the caller pays, with 63 bytes of slack. */
-static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c) {
+/* The whole layout: the cache's head with its layers, sequences, data. total is what the caller pays, with 63 bytes of
+   slack. layer: NULL, or where the layers are to stand. */
+static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__layer *layer) {
     swa_status status = swa__desc_check(desc);
-    size_t at = 0, period = 0, last = 0;
-    int i, n;
+    size_t at = 0, data = 0, layers, seqs;
+    int i;
+
     if (status != SWA_OK) return status;
     memset(c, 0, sizeof *c);
     c->d = *desc;
-    swa__shape_resolve(&c->d.shape);
     if (c->d.n_seqs == 0) c->d.n_seqs = 1;
     if (c->d.isa == 0) c->d.isa = swa_isa_best();
-    c->d.k_type = swa__type_or(c->d.k_type, SWA_F32);
-    c->d.v_type = swa__type_or(c->d.v_type, c->d.k_type);
-    c->d.tail_type = swa__type_or(c->d.tail_type, c->d.k_type);
     c->begun = SWA_ERR_ORDER;
-    c->n_windows = n = desc->n_windows > 0 ? desc->n_windows : 1;
-    if (!swa__region(&at, (size_t)n - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
+    c->limit = INT64_MAX;
+
+    for (i = 0; i < desc->n_layers; i++) {
+        swa__layer l;
+        status = swa__layer_make(desc, i, &l);
+        if (status != SWA_OK) return status;
+        if (l.bounded) c->limit = desc->max_context;
+        if (l.shape.n_heads / l.shape.n_kv_heads > c->group) c->group = l.shape.n_heads / l.shape.n_kv_heads;
+        l.base = data;
+        if (l.ring == i && !swa__region(&data, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
+        if (layer != NULL) layer[i] = l;
+    }
+
+    layers = (size_t)c->d.n_layers;
+    seqs = (size_t)c->d.n_seqs;
+    if (!swa__region(&at, layers - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
     if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
     c->seqs = at;
-    if (!swa__region(&at, (size_t)c->d.n_seqs, sizeof(swa__seq), 1)) return SWA_ERR_OVERFLOW;
-    c->stored = at;
-    if (!swa__region(&at, (size_t)c->d.n_seqs, (size_t)c->d.n_layers, sizeof(int64_t))) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, seqs, sizeof(swa__seq), 1)) return SWA_ERR_OVERFLOW;
+    c->held = at;
+    if (!swa__region(&at, seqs, layers, sizeof(swa__held))) return SWA_ERR_OVERFLOW;
     c->tickets = at;
-    if (!swa__region(&at, (size_t)c->d.n_layers, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, layers, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
     c->runs = at;
-    if (!swa__region(&at, (size_t)c->d.n_seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
-    for (i = 0; i < n; i++) {
-        swa__layer l = swa__layer_make(&c->d, i, &status);
-        if (status != SWA_OK) return status;
-        if (l.window.n_sink > 0) c->sinks = 1;
-        if (c->blocks < (size_t)l.slots / SWA_BLOCK + 2) c->blocks = (size_t)l.slots / SWA_BLOCK + 2;
-        if (i < c->d.n_layers % n && !swa__region(&last, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
-        if (!swa__region(&period, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
-    }
+    if (!swa__region(&at, seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
     c->data = at;
-    c->period = period;
-    if (!swa__region(&at, period, (size_t)(c->d.n_layers / n), 1) || !swa__add(at, last, &at)) return SWA_ERR_OVERFLOW;
-    return swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
+    return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
     swa__cache c;
-    return swa__layout(desc, &c) == SWA_OK ? c.total : 0;
+    return swa__layout(desc, &c, NULL) == SWA_OK ? c.total : 0;
 }
 SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes) {
     swa__cache head, *c;
-    swa_status status = swa__layout(desc, &head);
-    size_t base = 0;
+    swa_status status = swa__layout(desc, &head, NULL);
     int i;
     if (status != SWA_OK) return status;
     if (cache == NULL || mem == NULL) return SWA_ERR_ARG;
     if (bytes < head.total) return SWA_ERR_MEMORY;
+
     cache->mem_ = mem;
     cache->bytes_ = bytes;
     c = swa__get(cache);
     *c = head;
-    c->d.windows = NULL;                 /* copied below, and not ours to keep */
-    for (i = 0; i < c->n_windows; i++) {
-        c->layer[i] = swa__layer_make(&head.d, i, &status);
-        c->layer[i].base = base;
-        swa__region(&base, c->layer[i].stride, (size_t)c->d.n_seqs, 1);
-    }
+    (void)swa__layout(desc, &head, c->layer);
+    for (i = 0; i < c->d.n_layers; i++) c->layer[i].base = c->layer[c->layer[i].ring].base;
+    c->d.windows = NULL;                 /* taken over into the layers, and not ours to keep */
+    c->d.shapes = NULL;
+    c->d.kv_layer = NULL;
     memset(swa__seq_of(c, 0), 0, c->data - c->seqs);             /* every sequence is empty, nothing is stored */
     return SWA_OK;
 }
 
-/* ---- slots ---- */
+/* ---- slots, and what they hold ---- */
 
 static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
 /* Slot of a position; sinks have the first ones, the ring begins at a tile. */
 static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
-    return pos < l->window.n_sink ? pos : l->sink_slots + swa__mod(pos - s->origin, l->cap);
+    return pos < l->pinned ? pos : l->sink_slots + swa__mod(pos - s->origin, l->cap);
 }
-/* Oldest ring position that the query at q needs and the sequence has: rows from here to q-1 must be resident. */
+/* Oldest position that a ring could hold of the sequence: the pinned ones have slots of their own. */
+static int64_t swa__floor(const swa__layer *l, const swa__seq *s) { return swa__max64(s->start, l->pinned); }
+/* Oldest ring row that the query at q needs and the sequence has. */
 static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
-    return swa__max64(swa__lowest(&l->window, q), swa__max64(s->start, l->window.n_sink));
+    return swa__max64(swa__lowest(&l->window, q), swa__floor(l, s));
 }
-/* Whether the ring rows from position `from` on have not been overwritten. */
-static int swa__resident(const swa__layer *l, const swa__seq *s, int64_t from) {
-    return from >= (from >= s->base ? s->top : swa__max64(s->high, s->top)) - l->cap;
+/* The oldest row in the ring; end if there is none. */
+static int64_t swa__first(const swa__cache *c, int layer, int seq) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    return swa__min64(s->end, swa__max64(swa__held_of(c, layer, seq)->first, swa__floor(swa__layer_of(c, layer), s)));
 }
-/* The rollback law: with end = pos everything the query at pos needs must not have been overwritten. */
-static int swa__exact(const swa__layer *l, const swa__seq *s, int64_t pos) {
-    int64_t need = swa__needed(l, s, pos);
-    return need >= pos || swa__resident(l, s, need);
-}
-static int swa__exact_all(const swa__cache *c, const swa__seq *s, int64_t pos) {
-    int i, n = c->n_windows < c->d.n_layers ? c->n_windows : c->d.n_layers;
-    for (i = 0; i < n; i++)
-        if (!swa__exact(&c->layer[i], s, pos)) return 0;
+/* The rollback law: if the sequence ended at pos, each layer would still hold every row that the query at pos needs.
+   It asks for all rows from the needed one on, or for none. */
+static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) {
+        const int64_t need = swa__needed(swa__layer_of(c, i), s, pos);
+        if (need < pos && need < swa__held_of(c, i, seq)->first) return 0;
+    }
     return 1;
 }
 static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
@@ -1458,12 +1506,42 @@ SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t byt
     c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
     return SWA_OK;
 }
+
+/* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are forgotten. */
 static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
     swa__seq *s = swa__seq_of(c, seq);
-    s->start = s->end = s->base = s->top = s->high = start;
+    int i;
+    s->start = s->end = start;
     s->origin = origin;
-    swa__stored_set(c, seq, start);
+    for (i = 0; i < c->d.n_layers; i++) swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
 }
+static void swa__append(const swa__cache *c, int seq, int32_t n) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    s->end += n;
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held *held = swa__held_of(c, i, seq);
+        held->first = swa__max64(held->first, s->end - swa__layer_of(c, i)->cap);
+    }
+}
+static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
+    if (pos >= s->end) return;
+    s->end = pos;
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held *held = swa__held_of(c, i, seq);
+        held->first = swa__min64(held->first, pos);
+        held->stored = swa__min64(held->stored, pos);
+    }
+}
+/* What begin, truncate and copy share: rows from pos on can be forgotten, exactly or not at all. */
+static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    return pos <= s->start || pos >= s->end || swa__exact(c, seq, pos) ? SWA_OK : SWA_ERR_LOST;
+}
+
 SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
@@ -1472,34 +1550,14 @@ SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
-/* What begin, truncate and fork share: rows from pos on are forgotten, exactly or not at all. */
-static swa_status swa__rewind_check(const swa__cache *c, const swa__seq *s, int64_t pos) {
-    return pos <= s->start || pos >= s->end || swa__exact_all(c, s, pos) ? SWA_OK : SWA_ERR_LOST;
-}
-static void swa__rewind(const swa__cache *c, int seq, int64_t pos) {
-    swa__seq *s = swa__seq_of(c, seq);
-    int64_t *stored = swa__stored_of(c, seq);
-    int i, below = pos < s->base;
-    if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
-    if (pos >= s->end) return;
-    for (i = 0; i < c->n_windows && i < c->d.n_layers; i++) below |= pos < s->top - c->layer[i].cap;
-    if (below) {
-        s->high = swa__max64(s->high, s->top);
-        s->base = s->top = pos;
-    }
-    s->end = pos;
-    for (i = 0; i < c->d.n_layers; i++) stored[i] = swa__min64(stored[i], pos);
-}
 SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
     swa__cache *c = swa__check_seq(cache, seq);
-    swa__seq *s;
     swa_status status;
     if (c == NULL || end < 0) return SWA_ERR_ARG;
-    s = swa__seq_of(c, seq);
-    if (end > s->end) return SWA_ERR_ORDER;
-    status = swa__rewind_check(c, s, end);
+    if (end > swa__seq_of(c, seq)->end) return SWA_ERR_ORDER;
+    status = swa__forget_check(c, seq, end);
     if (status != SWA_OK) return status;
-    swa__rewind(c, seq, end);
+    swa__forget(c, seq, end);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
@@ -1507,27 +1565,9 @@ SWA_API int64_t swa_cache_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);
     return c != NULL ? swa__seq_of(c, seq)->end : -1;
 }
-static int64_t swa__first(const swa__layer *l, const swa__seq *s) {
-    int64_t floor = swa__max64(s->start, l->window.n_sink);
-    int64_t first = swa__max64(floor, swa__max64(s->high, s->top) - l->cap);
-    if (first > s->base) first = swa__max64(floor, swa__max64(s->base, s->top - l->cap));
-    return swa__min64(first, s->end);
-}
 SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
-    return c != NULL ? swa__first(swa__layer_of(c, layer), swa__seq_of(c, seq)) : -1;
-}
-/* The smallest exact position >= pos of one layer: what a query needs begins no later for an earlier query, so bisect;
-   at the start of a chunk (Llama 4) nothing is needed at all. */
-static int64_t swa__next_exact(const swa__layer *l, const swa__seq *s, int64_t pos) {
-    int64_t lo = pos, hi = s->end, chunk = l->window.kind == SWA__CHUNKED ? l->window.left : 0;
-    if (pos >= s->end || swa__exact(l, s, pos)) return swa__min64(pos, s->end);
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (swa__resident(l, s, swa__needed(l, s, mid))) hi = mid;
-        else lo = mid + 1;
-    }
-    return chunk > 0 && hi - pos > chunk - 1 - (pos - 1) % chunk ? pos + chunk - 1 - (pos - 1) % chunk : hi;
+    return c != NULL ? swa__first(c, layer, seq) : -1;
 }
 SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);
@@ -1536,9 +1576,13 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     int i;
     if (c == NULL) return -1;
     s = swa__seq_of(c, seq);
+    /* each layer moves the end up to where it is exact, until none does: for windows and chunks two rounds, or three */
     for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
-        for (pos = next, i = 0; i < c->n_windows && i < c->d.n_layers; i++)
-            next = swa__next_exact(&c->layer[i], s, next);
+        for (pos = next, i = 0; i < c->d.n_layers; i++) {
+            const swa__layer *l = swa__layer_of(c, i);
+            const int64_t first = swa__held_of(c, i, seq)->first, floor = swa__floor(l, s);
+            if (next > floor && first > floor) next = swa__min64(s->end, swa__next_query(&l->window, next, first));
+        }
     return pos;
 }
 SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
@@ -1560,8 +1604,8 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
     if (c == NULL) return -1;
     l = swa__layer_of(c, layer);
     s = swa__seq_of(c, seq);
-    if (pos < s->start || pos >= s->end || (pos >= l->window.n_sink && pos < swa__first(l, s))) return -1;
-    return pos < l->window.n_sink ? pos : l->window.n_sink + swa__mod(pos - s->origin, l->cap);
+    if (pos < s->start || pos >= s->end || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
+    return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
 SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
@@ -1572,11 +1616,8 @@ SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chun
 
 /* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
 
-static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
-static int swa__v_type(const swa_kv *kv) { return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv)); }
-static int swa__tail_type(const swa_kv *kv) { return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv)); }
-
-static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
+/* n slots of a layer from one on, as the rows from pos on. */
+static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos, int64_t n) {
     const swa__layer *l = swa__layer_of(c, layer);
     const unsigned char *r = swa__region_of(c, layer, seq);
     const float *scale[SWA__OPERANDS];
@@ -1603,17 +1644,20 @@ static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos,
     kv.pos = pos;
     kv.n = (int32_t)n;
     kv.slots_ = (int32_t)l->slots;
-    kv.layout_ = 1 + (int32_t)swa__slot(l, swa__seq_of(c, seq), pos);
+    kv.layout_ = 1 + (int32_t)slot;
     return kv;
+}
+static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
+    return swa__slots_view(c, layer, seq, swa__slot(swa__layer_of(c, layer), swa__seq_of(c, seq), pos), pos, n);
 }
 /* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
 static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to, swa_kv *out) {
     const swa__layer *l = swa__layer_of(c, layer);
     const swa__seq *s = swa__seq_of(c, seq);
-    int64_t sink_end = swa__min64(l->window.n_sink, to), n;
+    int64_t sink_end = swa__min64(l->pinned, to), n;
     int count = 0;
     if (s->start < sink_end) out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
-    from = swa__max64(from, swa__max64(s->start, l->window.n_sink));
+    from = swa__max64(from, swa__floor(l, s));
     while (from < to) {
         n = swa__min64(to - from, l->cap - swa__mod(from - s->origin, l->cap));
         out[count++] = swa__segment(c, layer, seq, from, n);
@@ -1623,10 +1667,8 @@ static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, 
 }
 SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
-    const swa__seq *s;
     if (c == NULL || out == NULL) return -1;
-    s = swa__seq_of(c, seq);
-    return swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), swa__stored_of(c, seq)[layer], out);
+    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__held_of(c, layer, seq)->stored, out);
 }
 
 /* ---- one row in, one row out ---- */
@@ -1654,7 +1696,7 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     int64_t p;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
     for (p = pos; p < pos + n; p++) {
-        if (p >= swa__stored_of(c, seq)[layer]) return SWA_ERR_ORDER;
+        if (p >= swa__held_of(c, layer, seq)->stored) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
     s = &swa__layer_of(c, layer)->shape;
@@ -1672,63 +1714,7 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
 
 /* ---- copies of a sequence: fork, save, load ---- */
 
-/* Slots [a, b) of one layer, all heads, from sequence src to dst, in whole tiles. */
-static void swa__copy_slots(swa__cache *c, int layer, int dst, int src, size_t a, size_t b) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    unsigned char *to = swa__region_of(c, layer, dst), *from = swa__region_of(c, layer, src);
-    size_t h, off, slots = (size_t)l->slots;
-    int i;
-
-    a = a / SWA__TILE * SWA__TILE;
-    b = (b + SWA__TILE - 1) / SWA__TILE * SWA__TILE;
-    for (i = 0; i < SWA__OPERANDS; i++) {
-        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
-        const size_t row = (size_t)x.padded * x.size;
-        for (h = 0; h < (size_t)l->shape.n_kv_heads; h++) {
-            off = l->at[i] + (h * slots + a) * row;
-            memcpy(to + off, from + off, (b - a) * row);
-            off = l->scale_at[i] + (h * slots + a) * sizeof(float);
-            if (swa__has_scale(l, i)) memcpy(to + off, from + off, (b - a) * sizeof(float));
-        }
-    }
-}
-SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
-    swa__cache *c = swa__check_seq(cache, src);
-    swa__seq *s, *t;
-    swa_status status;
-    swa_kv seg[3];
-    int layer, i, count;
-    if (c == NULL || swa__check_seq(cache, dst) == NULL || end < -1) return SWA_ERR_ARG;
-    s = swa__seq_of(c, src);
-    t = swa__seq_of(c, dst);
-    if (end == -1) end = s->end;
-    if (dst == src) return swa_cache_truncate(cache, src, end);
-    if (end > s->end) return SWA_ERR_ORDER;
-    status = swa__rewind_check(c, s, end);
-    if (status != SWA_OK) return status;
-    *t = *s;
-    memcpy(swa__stored_of(c, dst), swa__stored_of(c, src), (size_t)c->d.n_layers * sizeof(int64_t));
-    swa__rewind(c, dst, end);
-    for (layer = 0; layer < c->d.n_layers; layer++) {
-        count = swa__segments(c, layer, dst, swa__first(swa__layer_of(c, layer), t), t->end, seg);
-        for (i = 0; i < count; i++)
-            swa__copy_slots(c, layer, dst, src, (size_t)seg[i].layout_ - 1,
-                            (size_t)seg[i].layout_ - 1 + (size_t)seg[i].n);
-    }
-    swa__audit(c, dst, INT64_MAX);
-    return SWA_OK;
-}
-
-/* A blob: this head, then a record per sequence (state, then per layer the live rows, oldest first, sinks before
-   them: K, tail, V and scales of all heads), then the checksum. Written in the machine's own byte order. */
-typedef struct {
-    char     magic[4];
-    uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order                        */
-    uint32_t n_seqs;                     /* records that follow                                                      */
-    uint64_t bytes, geometry;            /* of the whole blob; checksum of shape, types, layers, windows, capacities */
-} swa__blob;
-enum { SWA__BLOB_VERSION = 1 };
-
+/* What has to be equal for rows of one cache to be rows of another: not the query heads, not the slots. */
 static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
     const unsigned char *b = (const unsigned char *)p;
     uint64_t word;
@@ -1741,23 +1727,127 @@ static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a ove
     return h;
 }
 static uint64_t swa__geometry(const swa__cache *c) {
-    const swa_shape *s = &c->d.shape;
-    int64_t v[16], w[5];
-    uint64_t h = 0xcbf29ce484222325u;
-    int i, n = c->n_windows, bounded = 0;
-    for (i = 0; i < n; i++) bounded |= c->layer[i].bounded;
-    memset(v, 0, sizeof v);
-    v[0] = s->n_kv_heads; v[1] = s->head_dim; v[2] = s->v_dim; v[3] = s->tail_dim; v[4] = s->v_in_k != 0;
-    v[5] = c->d.n_layers; v[6] = (int64_t)c->d.k_type; v[7] = (int64_t)c->d.v_type; v[8] = (int64_t)c->d.tail_type;
-    v[9] = n; v[10] = bounded ? c->d.max_context : 0;
-    h = swa__hash(h, v, sizeof v);
-    for (i = 0; i < n; i++) {
-        const swa__layer *l = &c->layer[i];
-        w[0] = l->window.kind; w[1] = l->window.n_sink; w[2] = l->window.left; w[3] = l->window.right; w[4] = l->cap;
-        h = swa__hash(h, w, sizeof w);
+    uint64_t h = swa__hash(0xcbf29ce484222325u, &c->d.n_layers, sizeof c->d.n_layers);
+    int i, which;
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        int64_t v[6 + 2 * SWA__OPERANDS];
+        v[0] = l->ring;
+        v[1] = l->shape.n_kv_heads;
+        v[2] = l->window.kind;
+        v[3] = l->window.n_sink;
+        v[4] = l->window.left;
+        v[5] = l->shape.v_in_k ? l->shape.v_dim : 0;
+        for (which = 0; which < SWA__OPERANDS; which++) {
+            const swa__operand x = swa__operand_make(&l->shape, l->type[which], which);
+            v[6 + 2 * which] = x.dim;
+            v[7 + 2 * which] = x.dim > 0 ? (int64_t)x.type : 0;
+        }
+        h = swa__hash(h, v, sizeof v);
     }
     return h;
 }
+
+/* n numbers, which need not be aligned. */
+static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from, int64_t step, int n,
+                         size_t size) {
+    int d;
+    for (d = 0; d < n; d++) memcpy(to + d * to_step, from + d * step, size);
+}
+/* All rows of a segment into those of another: as much of it as lies together in both at once. */
+static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *from) {
+    int which, h;
+    int64_t i, n;
+    for (which = 0; which < SWA__OPERANDS; which++) {
+        const swa__operand x = swa__operand_of(s, to, which), y = swa__operand_of(s, from, which);
+        for (h = 0; h < s->n_kv_heads && x.dim > 0; h++) {
+            for (i = 0; i < to->n; i += n) {
+                unsigned char *dst = swa__operand_at(&x, h, i);
+                const unsigned char *src = swa__operand_at(&y, h, i);
+                const int tiles = (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
+
+                n = x.tiled ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
+                if (x.tiled && (!tiles || n == 0)) {
+                    swa__numbers(dst, x.step, src, y.step, x.dim, x.size);
+                    n = 1;
+                } else memcpy(dst, src, (size_t)(n * x.row));
+            }
+            if (x.scale != NULL)
+                memcpy(swa__operand_scale(&x, h, 0), swa__operand_scale(&y, h, 0), (size_t)to->n * sizeof(float));
+        }
+    }
+}
+/* Rows [lo, hi) of a ring's segment. */
+static swa_kv swa__part_of(const swa_kv *kv, int64_t lo, int64_t hi) {
+    swa_kv part = *kv;
+    part.layout_ += (int32_t)(lo - kv->pos);
+    part.pos = lo;
+    part.n = (int32_t)(hi - lo);
+    return part;
+}
+/* The rows that dst is said to hold, from src, whose slots may be others. */
+static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src, int layer) {
+    const swa__held *held = swa__held_of(to, layer, dst);
+    swa_kv a[3], b[3], x, y;
+    int i, j;
+    const int n = swa__segments(to, layer, dst, held->first, held->stored, a);
+    const int m = swa__segments(from, layer, src, held->first, held->stored, b);
+
+    for (i = 0; i < n; i++)
+        for (j = 0; j < m; j++) {
+            const int64_t lo = swa__max64(a[i].pos, b[j].pos);
+            const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
+            if (lo >= hi) continue;
+            x = swa__part_of(&a[i], lo, hi);
+            y = swa__part_of(&b[j], lo, hi);
+            swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
+        }
+}
+SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end) {
+    swa__cache *t = swa__check_seq(to, dst), *f = swa__check_seq(from, src);
+    swa__seq *s;
+    swa_status status;
+    int i;
+    if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f))) return SWA_ERR_ARG;
+    s = swa__seq_of(f, src);
+    if (end == -1) end = s->end;
+    if (t == f && dst == src) return swa_cache_truncate(to, src, end);
+    if (end > s->end) return SWA_ERR_ORDER;
+    status = swa__forget_check(f, src, end);
+    if (status != SWA_OK) return status;
+    if (end - s->start > t->limit) return SWA_ERR_FULL;
+
+    *swa__seq_of(t, dst) = *s;
+    for (i = 0; i < t->d.n_layers; i++) *swa__held_of(t, i, dst) = *swa__held_of(f, i, src);
+    swa__forget(t, dst, end);
+    swa__append(t, dst, 0);              /* its rings may be shorter */
+    for (i = 0; i < t->d.n_layers; i++)
+        if (swa__layer_of(t, i)->ring == i) swa__layer_copy(t, dst, f, src, i);
+    swa__audit(t, dst, INT64_MAX);
+    return SWA_OK;
+}
+SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
+    return swa_cache_copy(cache, dst, cache, src, end);
+}
+
+/* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin and each layer's first
+   row as int64; then of each layer that has a ring the sinks' rows and those from the first one on, of a row K, tail,
+   V and their scales, head by head. Written in the machine's own byte order. */
+typedef struct {
+    char     magic[4];
+    uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order                        */
+    uint32_t n_seqs;                     /* records that follow                                                      */
+    uint64_t bytes, geometry;            /* of the whole blob; swa__geometry                                         */
+} swa__blob;
+enum { SWA__BLOB_VERSION = 2, SWA__RECORD = 3 };         /* numbers of a record before the layers'                   */
+
+static int64_t swa__record_get(const unsigned char *b, int i) {
+    int64_t x;
+    memcpy(&x, b + (size_t)i * sizeof x, sizeof x);
+    return x;
+}
+static void swa__record_put(unsigned char *b, int i, int64_t x) { memcpy(b + (size_t)i * sizeof x, &x, sizeof x); }
+
 /* Bytes of one row, all heads, as a blob holds it. */
 static size_t swa__row_bytes(const swa__layer *l) {
     size_t n = 0;
@@ -1768,59 +1858,78 @@ static size_t swa__row_bytes(const swa__layer *l) {
     }
     return n * (size_t)l->shape.n_kv_heads;
 }
-static size_t swa__record_bytes(const swa__cache *c, const swa__seq *s) {
-    size_t n = SWA__SEQ_SAVED * sizeof(int64_t);
-    int i;
-    for (i = 0; i < c->d.n_layers; i++) {
-        const swa__layer *l = swa__layer_of(c, i);
-        int64_t sink_end = swa__min64(l->window.n_sink, s->end);
-        int64_t rows = s->end - swa__first(l, s) + (sink_end > s->start ? sink_end - s->start : 0);
-        n += (size_t)rows * swa__row_bytes(l);
-    }
-    return n;
+static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
+    return swa__max64(swa__min64(l->pinned, s->end) - s->start, 0);
+}
+/* Adds the bytes of a layer's rows from first on; 0 = too many. */
+static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first, size_t *bytes) {
+    const uint64_t rows = (uint64_t)(s->end - first) + (uint64_t)swa__sink_rows(l, s);
+    size_t n;
+    return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n) && swa__add(*bytes, n, bytes);
 }
 SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
-    size_t n = sizeof(swa__blob) + 8;
-    int i;
+    size_t n = sizeof(swa__blob) + sizeof(uint64_t);
+    int i, layer;
     if (c == NULL) return 0;
-    for (i = 0; i < c->d.n_seqs; i++)
-        if (seq == -1 || seq == i) n += swa__record_bytes(c, swa__seq_of(c, i));
+    for (i = 0; i < c->d.n_seqs; i++) {
+        if (seq != -1 && seq != i) continue;
+        n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
+        for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
+            if (swa__layer_of(c, layer)->ring == layer)
+                (void)swa__record_add(swa__layer_of(c, layer), swa__seq_of(c, i), swa__first(c, layer, i), &n);
+    }
     return n;
 }
-/* Copies row i of a segment, all heads, to a blob or from it; returns the blob's next byte. */
-static unsigned char *swa__move_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
-    int which, h, d;
+/* Copies row i of a segment, all heads, to a blob or from it. */
+static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
+    int which, h;
     for (h = 0; h < s->n_kv_heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
             const swa__operand x = swa__operand_of(s, kv, which);
-            unsigned char *at = x.dim > 0 ? swa__operand_at(&x, h, i) : NULL;
-            float *scale = swa__operand_scale(&x, h, i);
+            const int64_t size = (int64_t)x.size;
+            unsigned char *at, *scale;
+            if (x.dim == 0) continue;
+            at = swa__operand_at(&x, h, i);
+            scale = (unsigned char *)swa__operand_scale(&x, h, i);
 
-            for (d = 0; d < x.dim; d++, at += x.step, b += x.size)
-                memcpy(save ? b : at, save ? at : b, x.size);
+            if (save) swa__numbers(b, size, at, x.step, x.dim, x.size);
+            else swa__numbers(at, x.step, b, size, x.dim, x.size);
+            b += x.dim * size;
             if (scale == NULL) continue;
-            memcpy(save ? (void *)b : (void *)scale, save ? (void *)scale : (void *)b, sizeof *scale);
-            b += sizeof *scale;
+            memcpy(save ? b : scale, save ? scale : b, sizeof(float));
+            b += sizeof(float);
         }
-    return b;
 }
-static unsigned char *swa__move_rows(const swa__cache *c, int seq, unsigned char *b, int save) {
+/* The rows of a record, whose numbers are in place, to a blob or from it; returns the next record. Rows that the cache
+   has no slots for stay in the blob. */
+static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned char *record, int save) {
     const swa__seq *s = swa__seq_of(c, seq);
+    unsigned char *b = record + (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
     swa_kv seg[3];
-    int layer, i, count;
+    int layer, i, n;
     int64_t r;
+
     for (layer = 0; layer < c->d.n_layers; layer++) {
-        count = swa__segments(c, layer, seq, swa__first(swa__layer_of(c, layer), s), s->end, seg);
-        for (i = 0; i < count; i++)
-            for (r = 0; r < seg[i].n; r++) b = swa__move_row(&swa__layer_of(c, layer)->shape, &seg[i], r, b, save);
+        const swa__layer *l = swa__layer_of(c, layer);
+        const int64_t first = swa__record_get(record, SWA__RECORD + layer), sinks = swa__sink_rows(l, s);
+        const size_t row = swa__row_bytes(l);
+
+        if (l->ring != layer) continue;
+        n = swa__segments(c, layer, seq, swa__first(c, layer, seq), s->end, seg);
+        for (i = 0; i < n; i++)
+            for (r = 0; r < seg[i].n; r++) {
+                const int64_t pos = seg[i].pos + r, at = pos < l->pinned ? pos - s->start : sinks + pos - first;
+                swa__blob_row(&l->shape, &seg[i], r, b + (size_t)at * row, save);
+            }
+        b += (size_t)(sinks + s->end - first) * row;
     }
     return b;
 }
 static int swa__all_stored(const swa__cache *c, int seq) {
     int i;
     for (i = 0; i < c->d.n_layers; i++)
-        if (swa__stored_of(c, seq)[i] < swa__seq_of(c, seq)->end) return 0;
+        if (swa__held_of(c, i, seq)->stored < swa__seq_of(c, seq)->end) return 0;
     return 1;
 }
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
@@ -1829,11 +1938,12 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     unsigned char *b = (unsigned char *)blob;
     swa__blob head;
     uint64_t sum;
-    int i;
+    int i, layer;
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < c->d.n_seqs; i++)
         if ((seq == -1 || seq == i) && !swa__all_stored(c, i)) return SWA_ERR_ORDER;
+
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
     head.order = 0x01020304u;
@@ -1845,54 +1955,81 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     for (i = 0; i < c->d.n_seqs; i++) {
         const swa__seq *s = swa__seq_of(c, i);
         if (seq != -1 && seq != i) continue;
-        memcpy(b, s, SWA__SEQ_SAVED * sizeof(int64_t));
-        b = swa__move_rows(c, i, b + SWA__SEQ_SAVED * sizeof(int64_t), 1);
+        swa__record_put(b, 0, s->start);
+        swa__record_put(b, 1, s->end);
+        swa__record_put(b, 2, s->origin);
+        for (layer = 0; layer < c->d.n_layers; layer++)
+            swa__record_put(b, SWA__RECORD + layer, swa__first(c, layer, i));
+        b = swa__record_rows(c, i, b, 1);
     }
-    sum = swa__hash(0, blob, need - 8);
-    memcpy(b, &sum, 8);
+    sum = swa__hash(0, blob, need - sizeof sum);
+    memcpy(b, &sum, sizeof sum);
     return SWA_OK;
 }
-/* A state that some history of calls could have produced. */
-static int swa__state_ok(const swa__cache *c, const swa__seq *s) {
-    int i, n = c->n_windows < c->d.n_layers ? c->n_windows : c->d.n_layers;
-    if (s->start < 0 || s->base < s->start || s->end < s->base || s->top < s->end || s->high < s->start) return 0;
-    if (s->top == INT64_MAX || s->high == INT64_MAX || s->origin < 0) return 0;
-    if (s->start == s->end) return s->top == s->end && s->high == s->end;
-    for (i = 0; i < n; i++)
-        if (c->layer[i].bounded && swa__max64(s->high, s->top) - s->start > c->d.max_context) return 0;
-    return swa__exact_all(c, s, s->end);
+/* Whether some history of calls could have produced a record, and whether this cache can hold it. bytes: its size. */
+static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left, size_t *bytes) {
+    swa__seq s;
+    int i;
+    *bytes = (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
+    if (left < *bytes) return SWA_ERR_BLOB;
+    memset(&s, 0, sizeof s);
+    s.start = swa__record_get(b, 0);
+    s.end = swa__record_get(b, 1);
+    s.origin = swa__record_get(b, 2);
+    if (s.start < 0 || s.end < s.start || s.end == INT64_MAX || s.origin < 0) return SWA_ERR_BLOB;
+
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        const int64_t first = swa__record_get(b, SWA__RECORD + i), need = swa__needed(l, &s, s.end);
+        if (first > s.end || first < swa__min64(s.end, swa__floor(l, &s))) return SWA_ERR_BLOB;
+        if (need < s.end && need < first) return SWA_ERR_BLOB;
+        if (first != swa__record_get(b, SWA__RECORD + l->ring)) return SWA_ERR_BLOB;
+        if (l->ring == i && !swa__record_add(l, &s, first, bytes)) return SWA_ERR_BLOB;
+    }
+    if (left < *bytes) return SWA_ERR_BLOB;
+    return s.end - s.start > c->limit ? SWA_ERR_FULL : SWA_OK;
+}
+static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
+    s->end = swa__record_get(b, 1);
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held_of(c, i, seq)->first = swa__record_get(b, SWA__RECORD + i);
+        swa__held_of(c, i, seq)->stored = s->end;
+    }
+    swa__append(c, seq, 0);              /* the rings may be shorter here */
+    (void)swa__record_rows(c, seq, b, 0);
+    swa__audit(c, seq, INT64_MAX);
 }
 SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
-    unsigned char *b = (unsigned char *)(uintptr_t)blob;
+    unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
     swa__blob head;
-    swa__seq s;
+    swa_status status = SWA_OK;
     uint64_t sum;
-    size_t at = sizeof head;
-    uint32_t i, n;
+    size_t at = sizeof head, n, record;
+    uint32_t i;
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
-    n = seq == -1 ? (uint32_t)c->d.n_seqs : 1;
-    if (bytes < sizeof head + 8) return SWA_ERR_BLOB;
+    if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
+    n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
-    memcpy(&sum, b + bytes - 8, 8);
+    memcpy(&sum, b + n, sizeof sum);
     if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION || head.order != 0x01020304u
-        || head.n_seqs != n || head.bytes != bytes || head.geometry != swa__geometry(c)
-        || sum != swa__hash(0, blob, bytes - 8)) return SWA_ERR_BLOB;
-    memset(&s, 0, sizeof s);
-    for (i = 0; i < n; i++) {            /* every record is checked before the first is taken */
-        if (bytes - 8 - at < SWA__SEQ_SAVED * sizeof(int64_t)) return SWA_ERR_BLOB;
-        memcpy(&s, b + at, SWA__SEQ_SAVED * sizeof(int64_t));
-        if (!swa__state_ok(c, &s) || bytes - 8 - at < swa__record_bytes(c, &s)) return SWA_ERR_BLOB;
-        at += swa__record_bytes(c, &s);
+        || head.n_seqs != (seq == -1 ? (uint32_t)c->d.n_seqs : 1) || head.bytes != bytes
+        || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n)) return SWA_ERR_BLOB;
+
+    for (i = 0; i < head.n_seqs; i++) {  /* every record is checked before the first is taken */
+        const swa_status one = swa__record_check(c, b + at, n - at, &record);
+        if (one == SWA_ERR_BLOB) return one;
+        if (status == SWA_OK) status = one;
+        at += record;
     }
-    if (at != bytes - 8) return SWA_ERR_BLOB;
-    b += sizeof head;
-    for (i = 0; i < n; i++) {
-        int to = seq == -1 ? (int)i : seq;
-        memcpy(swa__seq_of(c, to), b, SWA__SEQ_SAVED * sizeof(int64_t));
-        b = swa__move_rows(c, to, b + SWA__SEQ_SAVED * sizeof(int64_t), 0);
-        swa__stored_set(c, to, swa__seq_of(c, to)->end);
-        swa__audit(c, to, INT64_MAX);
+    if (at != n) return SWA_ERR_BLOB;
+    if (status != SWA_OK) return status;
+    for (i = 0, at = sizeof head; i < head.n_seqs; i++, at += record) {
+        (void)swa__record_check(c, b + at, n - at, &record);
+        swa__record_load(c, seq == -1 ? (int)i : seq, b + at);
     }
     return SWA_OK;
 }
@@ -1910,25 +2047,35 @@ static void swa__poison_row(const swa_shape *s, const swa_kv *kv, int64_t i) {
         }
     }
 }
-/* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows at once. Rows from
-   position `keep` on are still needed by the step that has just begun. */
+/* Oldest row that must stay in a layer's ring while the step that begins at pos runs. */
+static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
+    int64_t from = swa__first(c, layer, seq);
+    int i;
+    for (i = 0; i < c->d.n_layers; i++)
+        if (swa__layer_of(c, i)->ring == layer)
+            from = swa__min64(from, swa__needed(swa__layer_of(c, i), swa__seq_of(c, seq), pos));
+    return from;
+}
+/* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows at once. Rows before
+   position `keep` are still needed by the step that begins there; INT64_MAX: there is none. */
 static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     const swa__seq *s = swa__seq_of(c, seq);
     int layer;
     int64_t i;
-    SWA_ASSERT(s->start >= 0 && s->start <= s->base && s->base <= s->end && s->end <= s->top);
+    SWA_ASSERT(s->start >= 0 && s->start <= s->end);
     if (!c->d.audit) return;
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
-        int64_t to = swa__min64(s->end, keep), need = swa__needed(l, s, to);
-        int64_t from = swa__min64(swa__first(l, s), keep == INT64_MAX ? INT64_MAX : need);
-        swa_kv all = swa__segment(c, layer, seq, 0, l->slots);
-        all.layout_ = 1;
-        for (i = 0; i < l->slots; i++) {
-            int live = i < l->sink_slots ? i < l->window.n_sink && i >= s->start && i < to
-                                         : swa__mod(i - l->sink_slots - (from - s->origin), l->cap) < to - from;
-            if (!live && (i < l->sink_slots || i - l->sink_slots < l->cap)) swa__poison_row(&l->shape, &all, i);
-        }
+        const int64_t to = swa__min64(s->end, keep);
+        const int64_t from = keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
+        const int64_t at = swa__mod(from - s->origin, l->cap);
+        const swa_kv all = swa__slots_view(c, layer, seq, 0, 0, l->slots);
+
+        if (l->ring != layer) continue;
+        for (i = 0; i < l->sink_slots; i++)
+            if (i >= l->pinned || i < s->start || i >= to) swa__poison_row(&l->shape, &all, i);
+        for (i = 0; i < l->cap; i++)
+            if (swa__mod(i - at, l->cap) >= to - from) swa__poison_row(&l->shape, &all, l->sink_slots + i);
     }
 }
 
@@ -1936,35 +2083,31 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
 static int64_t swa__least_stored(const swa__cache *c, int seq) {
-    const int64_t *stored = swa__stored_of(c, seq);
-    int64_t least = stored[0];
+    int64_t least = INT64_MAX;
     int i;
-    for (i = 1; i < c->d.n_layers; i++) least = swa__min64(least, stored[i]);
+    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
     return least;
 }
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
-    int64_t start, least;
-    int i;
+    int64_t least;
     if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n <= 0 || r->pos < 0) return SWA_ERR_ARG;
     s = swa__seq_of(c, r->seq);
     if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
     if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
+
     least = swa__least_stored(c, r->seq);
     if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;     /* a gap; a layer lacks rows of an earlier step */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end)) return SWA_ERR_ORDER;
-    start = swa__min64(r->pos, s->start);
-    for (i = 0; i < c->n_windows && i < c->d.n_layers; i++)
-        if (c->layer[i].bounded && r->pos + r->n - start > c->d.max_context) return SWA_ERR_FULL;
-    return swa__rewind_check(c, s, r->pos);
+    if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
+    if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;       /* queries of a KV head */
+    return swa__forget_check(c, r->seq, r->pos);
 }
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
-    swa__seq *s = swa__seq_of(c, r->seq);
-    swa__rewind(c, r->seq, r->pos);
-    s->begun = r->pos;
-    s->end = r->pos + r->n;
-    s->top = swa__max64(s->top, s->end);
+    swa__forget(c, r->seq, r->pos);
+    swa__append(c, r->seq, r->n);
+    swa__seq_of(c, r->seq)->begun = r->pos;
     swa__audit(c, r->seq, r->pos);
 }
 /* Checks all runs; writes what became of each, and its row. */
@@ -5166,14 +5309,14 @@ static void swa__store_head(const swa__call *call, const swa__job *j, int seq, i
     const swa__layer *l = swa__layer_of(call->c, call->layer);
     const swa__seq *s = swa__seq_of(call->c, seq);
     const swa_kv rows = swa__new_rows(j, j->row, j->pos, j->n);
-    swa_kv ring = swa__segment(call->c, call->layer, seq, 0, 0);
+    const swa_kv ring = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
     const int64_t end = j->pos + j->n;
     int64_t p = j->pos, n, slot;
     for (; p < end; p += n) {
-        if (p >= l->window.n_sink && p < end - l->cap) p = end - l->cap;    /* older rows would not survive */
+        if (p >= l->pinned && p < end - l->cap) p = end - l->cap;    /* older rows would not survive */
         slot = swa__slot(l, s, p);
         n = swa__min64(16 - (slot & 15), end - p);
-        n = swa__min64(n, p < l->window.n_sink ? l->window.n_sink - p : l->cap - (slot - l->sink_slots));
+        n = swa__min64(n, p < l->pinned ? l->pinned - p : l->cap - (slot - l->sink_slots));
         swa__store_tile(j, &rows, &ring, h, p, slot, (int)n, w);
     }
 }
@@ -5184,7 +5327,7 @@ static void swa__store_rows(swa__call *call, int part, int parts) {
     for (i = 0; i < call->n_jobs; i++) {
         swa__job j;
         swa__job_of(call, i, &j);
-        stored = swa__stored_of(call->c, call->runs[i].seq) + call->layer;
+        stored = &swa__held_of(call->c, call->layer, call->runs[i].seq)->stored;
         if (part == 0 && *stored >= j.pos) *stored = j.pos + j.n;       /* the other parts do not look */
         for (h = 0; h < j.shape.n_kv_heads; h++, unit++)
             if (unit % parts == part) swa__store_head(call, &j, call->runs[i].seq, h, &w);
@@ -5211,37 +5354,48 @@ static void swa__phase(swa__call *call, int phase, int part, int parts) {
 }
 /* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
    run's rows, all its blocks. Less than all of those only splits nothing. */
-static size_t swa__split_bytes(const swa__cache *c, int parts, size_t *rows) {
+static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
+    const size_t blocks = (size_t)l->slots / SWA_BLOCK + 2;      /* most that its slots lie in */
     size_t n = 0;
     *rows = 0;
-    if (parts > 1 && !swa__mul((size_t)c->d.shape.n_heads, c->blocks, rows)) return 0;
-    return swa__region(&n, *rows, swa__partial_bytes(&c->d.shape), 1) ? n : 0;
+    if (parts > 1 && !swa__mul((size_t)l->shape.n_heads, blocks, rows)) return 0;
+    return swa__region(&n, *rows, swa__partial_bytes(&l->shape), 1) ? n : 0;
 }
 static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
     size_t rows, split;
-    call->part_bytes = swa__part_bytes(&call->c->d.shape, call->c->sinks);
+    call->part_bytes = swa__part_bytes(&l->shape, call->sinks);
     if (base == NULL || bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
     call->scratch = base;
     call->split = base + call->part_bytes * (size_t)parts;
-    split = swa__split_bytes(call->c, parts, &rows);
+    split = swa__split_bytes(l, parts, &rows);
     call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
     return SWA_OK;
 }
-static size_t swa__ring_scratch(const swa__cache *c, int parts) {
-    size_t n = 0, rows, split = swa__split_bytes(c, parts, &rows);
+static size_t swa__layer_scratch(const swa__layer *l, int parts) {
+    size_t n = 0, rows, split = swa__split_bytes(l, parts, &rows);
     if (rows > 0 && split == 0) return 0;
-    return swa__region(&n, swa__part_bytes(&c->d.shape, c->sinks), (size_t)parts, 1) && swa__add(n, split, &n)
-           && swa__add(n, 63, &n) ? n : 0;
+    return swa__region(&n, swa__part_bytes(&l->shape, l->window.n_sink > 0), (size_t)parts, 1)
+           && swa__add(n, split, &n) && swa__add(n, 63, &n) ? n : 0;
 }
 SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
     swa__cache c;
-    if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c) != SWA_OK) return 0;
-    return swa__ring_scratch(&c, parts);
+    size_t most = 0, n;
+    int i;
+    if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
+    for (i = 0; i < desc->n_layers; i++) {               /* the layer that needs most: they take turns */
+        swa__layer l;
+        if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
+        n = swa__layer_scratch(&l, parts);
+        if (n == 0) return 0;
+        if (n > most) most = n;
+    }
+    return most;
 }
 /* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
 static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
-    const int64_t stored = swa__stored_of(c, r->seq)[layer];
+    const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
     if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
     if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
@@ -5265,24 +5419,26 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
                                  int parts, swa__call *call) {
     swa__cache *c = swa__get(cache);
     swa_status status;
+    const swa__layer *l;
     swa_attn a;
     if (c == NULL || attn == NULL) return SWA_ERR_ARG;
     if (c->begun != SWA_OK) return c->begun;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
     a = swa__attn_of_mode(attn);
-    status = swa__attn_check(&c->d.shape, &a, (int)c->d.k_type);
+    l = swa__layer_of(c, layer);
+    status = swa__attn_check(&l->shape, &a, (int)l->type[SWA__K]);
     if (status == SWA_OK) status = swa__layer_check(c, layer, &a, phase, part);
     if (status != SWA_OK) return status;
-    swa__call_base(call, &c->d.shape, &a, c->d.isa);
+    swa__call_base(call, &l->shape, &a, c->d.isa);
     call->c = c;
     call->layer = layer;
     call->runs = swa__runs_of(c);
     call->n_jobs = c->n_runs;
-    call->sinks = c->sinks;
-    call->base.round_k = (int)c->d.k_type;
-    call->base.round_v = (int)c->d.v_type;
-    call->base.round_tail = (int)c->d.tail_type;
+    call->sinks = l->window.n_sink > 0;
+    call->base.round_k = (int)l->type[SWA__K];
+    call->base.round_v = (int)l->type[SWA__V];
+    call->base.round_tail = (int)l->type[SWA__TAIL];
     return SWA_OK;
 }
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
@@ -5693,7 +5849,7 @@ static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int 
     const swa__layer *l = swa__layer_of(c, layer);
     const swa__seq *s = swa__seq_of(c, run->seq);
     int64_t lo = swa__max64(swa__lowest(&l->window, run->pos), s->start);
-    if (c->d.shape.n_kv_heads != 1 || !c->d.shape.v_in_k) return SWA_MLA_NAIVE;
+    if (l->shape.n_kv_heads != 1 || !l->shape.v_in_k) return SWA_MLA_NAIVE;
     if (m->path != SWA_MLA_AUTO) return m->path;
     return swa__mla_rule(m, run->pos - lo + swa__min64(l->window.n_sink, lo), run->n);
 }
@@ -6180,8 +6336,9 @@ static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_mla
     latent = swa_mla_shape(mla, 0);
     expanded = swa_mla_shape(mla, 1);
     *x = swa__mla_sizes(mla);
-    x->expanded = !swa__shape_is(&c->d.shape, &latent);
-    if (x->expanded && !swa__shape_is(&c->d.shape, &expanded)) return SWA_ERR_ARG;
+    if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+    x->expanded = !swa__shape_is(&swa__layer_of(c, layer)->shape, &latent);
+    if (x->expanded && !swa__shape_is(&swa__layer_of(c, layer)->shape, &expanded)) return SWA_ERR_ARG;
     if (x->expanded && (mla->path == SWA_MLA_ABSORBED || mla->path == SWA_MLA_MERGED)) return SWA_ERR_ARG;
     if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
     x->n_runs = c->n_runs;

@@ -443,6 +443,8 @@ static inline int md_check(md *m, int seq) {
 
 /* Where a sequence goes on: at its end, or where a step began that some layer never stored. */
 static inline int64_t md_next(const md_seq *s) { return s->dirty < s->end ? s->dirty : s->end; }
+/* Any position so far: where a layer needs no row (W = 1, the start of a chunk) one may go back to it. */
+static inline int64_t md_far(md *m, const md_seq *s) { return s->start + md_pick(m, 0, (int)(md_next(s) - s->start)); }
 
 /* Statuses that beginning this run may give. */
 static inline unsigned md_may_run(const md *m, const swa_run *r) {
@@ -585,7 +587,7 @@ static inline int md_do_step(md *m, int kind) {
         r->n = md_pick(m, 0, 3) > 0 ? md_pick(m, 1, 4) : md_pick(m, 1, MD_RUN);
         r->pos = md_next(s);
         r->rewind = kind == 1;
-        if (kind == 1) r->pos -= md_pick(m, 0, 9);
+        if (kind == 1) r->pos = md_pick(m, 0, 3) ? r->pos - md_pick(m, 0, 9) : md_far(m, s);
         if (r->pos < 0) r->pos = 0;
         if (s->end - s->start > MD_LONG - MD_RUN && r->pos > s->start) continue;    /* long enough */
         if (kind == 3 && md_pick(m, 0, 1)) md_spoil_run(m, r);
@@ -639,6 +641,7 @@ static inline int md_do_truncate(md *m) {
     md_seq *s = &m->seq[seq];
     int64_t end = md_next(s) - md_pick(m, 0, 12);
     if (how == 0) end = s->start - md_pick(m, 0, 2);
+    if (how == 2) end = md_pick(m, 0, 1) ? swa_cache_min_end(&m->cache, seq) : md_far(m, s);
     if (how == 1 && s->end < INT64_MAX - 2) end = s->end + md_pick(m, 0, 2);
     if (s->dirty < s->end && end > s->dirty && end <= s->end) end = s->dirty;
     return md_truncate(m, seq, end);

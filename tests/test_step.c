@@ -226,8 +226,10 @@ TEST(begin_refuses_and_names_the_run) {
     check_refused(&t, r, 2, SWA_ERR_ARG, 1);
     r[0] = t_run(2, INT64_MAX - 1, 1);
     check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0);
-    r[0] = t_run(2, 0, INT32_MAX); r[1] = t_run(3, 0, 1);
-    check_refused(&t, r, 2, SWA_ERR_OVERFLOW, 1);            /* more packed rows than an int32 counts */
+    r[0] = t_run(2, 0, 1 << 30);
+    check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0);            /* two heads to a KV head: 2^31 rows of queries */
+    r[0] = t_run(2, 0, (1 << 30) - 1); r[1] = t_run(3, 0, (1 << 30) - 1); r[2] = t_run(0, 0, 2);
+    check_refused(&t, r, 3, SWA_ERR_OVERFLOW, 2);            /* more packed rows than an int32 counts */
     CHECK_OK(swa_cache_reset(&t.kv, 2, 10, 0));
     r[0] = t_run(2, 10, 3); r[0].prefix = 10;
     check_refused(&t, r, 1, SWA_ERR_ARG, 0);                 /* a prefix has to lie within its run */
@@ -243,6 +245,31 @@ TEST(begin_refuses_and_names_the_run) {
     CHECK_OK(swa_cache_reset(&t.kv, 1, 5, 0));
     r[0] = t_run(0, 5, 32); r[1] = t_run(1, 5, 33);
     check_refused(&t, r, 2, SWA_ERR_FULL, 1);
+}
+/* Rows were stored first, and more of them than leave the past: each phase refuses by itself, for phase 1 has as many
+   segments to write down as phase 0. */
+TEST(each_phase_refuses_by_itself) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    float *x = t_floats(1000 * TOY_DIM);
+    swa_cache kv;
+    swa_attn a;
+    REQUIRE(t_cache_new(&kv, &d, 2));
+    memset(x, 0, 1000 * TOY_DIM * sizeof *x);
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = a.out.p = x;
+    a.mode = SWA_STORE_ONLY;
+    CHECK_OK(swa_step_one(&kv, 0, 0, 1000));
+    CHECK_OK(swa_attend(&kv, 0, &a));
+    a.mode = SWA_ATTEND_STORED;
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int part = 0; part < 2; part++)
+            CHECK_STATUS(swa_attend_part(&kv, 0, &a, phase, part, 2), SWA_ERR_CAPACITY);
+    a.mode = SWA_ATTEND_NO_STORE;
+    for (int part = 0; part < 2; part++) CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, part, 2), SWA_ERR_CAPACITY);
+    a.mode = SWA_ATTEND;
+    CHECK_STATUS(swa_attend_part(&kv, 0, &a, 0, 0, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, 0, 2), SWA_ERR_ORDER);
 }
 TEST(empty_steps_and_empty_runs_are_refused) {
     const swa_window w = swa_window_sliding(4);
