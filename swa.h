@@ -2205,7 +2205,9 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams                            */
        SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over parts                */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
-       SWA__LANES = 32 };                /* rows of the widest panel                                                 */
+       SWA__LANES = 32,                  /* rows of the widest panel                                                 */
+       SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
+#define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
 #define SWA__LOG2E  1.44269504088896341
 #define SWA__LN2    0.69314718055994531
@@ -2504,11 +2506,17 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
     int i, d;
     for (i = 0; i < rows; i++) {
         const float *qi = q + g->dk * rows + i;
-        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), acc = t->tail_scale != NULL ? SWV_SET1(0.0f) : old;
-        for (d = 0; d < g->dt; d++)
-            acc = SWV_FMA(SWV_SET1(qi[d * rows]), SWA__FN(load)(t->tail_type, k + (size_t)d * step), acc);
-        if (t->tail_scale != NULL) acc = SWV_FMA(acc, SWV_LOAD(t->tail_scale + v * SWV_N % 16), old);
-        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc);
+        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f), scale, x;
+        for (d = 0; d < g->dt; d++) {
+            x = SWA__FN(load)(t->tail_type, k + (size_t)d * step);
+            chain = SWV_FMA(SWV_SET1(qi[d * rows]), x, chain);
+            apart = SWV_FMA(SWV_SET1(qi[d * rows]), x, apart);
+        }
+        if (t->tail_scale != NULL) {     /* some keys of the tile may be SWA__UNSCALED */
+            scale = SWV_LOAD(t->tail_scale + v * SWV_N % 16);
+            chain = SWV_PICK(scale, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), SWV_FMA(apart, scale, old), chain);
+        }
+        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
     }
 }
 /* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next block's K, in
@@ -2830,6 +2838,19 @@ SWV_INLINE const char *SWA__FN(many_next)(int form, int mr, int fetch, const cha
     if (!fetch || next == NULL || (k % 16 != 0 && form != SWA__PAIRS)) return NULL;
     return next + (size_t)(k % 16 / mr) * n * 64;
 }
+/* The tail's part of mr scores where keys with and without a scale meet in a tile: each as its own storage asks. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t,
+                                                       int k, const float *qt, SWV *acc) {
+    const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    int i, j;
+    for (i = 0; i < mr; i++, acc += nv) {
+        const float scale = t->tail_scale[k % 16 + i];
+        SWV sum[NV];
+        for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
+        SWA__FN(mk)(form, 1, nv, n, (const float *)t->tail + k % 16 + i, 1, 16, qt, NULL, sum);
+        for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
+    }
+}
 /* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
                                                const float *qt, int fetch, SWV *acc) {
@@ -2844,6 +2865,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const sw
         SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, next, acc);
     if (g->dt > 0 && t->tail_scale != NULL) {
         SWV tail[MR * NV];
+        for (i = 0; i < mr && t->tail_scale[k % 16 + i] >= 0.0f;) i++;
+        if (i < mr) {                    /* keys stored in two ways meet in this tile */
+            SWV each[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) each[i] = acc[i];
+            SWA__FN(many_tail_mixed)(form, mr, nv, g, t, k, qt, each);
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = each[i];
+            return;
+        }
         SWV_UNROLL for (i = 0; i < mr * nv; i++) tail[i] = SWV_SET1(0.0f);
         SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, tail);
         SWV_UNROLL for (i = 0; i < mr; i++)
@@ -4075,129 +4104,192 @@ static int swa__has_dots(const swa__kernels *kr) {
 #endif
 }
 /* ==== [SECTION 12] ATTENTION ====================================================================================
-   Keys are a list of segments (ring spans, sinks, the new rows, the caller's own rows). The stage brings one block of
-   them into canonical tiles; a kernel consumes it. Work is a list of units: a KV head of a run, some of its rows, and
-   all its blocks or, when there are fewer units than threads, one block (a split). Which units exist depends on the
-   number of parts; what a row's arithmetic is does not. */
+   Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see (ring spans, pinned
+   sinks, the new rows, the caller's own). A job has units: one KV head, some of its rows, and its blocks of 256
+   positions. Each block goes
 
-struct swa__expand;
-typedef struct {                         /* one run of queries and the keys it may see                               */
+       window -> segments -> operands (where K, tail and V of a head lie) -> tiles -> kernel -> fold
+
+   and when a unit has no more of them its rows go out. Store is the same way backwards, from operands into operands.
+
+   With fewer units than parts each block becomes a unit of its own (a split): its result is kept, and phase 1 folds.
+   Which units exist depends on the number of parts; what a row's arithmetic is does not. */
+
+/* ---- keys: segments, and their operands ---- */
+
+/* Keys of one run: which segments hold them, and how a row of the caller's becomes what the ring will hold. */
+typedef struct {
     const swa__kernels *kr;
-    swa_shape shape;
-    swa_window window;                   /* with the run's prefix                                                    */
-    swa_attn a;                          /* strides resolved                                                         */
-    swa__geo geo;
-    float qscale;                        /* folded into q: scale * log2 e, or scale / softcap                        */
-    int64_t pos, row;                    /* first query's position and packed row                                    */
-    int n, group;                        /* queries; query heads per KV head                                         */
-    const swa_kv *kv;                    /* [n_kv] ascending                                                         */
-    int n_kv;
-    int few;                             /* few rows: which shape runs                                               */
-    const struct swa__expand *expand;    /* MLA's naive path: kv are latents, the stage makes K and V of them        */
-    int round_k, round_v, round_tail;    /* rows are rounded to these types first: what the ring will hold           */
-} swa__job;
+    swa_shape shape;                     /* of the rows                                                              */
+    swa_in    fresh[SWA__OPERANDS];      /* this step's rows, strides resolved; NULL = none                          */
+    swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                                    */
+    int       as_f32;                    /* tiles are wanted widened: many rows share them                           */
+    const swa_kv *kv;                    /* [n_kv] ascending in position                                             */
+    int       n_kv;
+} swa__keys;
+
+/* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that head. In the ring rows
+   are slots. */
+typedef struct {
+    int64_t pos, end, first;             /* first: the row of pos                                                    */
+    int     ring;
+    swa__operand x[SWA__OPERANDS];
+} swa__source;
+
+static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
+    int i;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        if (src->x[i].dim > 0) src->x[i].p += heads * src->x[i].head;
+        if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
+    }
+}
+static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv, int h) {
+    swa__source src;
+    int i;
+    src.pos = kv->pos;
+    src.end = kv->pos + kv->n;
+    src.ring = kv->layout_ != 0;
+    src.first = src.ring ? kv->layout_ - 1 : 0;
+    for (i = 0; i < SWA__OPERANDS; i++) src.x[i] = swa__operand_of(&keys->shape, kv, i);
+    swa__source_head(&src, h);
+    return src;
+}
+/* This step's rows of one run, as a segment. */
+static swa_kv swa__new_rows(const swa__keys *keys, int64_t row, int64_t pos, int n) {
+    const swa_in *in = keys->fresh;
+    swa_kv kv;
+    memset(&kv, 0, sizeof kv);
+    kv.k = in[SWA__K].p + row * in[SWA__K].token;
+    kv.k_token = in[SWA__K].token;
+    kv.k_head = in[SWA__K].head;
+    if (keys->shape.tail_dim > 0) {
+        kv.tail = in[SWA__TAIL].p + row * in[SWA__TAIL].token;
+        kv.tail_token = in[SWA__TAIL].token;
+        kv.tail_head = in[SWA__TAIL].head;
+    }
+    if (!keys->shape.v_in_k) {
+        kv.v = in[SWA__V].p + row * in[SWA__V].token;
+        kv.v_token = in[SWA__V].token;
+        kv.v_head = in[SWA__V].head;
+    }
+    kv.k_type = kv.tail_type = kv.v_type = SWA_F32;
+    kv.pos = pos;
+    kv.n = n;
+    return kv;
+}
+/* The first segment that ends after position p. */
+static int swa__find(const swa__keys *keys, int64_t p) {
+    int lo = 0, hi = keys->n_kv;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (keys->kv[mid].pos + keys->kv[mid].n > p) hi = mid;
+        else lo = mid + 1;
+    }
+    return lo;
+}
+/* ---- scratch ---- */
+
+/* Where a block of keys is staged. */
+typedef struct {
+    float *k, *v;                        /* [16 tiles][dk + dt][16], [256][dvp]                                      */
+    float *scale;                        /* [3][256]                                                                 */
+    float *row;                          /* 16 rows, or a tile, on their way                                         */
+    float *present;                      /* [256]                                                                    */
+} swa__room;
 
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
-    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *k, *v, *scale, *row, *inv, *present;
-    int64_t *lo, *hi, *sink;             /* per token of a unit                                                      */
+    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
+    swa__room room;
+    int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window                     */
     size_t bytes;
 } swa__scratch;
 
+static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size_t bytes) {
+    unsigned char *p = base != NULL ? base + w->bytes : NULL;
+    w->bytes += (bytes + 63) & ~(size_t)63;
+    return p;
+}
 static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
-    *p = base != NULL ? (float *)(void *)(base + w->bytes) : NULL;
-    w->bytes += (floats * sizeof(float) + 63) & ~(size_t)63;
+    *p = (float *)(void *)swa__take_bytes(w, base, floats * sizeof(float));
 }
-static void swa__take64(swa__scratch *w, unsigned char *base, int64_t **p, size_t n) {
-    *p = base != NULL ? (int64_t *)(void *)(base + w->bytes) : NULL;
-    w->bytes += (n * sizeof(int64_t) + 63) & ~(size_t)63;
-}
-/* Rows that share one staged block: the more, the less staging; their q and o should be about 2 MiB. */
+/* Rows that share one staged block: the more, the less staging. q and o of that many rows should be about 2 MiB; small
+   heads take fewer, because there the block costs next to nothing and the memory is what they would notice. */
 static int swa__tile_rows(const swa_shape *s) {
-    int rows = 1 << 19, dims = s->head_dim + s->tail_dim + s->v_dim;
-    return rows / dims >= 2048 ? 2048 : rows / dims <= 256 ? 256 : rows / dims / 32 * 32;
+    const int dims = s->head_dim + s->tail_dim + s->v_dim;
+    const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
+    return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
+}
+static size_t swa__pad16(int dim) { return ((size_t)dim + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
+
+static swa__room swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratch *w) {
+    const size_t dkt = (size_t)s->head_dim + (size_t)s->tail_dim, dvp = swa__pad16(s->v_dim);
+    swa__room room;
+    swa__take(w, base, &room.k, SWA_BLOCK * dkt);
+    swa__take(w, base, &room.v, SWA_BLOCK * dvp);
+    swa__take(w, base, &room.scale, SWA__OPERANDS * SWA_BLOCK);
+    swa__take(w, base, &room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
+    swa__take(w, base, &room.present, SWA_BLOCK);
+    return room;
 }
 static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *base) {
-    swa__scratch w;
     const size_t rows = (size_t)swa__tile_rows(s) + SWA__LANES, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
-    const size_t dvp = ((size_t)s->v_dim + 15) / 16 * 16, dim = dkt > dvp ? dkt : dvp;
+    const size_t dvp = swa__pad16(s->v_dim), tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
+    swa__scratch w;
     memset(&w, 0, sizeof w);
     swa__take(&w, base, &w.q, rows * dkt);
     swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
-    swa__take(&w, base, &w.q_scale, 2 * rows);          /* of q, of the sinks' own q */
+    swa__take(&w, base, &w.q_scale, 2 * rows);           /* of q, then of the sinks' own q */
     swa__take(&w, base, &w.o, rows * dvp);
     swa__take(&w, base, &w.ob, SWA__FEW * dvp);
     swa__take(&w, base, &w.m, rows);
     swa__take(&w, base, &w.l, rows);
     swa__take(&w, base, &w.mb, SWA__LANES);
     swa__take(&w, base, &w.lb, SWA__LANES);
-    swa__take(&w, base, &w.s, (size_t)SWA_BLOCK * SWA__LANES);
-    swa__take(&w, base, &w.k, SWA_BLOCK * dkt);
-    swa__take(&w, base, &w.v, SWA_BLOCK * dvp);
-    swa__take(&w, base, &w.scale, 3 * SWA_BLOCK);
-    swa__take(&w, base, &w.row, 16 * (dim + 16));
     swa__take(&w, base, &w.inv, SWA__LANES);
-    swa__take(&w, base, &w.present, SWA_BLOCK);
-    swa__take64(&w, base, &w.lo, rows);
-    swa__take64(&w, base, &w.hi, rows);
-    swa__take64(&w, base, &w.sink, rows);
+    swa__take(&w, base, &w.s, (size_t)SWA_BLOCK * SWA__LANES);
+    w.room = swa__room_carve(s, base, &w);
+    w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
+    w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
     return w;
 }
-static size_t swa__part_bytes(const swa_shape *s, int sinks) {
-    return swa__carve(s, sinks, NULL).bytes;
-}
-static size_t swa__partial_bytes(const swa_shape *s) {   /* o, m, l of one row and block */
-    return (((size_t)s->v_dim + 15) / 16 * 16 + 16) * sizeof(float);
-}
+static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
 
-/* ---- the stage: one block of keys in canonical form ---- */
+/* o, m, l of one row and block that phase 1 will fold. */
+static size_t swa__partial_bytes(const swa_shape *s) { return (swa__pad16(s->v_dim) + SWA__TILE) * sizeof(float); }
 
-/* Lanes [a, b) of a tile from row i of a segment on. Keys come transposed into k, values as rows into v. */
-typedef struct { float *k, *tail, *v, *k_scale, *tail_scale, *v_scale; int dvp; } swa__dst;
+/* ---- the stage: one block of keys as tiles ---- */
 
-/* K or tail of a ring segment: the whole tile at once where lanes match, else through a copy, lanes moved. */
-static void swa__stage_ring(const swa__kernels *kr, int type, const unsigned char *base, size_t slot, int dim, int a,
-                            int b, int whole, float *row, float *dst) {
-    const size_t tile = (size_t)dim * 16;
-    int d, i, n;
-    if (whole) {
-        kr->widen(type, base + slot / 16 * tile * swa__type_size(type), dst, tile);
-        return;
-    }
-    for (; a < b; a += n, slot += (size_t)n) {
-        const float *from = row + slot % 16;
-        n = b - a < 16 - (int)(slot % 16) ? b - a : 16 - (int)(slot % 16);
-        kr->widen(type, base + slot / 16 * tile * swa__type_size(type), row, tile);
-        for (d = 0; d < dim; d++)
-            for (i = 0; i < n; i++) dst[d * 16 + a + i] = from[d * 16 + i];
-    }
-}
-static void swa__scales(float *dst, const float *src, int a, int b) {
+/* One tile's place in the room: K and tail transposed, V as rows. */
+typedef struct { float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row; int dvp; } swa__spot;
+
+static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int t) {
+    const swa_shape *s = &keys->shape;
+    swa__spot to;
     int i;
-    for (i = a; i < b; i++) dst[i] = src != NULL ? src[i - a] : 1.0f;
+    to.dvp = (int)swa__pad16(s->v_dim);
+    to.x[SWA__K] = room->k + (size_t)t * SWA__TILE * (size_t)(s->head_dim + s->tail_dim);
+    to.x[SWA__TAIL] = to.x[SWA__K] + SWA__TILE * s->head_dim;
+    to.x[SWA__V] = room->v + (size_t)t * SWA__TILE * (size_t)to.dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK + t * SWA__TILE;
+    to.row = room->row;
+    return to;
 }
-static void swa__stage_slots(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b, int first,
-                             float *row, const swa__dst *to) {
-    const swa_shape *s = &j->shape;
-    const size_t slot = (size_t)(kv->layout_ - 1 + (from - kv->pos)), lane = (size_t)h * (size_t)kv->slots_ + slot;
-    const int whole = first && (slot & 15) == (size_t)a;
-    const unsigned char *k =
-        (const unsigned char *)kv->k + (size_t)h * (size_t)kv->k_head * swa__type_size(swa__k_type(kv));
-    int i;
-    swa__stage_ring(j->kr, swa__k_type(kv), k, slot, s->head_dim, a, b, whole, row, to->k);
-    swa__scales(to->k_scale, kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL, a, b);
-    if (s->tail_dim > 0) {
-        k = (const unsigned char *)kv->tail + (size_t)h * (size_t)kv->tail_head * swa__type_size(swa__tail_type(kv));
-        swa__stage_ring(j->kr, swa__tail_type(kv), k, slot, s->tail_dim, a, b, whole, row, to->tail);
-        swa__scales(to->tail_scale, kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL, a, b);
+/* A tile's operand i is at p. */
+static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
+    if (i == SWA__K) {
+        t->k = p;
+        t->k_type = (int)type;
+        t->k_scale = scale;
+    } else if (i == SWA__TAIL) {
+        t->tail = p;
+        t->tail_type = (int)type;
+        t->tail_scale = scale;
+    } else {
+        t->v = p;
+        t->v_type = (int)type;
+        t->v_scale = scale;
     }
-    if (s->v_in_k) return;
-    for (i = a; i < b; i++) {
-        size_t at = (size_t)h * (size_t)kv->v_head + (slot + (size_t)(i - a)) * (size_t)kv->v_token;
-        j->kr->widen(swa__v_type(kv), (const unsigned char *)kv->v + at * swa__type_size(swa__v_type(kv)),
-                     to->v + i * to->dvp, (size_t)to->dvp);
-    }
-    swa__scales(to->v_scale, kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL, a, b);
 }
 /* Strided rows defeat the hardware's prefetch: ask for them one tile early. */
 static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes) {
@@ -4205,440 +4297,566 @@ static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, in
     for (i = 0; i < rows; i++, p += stride)
         for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
 }
-/* Lanes [a, b) of K or tail from caller's rows: rounded to the ring's type if need be, then transposed. */
-static void swa__stage_keys(const swa__job *j, const void *p, int type, int round, int64_t token, int dim, int a, int b,
-                            float *row, float *dst, float *scale) {
-    const void *src[16];
-    const size_t es = swa__type_size(type), ld = ((size_t)dim + 15) / 16 * 16;
-    int i, d;
-    for (i = a; i < b; i++) {
-        src[i] = (const unsigned char *)p + (int64_t)(i - a) * token * (int64_t)es;
-        scale[i] = 1.0f;
-        if (round == SWA_F32) continue;
-        j->kr->round(round, src[i], type, dim, row + (size_t)i * ld, &scale[i]);
-        src[i] = row + (size_t)i * ld;
+static void swa__copy_lanes(unsigned char *to, const unsigned char *from, size_t size) {   /* 16 of them */
+    if (size == 4) memcpy(to, from, 64);
+    else if (size == 2) memcpy(to, from, 32);
+    else memcpy(to, from, 16);
+}
+/* The tile whose lane 0 is slot `slot`, which is no multiple of 16, in the ring's own type: its lanes [a, b) lie in two
+   tiles of the ring, and are moved. Of a whole tile each dim is two copies of 16 lanes, of which the second hides what
+   was too much in the first, and the next dim's first what was too much in the second; but for the last dim's. */
+static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
+    const size_t size = swa__type_size(x->type), line = SWA__TILE * size;
+    const int off = (int)(slot & (SWA__TILE - 1)), seam = SWA__TILE - off;    /* lanes below seam: the lower tile */
+    const unsigned char *lower = x->p + (slot - off) * x->row;
+    const unsigned char *upper = lower + SWA__TILE * x->row;
+    int d = 0;
+    if (a == 0 && b == SWA__TILE)
+        for (; d < x->dim - 1; d++) {
+            swa__copy_lanes(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size, size);
+            swa__copy_lanes(dst + (size_t)d * line + (size_t)seam * size, upper + (size_t)d * line, size);
+        }
+    for (; d < x->dim; d++) {
+        const size_t at = (size_t)d * line;
+        const int low = b < seam ? b : seam, up = a > seam ? a : seam;
+        unsigned char *to = dst + at;
+        if (a < low) memcpy(to + (size_t)a * size, lower + at + (size_t)(off + a) * size, (size_t)(low - a) * size);
+        if (up < b) memcpy(to + (size_t)up * size, upper + at + (size_t)(up - seam) * size, (size_t)(b - up) * size);
     }
-    if (round != SWA_F32) type = SWA_F32;
-    if (a == 0 && b == 16) {
-        if (!j->few && token * (int64_t)es > 4 * (int64_t)dim)           /* rows of other heads lie between */
-            swa__rows_ahead((const unsigned char *)p + 16 * token * (int64_t)es, 16, token * (int64_t)es,
-                            dim * (int)es);
-        j->kr->pack(src, type, 16, dim, 1.0f, dst);
+}
+/* Lanes [a, b) of K or tail from slot `slot` on, widened: where several segments meet in a tile. */
+static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int64_t slot, int a, int b, float *row,
+                          float *dst) {
+    int d, i, n, off;
+    for (; a < b; a += n, slot += n) {
+        off = (int)(slot & (SWA__TILE - 1));
+        n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
+        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, row, SWA__TILE * (size_t)x->dim);
+        for (d = 0; d < x->dim; d++)
+            for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = row[d * SWA__TILE + off + i];
+    }
+}
+/* Lanes [a, b) of K or tail from rows of the caller's, the first at p: rounded if need be, then transposed. */
+static void swa__rows_in(const swa__keys *keys, const swa__operand *x, int which, const unsigned char *p, int a, int b,
+                         const swa__spot *to) {
+    const swa_type round = keys->round[which], type = round == SWA_F32 ? x->type : SWA_F32;
+    const int ld = (int)swa__pad16(x->dim), bytes = x->dim * (int)swa__type_size(x->type);
+    const void *src[SWA__TILE];
+    int i, d;
+    for (i = a; i < b; i++, p += x->row) {
+        src[i] = p;
+        if (round == SWA_F32) continue;
+        keys->kr->round((int)round, p, (int)x->type, x->dim, to->row + i * ld, &to->scale[which][i]);
+        src[i] = to->row + i * ld;
+    }
+    if (a == 0 && b == SWA__TILE) {
+        if (keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)swa__type_size(x->type))
+            swa__rows_ahead(p, SWA__TILE, x->row, bytes);          /* rows of other heads lie between */
+        keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
     }
     for (i = a; i < b; i++) {
-        const float *x = (const float *)src[i];
+        const float *from = (const float *)src[i];
+        float one;
         if (type != SWA_F32) {
-            j->kr->round(SWA_F32, src[i], type, dim, row, &scale[i]);
-            scale[i] = 1.0f;
-            x = row;
+            keys->kr->round(SWA_F32, src[i], (int)type, x->dim, to->row, &one);
+            from = to->row;
         }
-        for (d = 0; d < dim; d++) dst[d * 16 + i] = x[d];
+        for (d = 0; d < x->dim; d++) to->x[which][d * SWA__TILE + i] = from[d];
     }
 }
-static int64_t swa__stride(int64_t stride, int64_t packed) { return stride != 0 ? stride : packed; }
-/* V of rows that need no rounding and no padding can stay where it is (in_place): then its first row is returned. */
-static const unsigned char *swa__stage_rows(const swa__job *j, const swa_kv *kv, int h, int64_t from, int a, int b,
-                                            int in_place, float *row, const swa__dst *to) {
-    const swa_shape *s = &j->shape;
-    const int64_t r = from - kv->pos;
-    const int64_t kt = swa__stride(kv->k_token, s->n_kv_heads * s->head_dim), kh = swa__stride(kv->k_head, s->head_dim);
-    const int64_t tt = swa__stride(kv->tail_token, s->n_kv_heads * s->tail_dim),
-                  th = swa__stride(kv->tail_head, s->tail_dim);
-    const int64_t vt = swa__stride(kv->v_token, s->n_kv_heads * s->v_dim), vh = swa__stride(kv->v_head, s->v_dim);
-    const int es = (int)swa__type_size(swa__v_type(kv));
-    const unsigned char *p = (const unsigned char *)kv->k;
+/* Lanes [a, b) of V: rows as they lie in the ring, or rounded to what the ring will hold. */
+static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p, int a, int b,
+                           const swa__spot *to) {
+    const swa__operand *x = &src->x[SWA__V];
+    const size_t ld = (size_t)to->dvp;
+    if (src->ring) {
+        keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
+        return;
+    }
+    swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)swa__type_size(x->type));
+    for (; a < b; a++, p += x->row)
+        keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
+                        &to->scale[SWA__V][a]);
+}
+/* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
+static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
+                          const swa__spot *to) {
+    const swa__operand *x = &src->x[which];
     int i;
-    p += (r * kt + h * kh) * (int64_t)swa__type_size(swa__k_type(kv));
-    swa__stage_keys(j, p, swa__k_type(kv), j->round_k, kt, s->head_dim, a, b, row, to->k, to->k_scale);
-    if (s->tail_dim > 0) {
-        p = (const unsigned char *)kv->tail;
-        p += (r * tt + h * th) * (int64_t)swa__type_size(swa__tail_type(kv));
-        swa__stage_keys(j, p, swa__tail_type(kv), j->round_tail, tt, s->tail_dim, a, b, row, to->tail, to->tail_scale);
-    }
-    if (s->v_in_k) return NULL;
-    if (in_place && j->round_v == SWA_F32 && s->v_dim == to->dvp) {
-        p = (const unsigned char *)kv->v + (r * vt + h * vh) * es;
-        swa__scales(to->v_scale, NULL, a, b);
-        return p;
-    }
-    p = (const unsigned char *)kv->v + ((r + b - a) * vt + h * vh) * es;
-    swa__rows_ahead(p, b - a, vt * es, s->v_dim * es);
-    for (i = a; i < b; i++) {
-        p = (const unsigned char *)kv->v + ((r + i - a) * vt + h * vh) * es;
-        to->v_scale[i] = 1.0f;
-        j->kr->round(j->round_v, p, swa__v_type(kv), s->v_dim, to->v + i * to->dvp, &to->v_scale[i]);
-    }
-    return NULL;
+    for (i = a; i < b; i++)
+        to->scale[which][i] = x->scale != NULL ? x->scale[row + i - a] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+    if (x->dim == 0) return;
+    if (which == SWA__V) swa__values_in(keys, src, x->p + row * x->row, a, b, to);
+    else if (src->ring) swa__slots_in(keys, x, row, a, b, to->row, to->x[which]);
+    else swa__rows_in(keys, x, which, x->p + row * x->row, a, b, to);
 }
-/* The first segment that ends after position p. */
-static int swa__find(const swa__job *j, int64_t p) {
-    int lo = 0, hi = j->n_kv;
-    while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
-        if (j->kv[mid].pos + j->kv[mid].n > p) hi = mid;
-        else lo = mid + 1;
-    }
-    return lo;
-}
-/* A tile that lies in one ring segment, lanes in step with positions, is read where it is, in the ring's type. */
-static int swa__tile_direct(const swa__job *j, const swa_kv *kv, int h, int64_t pos, swa__tile *t) {
-    const swa_shape *s = &j->shape;
-    int64_t slot = kv->layout_ - 1 + (pos - kv->pos);
-    size_t lane = (size_t)h * (size_t)kv->slots_ + (size_t)slot;
-    if (kv->layout_ == 0 || (slot & 15) != 0) return 0;
-    t->k = (const unsigned char *)kv->k
-           + ((size_t)h * (size_t)kv->k_head + (size_t)(slot * s->head_dim)) * swa__type_size(swa__k_type(kv));
-    t->k_type = swa__k_type(kv);
-    t->k_scale = kv->k_scale_ != NULL ? kv->k_scale_ + lane : NULL;
-    t->tail = NULL;
-    t->tail_scale = NULL;
-    if (s->tail_dim > 0) {
-        t->tail =
-            (const unsigned char *)kv->tail
-            + ((size_t)h * (size_t)kv->tail_head + (size_t)(slot * s->tail_dim)) * swa__type_size(swa__tail_type(kv));
-        t->tail_scale = kv->tail_scale_ != NULL ? kv->tail_scale_ + lane : NULL;
-    }
-    t->tail_type = swa__tail_type(kv);
-    t->v = NULL;
-    t->v_scale = NULL;
-    t->v_type = swa__v_type(kv);
-    t->v_token = kv->v_token;
-    if (s->v_in_k) return 1;
-    t->v = (const unsigned char *)kv->v
-           + ((size_t)h * (size_t)kv->v_head + (size_t)(slot * kv->v_token)) * swa__type_size(swa__v_type(kv));
-    t->v_scale = kv->v_scale_ != NULL ? kv->v_scale_ + lane : NULL;
-    return 1;
-}
-/* Typed arrays of a direct tile into f32, for the many-rows shape. */
-static void swa__tile_widen(const swa__job *j, swa__tile *t, const swa__dst *to) {
-    if (t->k_type != SWA_F32) {
-        j->kr->widen(t->k_type, t->k, to->k, (size_t)j->shape.head_dim * 16);
-        t->k = to->k;
-    }
-    if (t->tail != NULL && t->tail_type != SWA_F32) {
-        j->kr->widen(t->tail_type, t->tail, to->tail, (size_t)j->shape.tail_dim * 16);
-        t->tail = to->tail;
-    }
-    if (t->v != NULL && t->v_type != SWA_F32) {
-        j->kr->widen(t->v_type, t->v, to->v, (size_t)to->dvp * 16);
-        t->v = to->v;
-    }
-    t->k_type = t->tail_type = t->v_type = SWA_F32;
-}
-static void swa__tile_gather(const swa__job *j, int h, int64_t pos, int a, int b, int f32, float *row, float *present,
-                             int *holes, const swa__dst *to, swa__tile *t) {
-    const unsigned char *own = NULL;
-    int i, at = a, first = 1;
-    for (i = swa__find(j, pos + a); i < j->n_kv && j->kv[i].pos < pos + b; i++) {
-        const swa_kv *kv = &j->kv[i];
-        int c = kv->pos > pos + a ? (int)(kv->pos - pos) : a,
-            e = kv->pos + kv->n < pos + b ? (int)(kv->pos + kv->n - pos) : b;
-        for (; at < c; at++) present[at] = 0.0f;
-        for (; at < e; at++) present[at] = 1.0f;
-        if (kv->layout_ != 0) swa__stage_slots(j, kv, h, pos + c, c, e, first, row, to);
-        else own = swa__stage_rows(j, kv, h, pos + c, c, e, !f32 && c == a && e == b, row, to);
-        first = 0;
-    }
-    for (; at < b; at++) present[at] = 0.0f;
-    for (i = a; i < b; i++) {
-        if (present[i] > 0.5f) continue;
-        *holes = 1;                      /* a key that does not exist: its score is hidden, its V must be finite */
-        to->k_scale[i] = to->v_scale[i] = 1.0f;
-        if (!j->shape.v_in_k) memset(to->v + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
-        else for (at = 0; at < j->shape.head_dim; at++) to->k[at * 16 + i] = 0.0f;
-    }
-    t->k = to->k;
-    t->tail = to->tail;
-    t->v = j->shape.v_in_k ? NULL : to->v;
-    t->k_type = t->tail_type = t->v_type = SWA_F32;
-    t->k_scale = to->k_scale;
-    t->tail_scale = j->shape.tail_dim > 0 ? to->tail_scale : NULL;
-    t->v_scale = to->v_scale;
+/* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot `slot`: read where it
+   is, in the ring's type. Off the grid of 16 slots K and tail are moved first; V, in rows, does not mind. */
+static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64_t slot, int a, int b,
+                            const swa__spot *to, swa__tile *t) {
+    const int off_grid = (slot & (SWA__TILE - 1)) != 0;
+    int i;
     t->v_token = to->dvp;
-    if (own == NULL) return;             /* else V is read where the caller has it */
-    i = swa__find(j, pos + a);
-    t->v_token = swa__stride(j->kv[i].v_token, j->shape.n_kv_heads * j->shape.v_dim);
-    t->v_type = swa__v_type(&j->kv[i]);
-    t->v = own - a * t->v_token * (int64_t)swa__type_size(t->v_type);
-}
-/* Scales are applied where the storage type has them, and nowhere else: a multiplication by 1 more would be no other
-   bit, but a chain interrupted for it would. */
-static int swa__scaled(const swa__job *j, int which) {
-    int i, round = which == 0 ? j->round_k : which == 1 ? j->round_tail : j->round_v;
-    for (i = 0; i < j->n_kv && round != SWA_Q8; i++) {
-        const swa_kv *kv = &j->kv[i];
-        if ((which == 0 ? kv->k_scale_ : which == 1 ? kv->tail_scale_ : kv->v_scale_) != NULL) return 1;
-    }
-    return round == SWA_Q8;
-}
-/* tile[0] lies in a ring segment, and so do the n - 1 that follow it. */
-static void swa__tiles_on(const swa__job *j, int n, swa__tile *tile) {
-    const swa_shape *s = &j->shape;
-    const swa__tile at = *tile;
-    const int64_t k = (int64_t)s->head_dim * 16 * (int64_t)swa__type_size(at.k_type);
-    const int64_t v = at.v_token * 16 * (int64_t)swa__type_size(at.v_type);
-    const int64_t tail = (int64_t)s->tail_dim * 16 * (int64_t)swa__type_size(at.tail_type);
-    int i;
-    for (i = 1; i < n; i++) {
-        tile[i].k = (const char *)at.k + i * k;
-        tile[i].tail = at.tail != NULL ? (const char *)at.tail + i * tail : NULL;
-        tile[i].v = at.v != NULL ? (const char *)at.v + i * v : NULL;
-        tile[i].k_scale = at.k_scale != NULL ? at.k_scale + i * 16 : NULL;
-        tile[i].tail_scale = at.tail_scale != NULL ? at.tail_scale + i * 16 : NULL;
-        tile[i].v_scale = at.v_scale != NULL ? at.v_scale + i * 16 : NULL;
-        tile[i].v_token = at.v_token;
-        tile[i].k_type = at.k_type;
-        tile[i].tail_type = at.tail_type;
-        tile[i].v_type = at.v_type;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand *x = &src->x[i];
+        const float *scale = x->scale != NULL ? x->scale + slot : NULL;
+        const unsigned char *p = x->p;
+        swa_type type = x->type;
+        if (x->dim > 0) p += slot * x->row;
+        if (off_grid && scale != NULL) {                 /* the last 16 slots have no 16 scales behind them */
+            memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
+            scale = to->scale[i];
+        }
+        if (off_grid && i != SWA__V && x->dim > 0) {
+            float *moved = keys->as_f32 && type != SWA_F32 ? to->row : to->x[i];
+            swa__move_lanes(x, slot, a, b, (unsigned char *)moved);
+            p = (const unsigned char *)moved;
+        }
+        if (keys->as_f32 && type != SWA_F32 && x->dim > 0) {
+            if (i == SWA__V) swa__values_in(keys, src, p + a * x->row, a, b, to);
+            else keys->kr->widen((int)type, p, to->x[i], SWA__TILE * (size_t)x->dim);
+            p = (const unsigned char *)to->x[i];
+            type = SWA_F32;
+        }
+        swa__tile_put(t, i, p, type, scale);
     }
 }
-/* Where tile t of a block is staged. */
-static swa__dst swa__tile_room(const swa__job *j, const swa__scratch *w, int t) {
-    swa__dst to;
-    to.k = w->k + (size_t)t * 16 * (size_t)(j->shape.head_dim + j->shape.tail_dim);
-    to.tail = to.k + 16 * j->shape.head_dim;
-    to.v = j->shape.v_in_k ? NULL : w->v + (size_t)t * 16 * (size_t)j->geo.dvp;
-    to.k_scale = w->scale + t * 16;
-    to.tail_scale = to.k_scale + SWA_BLOCK;
-    to.v_scale = to.tail_scale + SWA_BLOCK;
-    to.dvp = j->geo.dvp;
-    return to;
+static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
+
+/* Any other tile: rows of the caller's, or several segments. Returns the lanes of [a, b) that no segment holds.
+   A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
+   some; there a key without one is multiplied by 1, which changes no bit, and its tail says SWA__UNSCALED, because a
+   scaled tail is summed by itself and another continues the sum of K. */
+static unsigned swa__tile_gather(const swa__keys *keys, int h, int64_t pos, int a, int b, const swa__spot *to,
+                                 swa__tile *t) {
+    unsigned missing = swa__lanes_bits(a, b), scaled = 0;
+    int i, x, s, d;
+    for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
+    t->v_token = to->dvp;
+    for (s = swa__find(keys, pos + a); s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
+        const swa__source src = swa__source_of(keys, &keys->kv[s], h);
+        const int from = (int)swa__max64(src.pos - pos, a), end = (int)swa__min64(src.end - pos, b);
+        const int64_t row = src.first + pos + from - src.pos;
+        if (from >= end) continue;
+        missing &= ~swa__lanes_bits(from, end);
+        for (x = 0; x < SWA__OPERANDS; x++) {
+            const swa__operand *y = &src.x[x];
+            if (y->scale != NULL || (!src.ring && y->dim > 0 && keys->round[x] == SWA_Q8)) scaled |= 1u << x;
+            if (x == SWA__V && !src.ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
+                && y->dim == to->dvp) {                  /* V of whole rows is read where the caller has it */
+                swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
+                t->v_token = y->row / (int64_t)swa__type_size(y->type);
+            } else
+                swa__lanes_in(keys, &src, x, row, from, end, to);
+        }
+    }
+    for (i = a; i < b; i++) {            /* a key that does not exist: its score is hidden, its V must be finite */
+        if ((missing >> i & 1) == 0) continue;
+        for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
+        if (!keys->shape.v_in_k) memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
+        else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
+    }
+    if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
+    if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
+    if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
+    return missing;
 }
-/* The keys [lo, hi) of the block, of head h; tiles are left undefined outside. */
-static void swa__stage(const swa__job *j, int h, const int range[4], int f32, const swa__scratch *w, swa__block *b) {
-    int i, r, t, a, e, n, in = 0, done = 0, holes = 0;
-    unsigned direct = 0;
+/* Lanes of tile t that the two intervals of range ask for; both may touch one tile, then all between them. */
+static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
+    int r, lo, hi;
+    *a = SWA__TILE;
+    *b = 0;
+    for (r = 0; r < 4; r += 2) {
+        lo = range[r] - t * SWA__TILE;
+        hi = range[r + 1] - t * SWA__TILE;
+        if (lo >= hi || lo >= SWA__TILE || hi <= 0) continue;
+        if (*a > lo) *a = lo > 0 ? lo : 0;
+        if (*b < hi) *b = hi < SWA__TILE ? hi : SWA__TILE;
+    }
+    return *a < *b;
+}
+/* Fills in the block's tiles that hold keys of range, for KV head h; the others stay undefined. */
+static void swa__stage(const swa__keys *keys, int h, const int range[4], const swa__room *room, swa__block *b) {
+    const int end = range[3] > range[1] ? range[3] : range[1];
+    swa__source src;
+    int t, i, lo, hi, at = -1, s = -1;
+    unsigned missing;
     b->present = NULL;
-    for (r = 0; r < 4; r += 2)           /* both intervals may touch one tile */
-        for (t = range[r] / 16 > done ? range[r] / 16 : done; t * 16 < range[r + 1]; t = done) {
-            const int64_t pos = b->pos + t * 16;
-            swa__tile *tile = &b->tile[t];
-            swa__dst to;
-            a = range[r] > t * 16 ? range[r] - t * 16 : 0;
-            e = range[r + 1] < t * 16 + 16 ? range[r + 1] - t * 16 : 16;
-            if (r == 0 && range[2] < t * 16 + 16 && range[3] > t * 16)
-                e = range[3] < t * 16 + 16 ? range[3] - t * 16 : 16;
-            while (in < j->n_kv && j->kv[in].pos + j->kv[in].n <= pos + a) in++;
-            n = 1;
-            if (in < j->n_kv && j->kv[in].pos <= pos + a && j->kv[in].pos + j->kv[in].n >= pos + e
-                && swa__tile_direct(j, &j->kv[in], h, pos, tile)) {
-                int64_t whole = swa__min64(range[r + 1] / 16 - t, (j->kv[in].pos + j->kv[in].n - pos) / 16);
-                if (whole > 1) n = (int)whole;
-                swa__tiles_on(j, n, tile);
-                for (i = 0; i < n; i++) {
-                    direct |= 1u << (t + i);
-                    if (!f32) continue;
-                    to = swa__tile_room(j, w, t + i);
-                    swa__tile_widen(j, tile + i, &to);
-                }
-            } else {
-                to = swa__tile_room(j, w, t);
-                swa__tile_gather(j, h, pos, a, e, f32, w->row, w->present + t * 16, &holes, &to, tile);
-                if (!swa__scaled(j, 0)) tile->k_scale = NULL;
-                if (!swa__scaled(j, 1)) tile->tail_scale = NULL;
-                if (!swa__scaled(j, 2)) tile->v_scale = NULL;
-            }
-            for (done = t + n; tile < b->tile + done; tile++) {
-                tile->next = tile->next_tail = NULL;
-                if (!j->shape.v_in_k) continue;
-                tile->v = tile->k;
-                tile->v_scale = tile->k_scale;
-            }
+    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+        const int64_t pos = b->pos + t * SWA__TILE;
+        const swa__spot to = swa__spot_of(keys, room, t);
+        swa__tile *tile = &b->tile[t];
+        if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
+        if (s < 0) s = swa__find(keys, pos + lo);
+        while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
+        if (s < keys->n_kv && s != at) src = swa__source_of(keys, &keys->kv[at = s], h);
+        missing = 0;
+        if (s == at && src.ring && src.pos <= pos + lo && src.end >= pos + hi)
+            swa__tile_slots(keys, &src, src.first + pos - src.pos, lo, hi, &to, tile);
+        else
+            missing = swa__tile_gather(keys, h, pos, lo, hi, &to, tile);
+        if (keys->shape.v_in_k) {
+            swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
         }
-    if (!holes) return;
-    b->present = w->present;
-    for (i = 0; i < SWA_BLOCK; i++)
-        if (direct >> i / 16 & 1) w->present[i] = 1.0f;
-}
-/* A tile's [dims][16] as 16 rows of V. */
-static void swa__turn(const swa__job *j, const float *k, float *v) {
-    const int whole = j->shape.v_dim / 16 * 16, dvp = j->geo.dvp;
-    int i, d;
-    j->kr->turn(whole, k, v, (size_t)dvp);
-    for (i = 0; i < 16 && whole < dvp; i++)
-        for (d = whole; d < dvp; d++) v[i * dvp + d] = d < j->shape.v_dim ? k[d * 16 + i] : 0.0f;
-}
-/* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
-static void swa__stage_half(const swa__job *j, const int range[4], const swa__scratch *w, swa__block *b) {
-    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, dvp = j->geo.dvp, form = j->geo.form;
-    int r, t, i, done = -1;
-    for (r = 0; r < 4; r += 2)
-        for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
-            swa__tile *tile = &b->tile[t];
-            const int per = form == SWA__PAIRS ? 2 : 1;
-            float *k = w->k + (size_t)t * 16 * (size_t)(dk + dt), *v = w->v + t * 16 / per * dvp;
-            const float *rows = (const float *)tile->v;
-            unsigned seen = 0;
-            if (t <= done) continue;
-            done = t;
-            for (i = t * 16; i < t * 16 + 16; i++)
-                if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3])) seen |= 1u << (i & 15);
-            if (j->shape.v_in_k) {       /* V as rows: where the last tile's will be, so that they stay in L1 */
-                float *last = w->v + (SWA_BLOCK - 16) * (size_t)dvp;
-                swa__turn(j, (const float *)tile->k, last);
-                rows = last;
-            }
-            j->kr->pair(form, 16, seen, dvp, SWA__TINY_V, rows, v);
-            j->kr->pair(form, dk, 0xffffu, 16, SWA__TINY_QK, (const float *)tile->k, k);
-            if (dt > 0) j->kr->pair(form, dt, 0xffffu, 16, SWA__TINY_QK, (const float *)tile->tail, k + 16 * dk);
-            tile->k = k;
-            tile->tail = k + 16 * dk;
-            tile->v = v;
-        }
+        tile->next = tile->next_tail = NULL;
+        if (missing == 0) continue;
+        for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
+        b->present = room->present;
+        for (i = lo; i < hi; i++)
+            if (missing >> i & 1) room->present[t * SWA__TILE + i] = 0.0f;
+    }
 }
 
-/* ---- rows ---- */
+/* ---- calls and jobs ---- */
+
+/* What a call does otherwise than read its step's segments as they are: MLA's naive path. One per part, so that user
+   may hold memory of the part's own. */
+typedef struct {
+    void *user;
+    int  (*takes)(const void *user, const swa_run *run);         /* the runs that it is for; NULL = all of the step  */
+    void (*stage)(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
+                  swa__block *b);        /* instead of swa__stage; NULL = that                                       */
+} swa__ops;
+
+/* What every run and part of a call has in common. */
+typedef struct {
+    const swa__kernels *kr;
+    swa_shape shape;                     /* of q and out                                                             */
+    swa_attn a;                          /* strides resolved                                                         */
+    swa__geo geo;                        /* of many rows                                                             */
+    float qscale;                        /* folded into q: scale * log2 e, or scale / softcap                        */
+    int group;                           /* query heads per KV head                                                  */
+    swa__keys keys;                      /* without segments                                                         */
+    const swa__ops *ops;                 /* NULL = none                                                              */
+    const swa__cache *c;                 /* ring call: its layer, and the runs of its step; or ...                   */
+    int layer;
+    const swa_run *runs;
+    const swa_rows *rows;                /* ... stateless call                                                       */
+    int n_jobs, sinks;
+    unsigned char *scratch, *split;      /* part_bytes for each part; results of keys split over parts               */
+    size_t part_bytes, split_rows;       /* that have room in split                                                  */
+} swa__call;
+
+/* A tile's [dims][16] as 16 rows of V. */
+static void swa__turn(const swa__call *call, const float *k, float *v) {
+    const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE, dvp = (int)swa__pad16(dims);
+    int i, d;
+    call->kr->turn(whole, k, v, (size_t)dvp);
+    for (i = 0; i < SWA__TILE && whole < dvp; i++)
+        for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
+}
+/* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
+static void swa__stage_half(const swa__call *call, int form, const int range[4], const swa__room *room,
+                            swa__block *b) {
+    const int dk = call->shape.head_dim, dt = call->shape.tail_dim, dvp = (int)swa__pad16(call->shape.v_dim);
+    const int per = form == SWA__PAIRS ? 2 : 1, end = range[3] > range[1] ? range[3] : range[1];
+    float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
+    int t, lo, hi, i;
+    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt), *v = room->v + t * SWA__TILE / per * dvp;
+        const float *rows = (const float *)tile->v;
+        unsigned seen = 0;
+        if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
+        for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
+            if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
+                seen |= 1u << (i & (SWA__TILE - 1));
+        if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that they stay in L1 */
+            swa__turn(call, (const float *)tile->k, last);
+            rows = last;
+        }
+        call->kr->pair(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
+        call->kr->pair(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
+        tile->k = k;
+        tile->v = v;
+        if (dt == 0) continue;
+        k += SWA__TILE * dk;
+        call->kr->pair(form, dt, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->tail, k);
+        tile->tail = k;
+    }
+}
+
+/* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a key are not in it:
+   between two segments any number of them may lie. */
+typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* n blocks with keys, of [0, sinks) and [lo, hi) */
+
+/* One run of queries and the keys it may see. */
+typedef struct {
+    const swa__call *call;
+    swa_window window;                   /* with the run's prefix                                                    */
+    int64_t pos, row;                    /* first query's position and packed row                                    */
+    int n, rows;                         /* queries; rows of a KV head                                               */
+    int few;                             /* few rows: which shape runs                                               */
+    swa__geo geo;
+    swa__keys keys;
+    int64_t keys_from, keys_to;          /* positions between which segments lie                                     */
+    swa__blocks all;
+    swa_kv kv[5];
+} swa__job;
+
+/* ---- window: what tokens see of the keys that are there ---- */
+
+static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
+    swa__bounds(&j->window, j->pos + t, lo, hi);
+    *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
+    *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
+}
+/* The end of the pinned sinks that token t sees; 0 if there are none. */
+static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
+    int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
+    return end > j->keys_from ? end : 0;
+}
+static int64_t swa__seen(const swa__job *j, int t) {
+    int64_t lo, hi;
+    swa__window_of(j, t, &lo, &hi);
+    return hi - lo;
+}
+static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
+    int64_t n = 0;
+    int i;
+    for (i = swa__find(keys, lo * SWA_BLOCK); i < keys->n_kv && keys->kv[i].pos / SWA_BLOCK < hi; i++) {
+        int64_t end = swa__min64(swa__block_end(keys->kv[i].pos + keys->kv[i].n), hi);
+        if (keys->kv[i].n == 0) continue;
+        lo = swa__max64(lo, keys->kv[i].pos / SWA_BLOCK);
+        if (lo < end) n += end - lo;
+        lo = swa__max64(lo, end);
+    }
+    return (int)n;
+}
+static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
+    swa__blocks b;
+    int64_t lo, hi, none;
+    swa__window_of(j, last, &none, &hi);
+    swa__window_of(j, first, &lo, &none);
+    b.sinks = swa__block_end(swa__max64(swa__sinks_of(j, last), 0));
+    b.lo = swa__max64(lo / SWA_BLOCK, b.sinks);
+    b.hi = swa__max64(hi > lo ? swa__block_end(hi) : b.lo, b.lo);
+    b.n = swa__blocks_filled(&j->keys, 0, b.sinks) + swa__blocks_filled(&j->keys, b.lo, b.hi);
+    return b;
+}
+/* The first block of the list from `at` on; hi after the last. */
+static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int64_t at) {
+    for (;;) {
+        int64_t next = b->hi;
+        int i;
+        if (at >= b->sinks && at < b->lo) at = b->lo;
+        if (at >= b->hi) return b->hi;
+        for (i = swa__find(keys, at * SWA_BLOCK); i < keys->n_kv && keys->kv[i].n == 0; i++) {}
+        if (i < keys->n_kv) next = swa__max64(at, keys->kv[i].pos / SWA_BLOCK);
+        if (next == at) return at;
+        at = next;
+    }
+}
+/* Job i of a call. Without tokens if the call is not for that run. */
+static void swa__job_make(const swa__call *call, int i, swa__job *j) {
+    j->call = call;
+    j->geo = call->geo;
+    j->keys = call->keys;
+    if (call->rows != NULL) {
+        j->pos = call->rows->pos;
+        j->row = 0;
+        j->n = call->rows->n_tokens;
+        j->window = call->rows->window;
+        j->keys.kv = call->rows->kv;
+        j->keys.n_kv = call->rows->n_kv;
+    } else {
+        const swa_run *run = &call->runs[i];
+        const int fresh = j->keys.fresh[SWA__K].p != NULL;
+        j->pos = run->pos;
+        j->row = run->row;
+        j->n = call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
+        j->window = swa__layer_of(call->c, call->layer)->window;
+        j->window.prefix = run->prefix;
+        j->window.prefix_first = run->pos;
+        j->keys.kv = j->kv;
+        j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
+                                     fresh ? run->pos : run->pos + run->n, j->kv);
+        if (fresh) j->kv[j->keys.n_kv++] = swa__new_rows(&j->keys, run->row, run->pos, run->n);
+    }
+    j->rows = j->n * call->group;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k;
+    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
+    j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
+    j->keys_from = j->keys_to = 0;
+    if (j->keys.n_kv > 0) {
+        const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
+        j->keys_from = j->keys.kv[0].pos;
+        j->keys_to = last->pos + last->n;
+    }
+    memset(&j->all, 0, sizeof j->all);
+    if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
+}
+
+/* ---- rows: q in, bounds, results out ---- */
 
 /* Rows r0..r0+n-1 of a KV head: row r is token r / group, head h*group + r % group. */
 typedef struct {
     int h, r0, n;                        /* KV head; rows                                                            */
-    int b0, b1, list;                    /* blocks, of how many in the list                                          */
-    int64_t at;                          /* number of block b0                                                       */
-    size_t partial;                      /* first partial result of this unit's job and head, in rows*blocks         */
+    int blocks;                          /* how many of the list, from block number `at` on                          */
+    int64_t at;
+    swa__blocks list;
+    float *part;                         /* split: where row r0's result goes; else NULL                             */
+    size_t part_row;                     /* floats from row to row there                                             */
 } swa__unit;
 
 static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
-    int64_t token = j->row + r / j->group, head = (int64_t)h * j->group + r % j->group;
-    return in->p + token * in->token + head * in->head;
+    const int group = j->call->group;
+    return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
 }
 static float *swa__out_row(const swa__job *j, int h, int r) {
-    int64_t token = j->row + r / j->group, head = (int64_t)h * j->group + r % j->group;
-    return j->a.out.p + token * j->a.out.token + head * j->a.out.head;
+    const swa_out *out = &j->call->a.out;
+    const int group = j->call->group;
+    return out->p + (j->row + r / group) * out->token + ((int64_t)h * group + r % group) * out->head;
 }
+static int swa__has_q_sink(const swa__job *j) { return j->call->a.q_sink.p != NULL && j->window.n_sink > 0; }
+
 /* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
 static int swa__panel(const swa__job *j, int rows) {
-    const int nr = j->kr->nr;
-    return rows <= nr / 2 && j->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
+    const int nr = j->call->kr->nr;
+    return rows <= nr / 2 && j->call->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
 }
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
-static void swa__q_integers(const swa__job *j, const void **src, int n, float *row, float *scale) {
-    const int ld = (j->shape.head_dim + 15) / 16 * 16;
+static void swa__q_integers(const swa__call *call, const void **src, int n, float *row, float *scale) {
+    const int ld = (int)swa__pad16(call->shape.head_dim);
     int i;
     for (i = 0; i < n; i++) {
-        j->kr->round(SWA_Q8, src[i], SWA_F32, j->shape.head_dim, row + i * ld, &scale[i]);
-        scale[i] *= j->qscale;
+        call->kr->round(SWA_Q8, src[i], SWA_F32, call->shape.head_dim, row + i * ld, &scale[i]);
+        scale[i] *= call->qscale;
         src[i] = row + i * ld;
     }
 }
-/* Few rows at q, in groups, [dims][step]. */
-static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in *head, const swa_in *tail, float *row,
-                          float *q, float *scale) {
-    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, q8 = j->a.compute == SWA_Q8;
-    const float mul = q8 ? 1.0f : j->qscale;
-    float *to = q;
-    int i, r, d, step;
-    for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
-        int32_t *sum = swa__few_integers(&j->geo, q, r);
-        const void *x[8];
-        step = swa__few_step(u->n - r);
-        for (i = 0; i < step; i++) x[i] = swa__q_row(j, head, u->h, u->r0 + r + i);
-        if (q8) {
-            swa__q_integers(j, x, step, row, scale + r);
-            memset(sum, 0, (size_t)(step * ((dk + 3) / 4 + 1)) * sizeof *sum);
+/* A group of few rows, [dims][step]. */
+static void swa__pack_group(const void *const *src, int step, int dims, float mul, float *to) {
+    const float *const *x = (const float *const *)src;
+    int i, d;
+    if (step == 4) {                     /* the commonest: no stride */
+        const float *a = x[0], *b = x[1], *c = x[2], *e = x[3];
+        for (d = 0; d < dims; d++, to += 4) {
+            to[0] = a[d] * mul;
+            to[1] = b[d] * mul;
+            to[2] = c[d] * mul;
+            to[3] = e[d] * mul;
         }
-        for (i = 0; i < step; i++) {
-            const float *y = (const float *)x[i];
-            int8_t *four = (int8_t *)(sum + step + i);
-            for (d = 0; step != 4 && d < dk; d++) to[d * step + i] = y[d] * mul;
-            for (d = 0; q8 && d < dk; d++) {
-                four[d / 4 * step * 4 + d % 4] = (int8_t)y[d];
-                sum[i] += (int32_t)y[d];
-            }
-            if (dt > 0) y = swa__q_row(j, tail, u->h, u->r0 + r + i);
-            for (d = 0; d < dt; d++) to[(dk + d) * step + i] = y[d] * mul;
+        return;
+    }
+    for (i = 0; i < step; i++)
+        for (d = 0; d < dims; d++) to[d * step + i] = x[i][d] * mul;
+}
+/* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
+static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
+    int i, d;
+    memset(sum, 0, (size_t)(step * ((dims + 3) / 4 + 1)) * sizeof *sum);
+    for (i = 0; i < step; i++) {
+        int8_t *four = (int8_t *)(sum + step + i);
+        for (d = 0; d < dims; d++) {
+            const int8_t x = (int8_t)((const float *)src[i])[d];
+            four[d / 4 * step * 4 + d % 4] = x;
+            sum[i] += x;
         }
-        if (step == 4) {                 /* the commonest: no stride */
-            const float *a = (const float *)x[0], *b = (const float *)x[1], *c = (const float *)x[2];
-            const float *e = (const float *)x[3];
-            for (d = 0; d < dk; d++) {
-                to[4 * d] = a[d] * mul;
-                to[4 * d + 1] = b[d] * mul;
-                to[4 * d + 2] = c[d] * mul;
-                to[4 * d + 3] = e[d] * mul;
-            }
-        }
-        if (j->geo.form == SWA__PLAIN) continue;
-        for (i = 0; i < 2; i++)          /* in columns of one: chains run over the dims */
-            swa__pair_scalar(SWA__HALF, i == 0 ? dk : dt, 0xffffu, step, SWA__TINY_QK, to + (i == 0 ? 0 : dk * step),
-                             to + (i == 0 ? 0 : dk * step));
     }
 }
-/* q of a unit, scaled and transposed: few rows in their groups, many as panels of lanes, where lanes past the end
-   repeat the last row. */
-static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in *head, const swa_in *tail,
-                        const swa__scratch *w, float *q, float *scale) {
-    const int dk = j->shape.head_dim, dt = j->shape.tail_dim, form = j->geo.form, q8 = j->a.compute == SWA_Q8;
-    float *row = dk <= 256 ? w->s : w->k;              /* both are free until the first block, one is large enough */
+static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row, float *q,
+                          float *scale) {
+    const int dk = j->geo.dk, dt = j->geo.dt, q8 = j->call->a.compute == SWA_Q8;
+    const void *src[8];
+    float *to = q;
+    int i, r, step;
+    for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
+        step = swa__few_step(u->n - r);
+        for (i = 0; i < step; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + r + i);
+        if (q8) {
+            swa__q_integers(j->call, src, step, row, scale + r);
+            swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
+        }
+        swa__pack_group(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
+        for (i = 0; i < step && dt > 0; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + r + i);
+        if (dt > 0) swa__pack_group(src, step, dt, j->call->qscale, to + dk * step);
+        if (j->geo.form == SWA__PLAIN) continue;
+        /* in columns of one: chains run over the dims */
+        swa__pair_scalar(SWA__HALF, dk, 0xffffu, step, SWA__TINY_QK, to, to);
+        swa__pair_scalar(SWA__HALF, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step, to + dk * step);
+    }
+}
+/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where lanes past the end repeat the
+   last row. in: q and its tail. */
+static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2], const swa__scratch *w, float *q,
+                        float *scale) {
+    const int dk = j->geo.dk, dt = j->geo.dt, form = j->geo.form, q8 = j->call->a.compute == SWA_Q8;
+    float *row = dk <= 256 ? w->s : w->room.k;         /* both are free until the first block, one is large enough */
+    const swa__kernels *kr = j->call->kr;
     const void *src[SWA__LANES];
     int i, r, nr;
     if (j->few) {
-        swa__pack_few(j, u, head, tail, row, q, scale);
+        swa__pack_few(j, u, in, row, q, scale);
         return;
     }
     for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
         float *to;
         nr = swa__panel(j, u->n - r);
-        to = q + dk * nr;
-        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, head, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
-        if (q8) swa__q_integers(j, src, nr, row, scale + r);
+        to = q + (form == SWA__PAIRS ? (dk + 1) / 2 : dk) * nr;
+        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         for (i = r + nr; i < r + 2 * nr && i < u->n; i++)                /* the next panel's, which lie far apart */
-            swa__rows_ahead((const unsigned char *)swa__q_row(j, head, u->h, u->r0 + i), 1, 0, dk * 4);
-        j->kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->qscale, q);
-        if (dt > 0) {
-            for (i = 0; i < nr; i++) src[i] = swa__q_row(j, tail, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
-            j->kr->pack(src, SWA_F32, nr, dt, j->qscale, to);
-        }
-        if (form == SWA__PLAIN) continue;
-        j->kr->pair(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
-        if (form == SWA__PAIRS) to = q + (dk + 1) / 2 * nr;
-        if (dt > 0) j->kr->pair(form, dt, 0xffffu, nr, SWA__TINY_QK, q + dk * nr, to);
+            swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0, dk * 4);
+        kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
+        if (form != SWA__PLAIN) kr->pair(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
+        if (dt == 0) continue;
+        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
+        if (form != SWA__PLAIN) kr->pair(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
 }
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
-/* What rows [r, r+n) of the unit see of the block at pos. Bounds rise with the token, so the ends of the range tell. */
-static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
-                            swa__lanes *l) {
-    const int t0 = u->r0 / j->group, first = (u->r0 + r) / j->group - t0, last = (u->r0 + r + n - 1) / j->group - t0;
-    const int from = u->h * j->group;
-    const size_t rows = (size_t)swa__tile_rows(&j->shape) + SWA__LANES;
-    int i, t, head, full;    /* head: of the group */
-    l->q_scale[0] = l->q_scale[1] = NULL;
-    if (j->a.compute == SWA_Q8) {
-        l->q_scale[1] = w->q_scale + r;
-        l->q_scale[0] = l->q_scale[1] + (j->a.q_sink.p != NULL ? rows : 0);
-    }
+/* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token, so the first and
+   the last one tell. */
+static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
+                             swa__lanes *l) {
+    const int group = j->call->group, t0 = u->r0 / group;
+    const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
     l->lo[1] = swa__clip(w->lo[first] - pos);
     l->hi[1] = swa__clip(w->hi[last] - pos);
-    l->lo[0] = 0;
-    l->hi[0] = swa__clip(w->sink[last] - pos);
-    if (l->hi[0] > 0) l->lo[0] = swa__clip(swa__max64(j->kv[0].pos - pos, 0));
     l->full_lo = swa__clip(w->lo[last] - pos);
     l->full_hi = swa__clip(w->hi[first] - pos);
-    full = l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0;
-    if (full && !j->few && !j->geo.mods) {         /* the whole block is visible to all: no row is looked at */
-        for (i = 0; i < SWA__LANES; i++) {         /* unless keys are missing */
+    l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
+    l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
+}
+/* The same, and what each row needs to be masked and modified. */
+static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
+                            swa__lanes *l) {
+    const swa_attn *a = &j->call->a;
+    const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
+    int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
+    swa__interval_of(j, u, w, r, n, pos, l);
+    l->q_scale[0] = l->q_scale[1] = NULL;
+    if (a->compute == SWA_Q8) {
+        l->q_scale[1] = w->q_scale + r;
+        l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
+    }
+    if (!j->few && !j->geo.mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
+        /* all rows see the whole block: masks are read only where keys are missing, so give them the full interval */
+        for (i = 0; i < SWA__LANES; i++) {
             l->first[i] = l->sink[i] = 0.0f;
             l->last[i] = (float)SWA_BLOCK;
         }
         return;
     }
-    for (i = 0, t = first, head = (u->r0 + r) % j->group; i < n; i++, head++) {
-        if (head == j->group) {
+    for (i = 0; i < n; i++, head++) {
+        if (head == group) {
             head = 0;
             t++;
         }
-        l->first[i] = (float)swa__clip(w->lo[t] - pos);
-        l->last[i] = (float)swa__clip(w->hi[t] - pos);
-        l->sink[i] = (float)swa__clip(swa__min64(w->sink[t], w->lo[t]) - pos);
+        l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
+        l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
+        l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         if (!j->geo.mods) continue;
-        l->q[i] = (float)(j->pos + t0 + t - pos);
-        l->slope[i] = j->geo.alibi ? (float)(-(double)j->a.alibi[from + head] * SWA__LOG2E) : 0.0f;
-        l->bias[i] =
-            j->geo.bias ? j->a.bias + (j->row + t0 + t) * j->a.bias_token + (from + head) * j->a.bias_head : NULL;
+        l->q[i] = (float)(j->pos + t - pos);
+        l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[from + head] * SWA__LOG2E) : 0.0f;
+        l->bias[i] = j->geo.bias ? a->bias + (j->row + t) * a->bias_token + (from + head) * a->bias_head : NULL;
     }
-    for (; !j->few && i < j->kr->nr; i++) {        /* idle lanes do as the last row does */
+    for (; !j->few && i < j->call->kr->nr; i++) {      /* idle lanes do as the last row does */
         l->first[i] = l->first[n - 1];
         l->last[i] = l->last[n - 1];
         l->sink[i] = l->sink[n - 1];
@@ -4647,90 +4865,7 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         l->bias[i] = l->bias[n - 1];
     }
 }
-/* What token t of a job sees through the window, cut to the keys that are there. */
-static int64_t swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
-    int64_t from = j->n_kv > 0 ? j->kv[0].pos : 0, to = j->n_kv > 0 ? j->kv[j->n_kv - 1].pos + j->kv[j->n_kv - 1].n : 0;
-    swa__bounds(&j->window, j->pos + t, lo, hi);
-    *lo = swa__min64(swa__max64(*lo, from), to);
-    *hi = swa__max64(*lo, swa__min64(*hi, to));
-    return to;
-}
-static int64_t swa__seen(const swa__job *j, int t) {
-    int64_t lo, hi;
-    swa__window_of(j, t, &lo, &hi);
-    return hi - lo;
-}
-static void swa__tokens(const swa__job *j, int first, int last, const swa__scratch *w) {
-    int t;
-    for (t = first; t <= last; t++) {
-        int64_t to = swa__window_of(j, t, &w->lo[t - first], &w->hi[t - first]);
-        int64_t sink = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), to);
-        w->sink[t - first] = sink > (j->n_kv > 0 ? j->kv[0].pos : 0) ? sink : 0;
-    }
-}
-/* The blocks that tokens [first, last] of a job touch, as a list: sinks' blocks, then the window's. Blocks without a
-   key are not in it: between two segments any number of them may lie. */
-typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* n blocks with keys, of [0, sinks) and [lo, hi) */
-static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
-static int swa__blocks_filled(const swa__job *j, int64_t lo, int64_t hi) {
-    int64_t n = 0;
-    int i;
-    for (i = swa__find(j, lo * SWA_BLOCK); i < j->n_kv && j->kv[i].pos / SWA_BLOCK < hi; i++) {
-        int64_t end = swa__min64(swa__block_end(j->kv[i].pos + j->kv[i].n), hi);
-        if (j->kv[i].n == 0) continue;
-        lo = swa__max64(lo, j->kv[i].pos / SWA_BLOCK);
-        if (lo < end) n += end - lo;
-        lo = swa__max64(lo, end);
-    }
-    return (int)n;
-}
-static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
-    swa__blocks b;
-    int64_t lo, hi, none, to = swa__window_of(j, last, &none, &hi);
-    swa__window_of(j, first, &lo, &none);
-    b.sinks = swa__block_end(swa__min64(swa__min64(j->window.n_sink, j->pos + last + 1), to));
-    b.lo = lo / SWA_BLOCK;
-    b.hi = hi > lo ? swa__block_end(hi) : b.lo;
-    b.lo = swa__max64(b.lo, b.sinks);
-    b.hi = swa__max64(b.hi, b.lo);
-    b.n = swa__blocks_filled(j, 0, b.sinks) + swa__blocks_filled(j, b.lo, b.hi);
-    return b;
-}
-/* The first block of the list from `at` on; hi after the last. */
-static int64_t swa__block_from(const swa__job *j, const swa__blocks *b, int64_t at) {
-    for (;;) {
-        int64_t next = b->hi;
-        int i;
-        if (at >= b->sinks && at < b->lo) at = b->lo;
-        if (at >= b->hi) return b->hi;
-        for (i = swa__find(j, at * SWA_BLOCK); i < j->n_kv && j->kv[i].n == 0; i++) {}
-        if (i < j->n_kv) next = swa__max64(at, j->kv[i].pos / SWA_BLOCK);
-        if (next == at) return at;
-        at = next;
-    }
-}
 
-/* The block that is read after *at of head *h: the list's next one, or the first of the next head. 0: there is none. */
-static int swa__block_after(const swa__job *j, const swa__blocks *list, int *h, int64_t *at) {
-    *at = swa__block_from(j, list, *at + 1);
-    if (*at < list->hi) return 1;
-    *at = swa__block_from(j, list, 0);
-    return ++*h < j->shape.n_kv_heads;
-}
-
-/* ---- one unit ---- */
-
-static float *swa__partial(const swa__job *j, unsigned char *split, size_t index) {
-    return (float *)(void *)(split + index * swa__partial_bytes(&j->shape));
-}
-static void swa__rows_clear(const swa__job *j, int rows, float *o, float *m, float *l) {
-    int i;
-    if (o != NULL) memset(o, 0, (size_t)rows * (size_t)j->geo.dvp * sizeof(float));
-    for (i = 0; i < rows; i++) {
-        m[i] = SWA__NONE;
-        l[i] = 0.0f;
-    }
-}
 /* The learned logit is one more block without values: maximum the logit, sum 1; none (sum 0) if it is -inf. */
 static float swa__sink_logit(float logit, float *m) {
     *m = SWA__NONE;
@@ -4741,233 +4876,505 @@ static float swa__sink_logit(float logit, float *m) {
 static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
-static void swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
-    int64_t at = (j->row + r / j->group) * j->shape.n_heads + (int64_t)h * j->group + r % j->group;
-    if (j->a.lse != NULL) j->a.lse[at] = swa__lse(m, l);
-    if (j->a.stat != NULL) {
-        j->a.stat[2 * at] = m;
-        j->a.stat[2 * at + 1] = l;
+/* What row r of KV head h gives besides out; 1 if out stays unnormalised. */
+static int swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
+    const swa_attn *a = &j->call->a;
+    const int group = j->call->group;
+    const int64_t at = (j->row + r / group) * j->call->shape.n_heads + (int64_t)h * group + r % group;
+    if (a->lse != NULL) a->lse[at] = swa__lse(m, l);
+    if (a->stat == NULL) return 0;
+    a->stat[2 * at] = m;
+    a->stat[2 * at + 1] = l;
+    return 1;
+}
+static void swa__rows_clear(int rows, float *m, float *l) {
+    int i;
+    for (i = 0; i < rows; i++) {
+        m[i] = SWA__NONE;
+        l[i] = 0.0f;
     }
 }
-/* Finished rows [rows][dvp], m, l (all in scratch) of KV head h from row r0 on go out. */
-static void swa__rows_out(const swa__job *j, int h, int r0, int rows, float *o, float *m, float *l,
-                          const swa__scratch *w) {
-    float *out[SWA__FEW];
+/* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go out. */
+static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
+    const float *logits = j->call->a.sink_logits;
+    const int group = j->call->group, dvp = j->geo.dvp;
+    float *out[SWA__FEW], *zeros = w->room.row;
     int i;
-    if (j->a.sink_logits != NULL) memset(w->row, 0, (size_t)j->geo.dvp * sizeof(float));
-    for (i = 0; i < rows; i++) {
+    if (logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
+    for (i = 0; i < n; i++) {
         out[i] = swa__out_row(j, h, r0 + i);
-        swa__row_stats(j, h, r0 + i, m[i], l[i]);
-        if (j->a.stat != NULL) l[i] = 1.0f;
-        else if (j->a.sink_logits != NULL) {
-            *w->lb = swa__sink_logit(j->a.sink_logits[h * j->group + (r0 + i) % j->group], w->mb);
-            j->kr->fold(1, j->geo.dvp, o + (size_t)i * (size_t)j->geo.dvp, m + i, l + i, w->row, w->mb, w->lb);
+        if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
+        else if (logits != NULL) {
+            *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
+            j->call->kr->fold(1, dvp, w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i, zeros, w->mb, w->lb);
         }
     }
-    for (; i < SWA__LANES; i++) l[i] = 1.0f;
-    j->kr->finish(rows, j->geo.dvp, j->shape.v_dim, o, l, w->inv, w->row, out);
-}
-/* A panel o [dvp][nr] as rows: unnormalised into `to`, which the row forms above finish. */
-static void swa__panel_rows(const swa__job *j, int rows, const float *o, const swa__scratch *w, float *to,
-                            size_t stride) {
-    float *out[SWA__LANES];
-    int i;
-    for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
-    for (i = 0; i < rows; i++) out[i] = to + (size_t)i * stride;
-    j->kr->unpack(swa__panel(j, rows), rows, j->shape.v_dim, o, w->lb, w->inv, out);
+    for (; i < SWA__LANES; i++) w->l[i] = 1.0f;
+    j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, w->inv, w->room.row, out);
 }
 /* No block has reached a panel yet, so its o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
     while (rows > 0 && m[rows - 1] <= SWA__NONE) rows--;
     return rows == 0;
 }
-static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int rows, float *o, float *m, float *l,
-                           const swa__scratch *w) {
-    float *out[SWA__LANES];
-    const int nr = swa__panel(j, rows);
-    int i;
-    if (swa__panel_empty(rows, m)) swa__rows_clear(j, nr, o, m, l);
+/* The panel of n rows from row r of the unit on: o [dvp][nr]. */
+static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratch *w) {
+    memset(w->o + (size_t)r * (size_t)j->geo.dvp, 0, (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
+    swa__rows_clear(nr, w->m + r, w->l + r);
+}
+static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, const swa__scratch *w) {
+    const float *logits = j->call->a.sink_logits;
+    const int nr = swa__panel(j, n), dv = j->geo.dv;
+    float *out[SWA__LANES], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r, *l = w->l + r;
+    int i, raw = 0;
+    if (swa__panel_empty(n, m)) swa__panel_clear(j, r, nr, w);
     for (i = 0; i < nr; i++) {
-        int head = u->h * j->group + (u->r0 + r + i) % j->group;
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
-        if (i >= rows) { l[i] = 1.0f; continue; }
+        if (i >= n) {
+            l[i] = 1.0f;
+            continue;
+        }
         out[i] = swa__out_row(j, u->h, u->r0 + r + i);
-        swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
-        if (j->a.stat != NULL) l[i] = 1.0f;
-        else if (j->a.sink_logits != NULL) w->lb[i] = swa__sink_logit(j->a.sink_logits[head], &w->mb[i]);
+        raw = swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
+        if (raw) l[i] = 1.0f;
+        else if (logits != NULL)
+            w->lb[i] = swa__sink_logit(logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
     }
-    if (j->a.sink_logits != NULL && j->a.stat == NULL) j->kr->fold_panel(nr, j->shape.v_dim, o, m, l, w->mb, w->lb);
-    for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < rows ? l[i] : 1.0f;
-    j->kr->unpack(nr, rows, j->shape.v_dim, o, w->lb, w->inv, out);
+    if (logits != NULL && !raw) j->call->kr->fold_panel(nr, dv, o, m, l, w->mb, w->lb);
+    for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
+    j->call->kr->unpack(nr, n, dv, o, w->lb, w->inv, out);
+}
+
+/* ---- one unit ---- */
+
+/* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched meanwhile. */
+typedef struct {
+    int h, t, end;                       /* KV head; next tile, and the last one's end, of block number `at`         */
+    int64_t at;
+    int segment;                         /* in which tile t was last found, -1 = none                                */
+    swa__source src;
+} swa__ahead;
+
+/* What one part of a phase works with. A job is made when it is first asked for, and kept until another one is. */
+typedef struct {
+    const swa__call *call;
+    int part, parts;
+    swa__scratch w;
+    int made;                            /* number of the job, -1 = none                                             */
+    swa__job job;
+    swa__ahead ahead;
+} swa__part;
+
+static void swa__part_begin(const swa__call *call, int part, int parts, swa__part *p) {
+    p->call = call;
+    p->part = part;
+    p->parts = parts;
+    p->w = swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    p->made = -1;
+}
+static const swa__job *swa__job_of(swa__part *p, int i) {
+    if (p->made != i) swa__job_make(p->call, i, &p->job);
+    p->made = i;
+    return &p->job;
 }
 /* The tiles of the block at pos that a unit's rows see through the window. */
 static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t0, int *t1) {
-    *t0 = swa__clip(w->lo[0] - pos) / 16;
-    *t1 = (swa__clip(w->hi[last] - pos) + 15) / 16;
+    *t0 = swa__clip(w->lo[0] - pos) / SWA__TILE;
+    *t1 = (swa__clip(w->hi[last] - pos) + SWA__TILE - 1) / SWA__TILE;
 }
-/* Where K of the 16 keys from pos on lies, to be fetched: in the ring, with its tail, or (few rows) the caller's rows,
-   next_gap bytes from the end of one to the next. step: bytes from tile to tile. next is left as it is if neither. */
-static void swa__tile_source(const swa__job *j, const swa_kv *kv, int h, int64_t pos, swa__tile *to, int64_t *step,
-                             int64_t *tail_step) {
-    const int64_t dk = j->shape.head_dim, es = (int64_t)swa__type_size(swa__k_type(kv));
-    const int64_t token = swa__stride(kv->k_token, dk * j->shape.n_kv_heads);
-    swa__tile t;
-    to->next_gap = kv->layout_ != 0 ? 0 : (token - dk) * es;
-    *step = (kv->layout_ != 0 ? dk : token) * 16 * es;
-    *tail_step = (int64_t)j->shape.tail_dim * 16 * (int64_t)swa__type_size(swa__tail_type(kv));
-    if (kv->layout_ != 0 && swa__tile_direct(j, kv, h, pos, &t)) {
-        to->next = (const char *)t.k;
-        to->next_tail = (const char *)t.tail;
+/* The block that is read next: of the unit's list, or the first of the next KV head, whose list will be the same. */
+static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__scratch *w, int last, swa__ahead *x) {
+    x->at = swa__block_from(&j->keys, &u->list, x->at + 1);
+    if (x->at >= u->list.hi) {
+        x->at = swa__block_from(&j->keys, &u->list, 0);
+        x->h++;
+        if (x->segment >= 0) swa__source_head(&x->src, 1);
     }
-    if (kv->layout_ == 0 && j->few)
-        to->next = (const char *)kv->k + ((pos - kv->pos) * token + h * swa__stride(kv->k_head, dk)) * es;
+    swa__unit_tiles(w, last, x->at * SWA_BLOCK, &x->t, &x->end);
 }
-/* Gives each of the block's tiles [t0, t1) one tile to fetch: in reading order, after the *fetched tiles that follow
-   this block and were fetched before. NULL where K is not read in place. So a short block at the end of the window
-   does not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
-static void swa__look_ahead(const swa__job *j, const swa__blocks *list, const swa__scratch *w, int last, int h,
-                            int64_t at, int *fetched, swa__block *b) {
-    int skip = *fetched, t = b->t0, n = -1, i, a, e;
-    int64_t step = 0, tail_step = 0;
-    while (j->expand == NULL && t < b->t1 && swa__block_after(j, list, &h, &at)) {
-        swa__tile from;
-        int64_t pos = at * SWA_BLOCK, end = 0;
-        from.next = from.next_tail = NULL;
-        from.next_gap = 0;
-        swa__unit_tiles(w, last, pos, &a, &e);
-        if (n < 0) n = e - a;
-        i = skip < e - a ? skip : e - a;
-        skip -= i;
-        for (a += i; a < e && t < b->t1; a++) {
-            if (from.next != NULL) from.next += step;
-            if (from.next_tail != NULL) from.next_tail += tail_step;
-            if (from.next == NULL || pos + a * 16 >= end) {
-                from.next = from.next_tail = NULL;
-                i = swa__find(j, pos + a * 16);
-                if (i < j->n_kv && j->kv[i].pos <= pos + a * 16) {
-                    swa__tile_source(j, &j->kv[i], h, pos + a * 16, &from, &step, &tail_step);
-                    end = j->kv[i].pos + j->kv[i].n;
-                }
-            }
-            b->tile[t].next = from.next;
-            b->tile[t].next_tail = from.next_tail;
-            b->tile[t++].next_gap = from.next_gap;
-        }
+/* Gives tile `to` K of the tile at x to fetch: in the ring, with its tail, or (few rows) the caller's rows. */
+static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
+    const int64_t pos = x->at * SWA_BLOCK + x->t * SWA__TILE;
+    const swa__operand *k = &x->src.x[SWA__K], *tail = &x->src.x[SWA__TAIL];
+    int64_t row;
+    if (x->segment < 0 || pos >= x->src.end || pos < x->src.pos) {
+        x->segment = swa__find(&j->keys, pos);
+        if (x->segment == j->keys.n_kv) x->segment = -1;
+        if (x->segment < 0) return;
+        x->src = swa__source_of(&j->keys, &j->keys.kv[x->segment], x->h);
     }
-    *fetched += b->t1 - b->t0 - (n > 0 ? n : 0);
-    if (*fetched < 0) *fetched = 0;
+    if (pos < x->src.pos || (!x->src.ring && !j->few)) return;
+    row = x->src.first + pos - x->src.pos;
+    if (x->src.ring) row = row / SWA__TILE * SWA__TILE;
+    else to->next_gap = k->row - k->dim * (int64_t)swa__type_size(k->type);
+    to->next = (const char *)k->p + row * k->row;
+    if (x->src.ring && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
 }
-static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b,
-                           const swa__lanes *l, float *part) {
-    const float *qs = j->a.q_sink.p != NULL && j->window.n_sink > 0 ? w->q_sink : w->q;
-    const size_t dvp = (size_t)j->geo.dvp, stride = swa__partial_bytes(&j->shape) / sizeof(float);
+/* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end of the window does
+   not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
+static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t at, swa__block *b) {
+    const swa__job *j = &p->job;
+    swa__ahead *x = &p->ahead;
+    int t;
+    if (x->h < u->h || (x->h == u->h && x->at <= at)) {
+        if (x->h != u->h) x->segment = -1;
+        x->h = u->h;
+        x->at = at;
+        swa__ahead_block(j, u, &p->w, last, x);
+    }
+    for (t = b->t0; t < b->t1 && x->h < j->keys.shape.n_kv_heads; t++) {
+        b->tile[t].next_gap = 0;
+        while (x->t >= x->end && x->h < j->keys.shape.n_kv_heads) swa__ahead_block(j, u, &p->w, last, x);
+        if (x->h == j->keys.shape.n_kv_heads) return;
+        swa__ahead_tile(j, x, &b->tile[t]);
+        x->t++;
+    }
+}
+static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
+                           const swa__lanes *l) {
+    const swa__kernels *kr = j->call->kr;
+    const size_t dvp = (size_t)j->geo.dvp;
+    float *part = u->part;
     int i;
-    j->kr->few(&j->geo, b, l, u->n, w->q, qs, w->s, w->ob, w->mb, w->lb);
-    if (part == NULL) {
-        j->kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
-        return;
-    }
-    for (i = 0; i < u->n; i++, part += stride * (size_t)u->list) {
+    kr->few(&j->geo, b, l, u->n, w->q, swa__has_q_sink(j) ? w->q_sink : w->q, w->s, w->ob, w->mb, w->lb);
+    if (part == NULL) kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
+    for (i = 0; i < u->n && part != NULL; i++, part += u->part_row) {
         memcpy(part, w->ob + (size_t)i * dvp, dvp * sizeof(float));
         part[dvp] = w->mb[i];
         part[dvp + 1] = w->lb[i];
     }
 }
-static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b,
-                            swa__lanes *l, float *part) {
-    const int dkt = j->shape.head_dim + j->shape.tail_dim;
-    const size_t dvp = (size_t)j->geo.dvp, stride = swa__partial_bytes(&j->shape) / sizeof(float) * (size_t)u->list;
-    int r, i, nr;
+/* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
+static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n, const swa__scratch *w) {
+    float *out[SWA__LANES], *part = u->part + (size_t)r * u->part_row;
+    int i;
+    for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
+    for (i = 0; i < n; i++, part += u->part_row) {
+        out[i] = part;
+        part[j->geo.dvp] = w->m[r + i];
+        part[j->geo.dvp + 1] = w->l[r + i];
+    }
+    j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp, w->lb, w->inv, out);
+}
+static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
+                            swa__lanes *l) {
+    const swa__kernels *kr = j->call->kr;
+    const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
+    const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
+    int r, n, nr;
     for (r = 0; r < u->n; r += nr) {
-        int n = u->n - r < j->kr->nr ? u->n - r : j->kr->nr;
-        const float *q = w->q + (size_t)r * (size_t)dkt;
-        const float *qs = j->a.q_sink.p != NULL && j->window.n_sink > 0 ? w->q_sink + (size_t)r * (size_t)dkt : q;
-        float *o = w->o + (size_t)r * dvp;
+        const size_t at = (size_t)r;
+        n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
         swa__lanes_make(j, u, w, r, n, b->pos, l);
-        if (part != NULL) swa__rows_clear(j, nr, NULL, w->m + r, w->l + r);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
-            j->kr->many[j->geo.form][nr < j->kr->nr](&j->geo, b, l, q, qs, w->s, o, w->m + r, w->l + r);
-        if (part == NULL) continue;
-        if (swa__panel_empty(n, w->m + r)) swa__rows_clear(j, nr, o, w->m + r, w->l + r);
-        swa__panel_rows(j, n, o, w, part + (size_t)r * stride, stride);
-        for (i = 0; i < n; i++) {
-            part[(size_t)(r + i) * stride + dvp] = w->m[r + i];
-            part[(size_t)(r + i) * stride + dvp + 1] = w->l[r + i];
-        }
+            kr->many[j->geo.form][nr < kr->nr](&j->geo, b, l, w->q + at * dkt, q_sink + at * dkt, w->s, w->o + at * dvp,
+                                               w->m + r, w->l + r);
+        if (u->part == NULL) continue;
+        if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
+        swa__panel_keep(j, u, r, n, w);
     }
 }
-static void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w,
-                                swa__block *b);   /* [SECTION 13] */
-/* All blocks of a unit; folded here, or (split) stored one by one for phase 1. fetched: see swa__look_ahead. */
-static void swa__unit_run(const swa__job *j, const swa__unit *u, const swa__blocks *list, const swa__scratch *w,
-                          unsigned char *split, int *fetched) {
-    const int few = j->few, nr = j->kr->nr, rows = few ? u->n : (u->n + nr - 1) / nr * nr;
-    const int t0 = u->r0 / j->group, t1 = (u->r0 + u->n - 1) / j->group;
+/* All blocks of a unit, folded into its rows' results; of a split, its one block. */
+static void swa__unit_run(swa__part *p, const swa__unit *u) {
+    const swa__job *j = &p->job;
+    const swa__call *call = p->call;
+    const swa__scratch *w = &p->w;
+    const int t0 = u->r0 / call->group, tokens = (u->r0 + u->n - 1) / call->group - t0 + 1;
+    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+    int i, t, range[4], nr;
+    int64_t at = u->at;
     swa__block b;
     swa__lanes l;
-    int i, r, range[4];
-    int64_t at = u->at;
     b.l1 = swa__fetch_l1();
-    swa__tokens(j, t0, t1, w);
-    swa__pack_q(j, u, &j->a.q, &j->a.q_tail, w, w->q, w->q_scale);
-    if (j->a.q_sink.p != NULL && j->window.n_sink > 0)
-        swa__pack_q(j, u, &j->a.q_sink, &j->a.q_sink_tail, w, w->q_sink,
-                    w->q_scale + swa__tile_rows(&j->shape) + SWA__LANES);
-    swa__rows_clear(j, rows, few ? w->o : NULL, w->m, w->l);
-    for (i = u->b0; i < u->b1; i++) {
-        float *part =
-            split != NULL ? swa__partial(j, split, u->partial + (size_t)u->r0 * (size_t)u->list + (size_t)i) : NULL;
+    for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
+    swa__pack_q(j, u, q, w, w->q, w->q_scale);
+    if (swa__has_q_sink(j))
+        swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
+    if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
+    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m, w->l);
+
+    /* a place ahead holds as long as units follow one another as the heads do */
+    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.h = -1;
+    for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
         b.pos = at * SWA_BLOCK;
-        swa__lanes_make(j, u, w, 0, few ? u->n : 1, b.pos, &l);
-        l.hi[1] = swa__clip(w->hi[t1 - t0] - b.pos);
-        l.hi[0] = swa__clip(w->sink[t1 - t0] - b.pos);
+        if (j->few) swa__lanes_make(j, u, w, 0, u->n, b.pos, &l);
+        else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
         swa__ranges(&l, 1, range);
-        if (j->expand != NULL) swa__stage_expanded(j, u->h, range, w, &b);
-        else swa__stage(j, u->h, range, !few || j->geo.form != SWA__PLAIN, w, &b);
-        if (j->geo.form != SWA__PLAIN) swa__stage_half(j, range, w, &b);
-        swa__unit_tiles(w, t1 - t0, b.pos, &b.t0, &b.t1);
-        swa__look_ahead(j, list, w, t1 - t0, u->h, at, fetched, &b);
-        if (few) swa__block_few(j, u, w, &b, &l, part);
-        else swa__block_many(j, u, w, &b, &l, part);
-        at = swa__block_from(j, list, at + 1);
+        if (call->ops != NULL && call->ops->stage != NULL)
+            call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
+        else
+            swa__stage(&j->keys, u->h, range, &w->room, &b);
+        if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
+        swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
+        if (call->ops == NULL || call->ops->stage == NULL) swa__look_ahead(p, u, tokens - 1, at, &b);
+        if (j->few) swa__block_few(j, u, w, &b, &l);
+        else swa__block_many(j, u, w, &b, &l);
     }
-    if (split != NULL) return;
-    if (few) swa__rows_out(j, u->h, u->r0, u->n, w->o, w->m, w->l, w);
-    for (r = 0; !few && r < u->n; r += nr)
-        swa__panel_out(j, u, r, u->n - r < nr ? u->n - r : nr, w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r,
-                       w->l + r, w);
+    if (u->part != NULL) return;
+    if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
+    for (i = 0; !j->few && i < u->n; i += nr) {
+        nr = call->kr->nr;
+        swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
+    }
 }
 
-/* ---- a call: its jobs, its units, its parts ---- */
-
-typedef struct {
-    swa__job base;                       /* what all jobs share                                                      */
-    const swa__cache *c;                 /* ring call, or ...                                                        */
-    int layer;
-    const swa_run *runs;                 /* of its step                                                              */
-    const swa_rows *rows;                /* ... stateless call                                                       */
-    int n_jobs, sinks;
-    unsigned char *scratch, *split;
-    size_t part_bytes, split_rows;
-    const swa_mla *mla;                  /* if not NULL, only the runs that take this path: [SECTION 13]             */
-    swa_mla_path path;
-    swa_kv kv[5];                        /* of the job last made                                                     */
-} swa__call;
+/* ---- a phase: its units, dealt out to parts ---- */
 
 /* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
 typedef struct { int few, many, split; } swa__cut;
 
+/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
+static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
+    int i;
+    *units = *partials = 0;
+    for (i = 0; i < p->call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
+        if (j->rows == 0) continue;
+        *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
+        *partials += (double)j->rows * heads * j->all.n;
+    }
+}
+/* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries that see less. */
+static int swa__cut_even(swa__part *p, swa__cut *cut) {
+    const int nr = p->call->kr->nr;
+    const swa__cut whole = *cut;
+    const swa__job *j;
+    double units, partials;
+    if (p->call->n_jobs != 1) return 0;
+    j = swa__job_of(p, 0);
+    if (j->n == 0 || j->few || j->geo.form != SWA__PLAIN) return 0;
+    if ((double)swa__seen(j, 0) < 0.9 * (double)swa__seen(j, j->n - 1)) return 0;
+    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
+        swa__count(p, cut, &units, &partials);
+        if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0) return 1;
+        if (cut->many <= nr || units >= p->parts) break;
+    }
+    *cut = whole;
+    return 0;
+}
+static swa__cut swa__cut_make(swa__part *p) {
+    const int nr = p->call->kr->nr, parts = p->parts;
+    swa__cut cut;
+    double units, partials;
+    cut.few = SWA__FEW;
+    cut.many = swa__tile_rows(&p->call->shape) / nr * nr;
+    cut.split = 0;
+    if (parts == 1) return cut;
+    swa__count(p, &cut, &units, &partials);
+    if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
+    cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
+    for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
+         swa__count(p, &cut, &units, &partials))
+        cut.many = (cut.many / nr + 1) / 2 * nr;
+    for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
+    return cut;
+}
+/* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
+static double swa__cost(const swa__job *j, const swa__unit *u) {
+    const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
+    double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
+    return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
+}
+/* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
+   so small beside the others that its middle rounds to the total. */
+typedef struct { double total, at; } swa__costs;
+
+static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) {
+    const double cost = p->parts > 1 ? swa__cost(&p->job, u) : 0;
+    const double middle = (share->at + cost / 2) * p->parts;
+    share->at += cost;
+    if (share->total < 0) return;        /* only adding up */
+    if (middle >= share->total * p->part && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
+        swa__unit_run(p, u);
+}
+/* All units of one job, in a fixed order. base: its first partial result. */
+static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
+    const swa__job *j = &p->job;
+    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
+    const int tile = j->few ? cut->few : cut->many;
+    float *split = (float *)(void *)p->call->split;
+    size_t b;
+    swa__unit u;
+    u.list = j->all;
+    u.part = NULL;
+    u.part_row = size * blocks;
+    for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
+        for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
+            u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
+            if (!cut->split) {
+                if (u.n < j->rows)
+                    u.list = swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
+                u.blocks = u.list.n;
+                u.at = swa__block_from(&j->keys, &u.list, 0);
+                swa__unit_deal(p, &u, share);
+                continue;
+            }
+            u.blocks = 1;
+            for (b = 0, u.at = -1; b < blocks; b++) {
+                u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
+                u.part = split + (base + ((size_t)u.h * (size_t)j->rows + (size_t)u.r0) * blocks + b) * size;
+                swa__unit_deal(p, &u, share);
+            }
+        }
+}
+static size_t swa__job_partials(const swa__job *j) {
+    return (size_t)j->rows * (size_t)j->call->shape.n_kv_heads * (size_t)j->all.n;
+}
+static void swa__attend_units(swa__part *p, const swa__cut *cut) {
+    swa__costs share;
+    int pass, i;
+    share.total = 0;
+    for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
+        size_t base = 0;
+        share.total = pass == 0 ? -1 : p->parts > 1 ? share.at : 0;
+        share.at = 0;
+        for (i = 0; i < p->call->n_jobs; i++) {
+            const swa__job *j = swa__job_of(p, i);
+            swa__job_units(p, cut, base, &share);
+            base += swa__job_partials(j);
+        }
+    }
+}
+/* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
+static void swa__fold_rows(swa__part *p) {
+    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), dvp = (size_t)p->call->geo.dvp;
+    const float *at = (const float *)(const void *)p->call->split;
+    const swa__scratch *w = &p->w;
+    int i, h, r, b;
+    for (i = 0; i < p->call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        int64_t turn = 0;
+        for (h = 0; h < p->call->shape.n_kv_heads; h++)
+            for (r = 0; r < j->rows; r++, turn++, at += (size_t)j->all.n * size) {
+                const float *part = at;
+                if (turn % p->parts != p->part) continue;
+                memset(w->o, 0, dvp * sizeof(float));
+                swa__rows_clear(1, w->m, w->l);
+                for (b = 0; b < j->all.n; b++, part += size)
+                    p->call->kr->fold(1, j->geo.dvp, w->o, w->m, w->l, part, part + dvp, part + dvp + 1);
+                swa__rows_out(j, h, r, 1, w);
+            }
+    }
+}
+
+/* ---- store: the new rows go into the ring, from operands into operands ---- */
+
+/* Lane i of an f32 tile [dim][16] into a tile of the ring; row holds it twice on the way, as f32 and narrowed. */
+static void swa__lane_out(const swa__kernels *kr, const swa__operand *x, const float *src, int i, float *row,
+                          unsigned char *dst) {
+    const size_t es = swa__type_size(x->type), pad = swa__pad16(x->dim);
+    const unsigned char *from = (const unsigned char *)(row + pad);
+    int d;
+    for (d = 0; d < (int)pad; d++) row[d] = d < x->dim ? src[d * SWA__TILE + i] : 0.0f;
+    kr->narrow((int)x->type, row, row + pad, pad);
+    for (d = 0, dst += (size_t)i * es; d < x->dim; d++, from += es, dst += SWA__TILE * es) {
+        if (es == 4) memcpy(dst, from, 4);                         /* each copy is one move */
+        else if (es == 2) memcpy(dst, from, 2);
+        else *dst = *from;
+    }
+}
+/* Lanes [a, b) of one operand, staged, into the tile of the ring that begins at slot `slot`. */
+static void swa__lanes_out(const swa__kernels *kr, const swa__source *ring, int which, int64_t slot, int a, int b,
+                           const swa__spot *from) {
+    const swa__operand *x = &ring->x[which];
+    unsigned char *dst = (unsigned char *)(uintptr_t)x->p;
+    int i;
+    if (x->dim == 0) return;
+    dst += slot * x->row;
+    if (which == SWA__V)
+        kr->narrow((int)x->type, from->x[which] + (size_t)a * (size_t)from->dvp, dst + a * x->row,
+                   (size_t)(b - a) * (size_t)from->dvp);
+    else if (a == 0 && b == SWA__TILE)
+        kr->narrow((int)x->type, from->x[which], dst, SWA__TILE * (size_t)x->dim);
+    else
+        for (i = a; i < b; i++) swa__lane_out(kr, x, from->x[which], i, from->row, dst);
+    if (x->scale != NULL)
+        memcpy((float *)(uintptr_t)x->scale + slot + a, from->scale[which] + a, (size_t)(b - a) * sizeof(float));
+}
+static void swa__store_head(const swa__part *p, int seq, int h) {
+    const swa__call *call = p->call;
+    const swa__keys *keys = &call->keys;
+    const swa__job *j = &p->job;
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
+    const swa__spot spot = swa__spot_of(keys, &p->w.room, 0);
+    const swa_kv new_rows = swa__new_rows(keys, j->row, j->pos, j->n);
+    const swa_kv all_slots = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
+    const swa__source from = swa__source_of(keys, &new_rows, h), ring = swa__source_of(keys, &all_slots, h);
+    const int64_t end = j->pos + j->n;
+    int64_t at = j->pos, n, slot;
+    int x, a;
+    for (; at < end; at += n) {
+        if (at >= l->pinned && at < end - l->cap) at = end - l->cap;      /* older rows would not survive */
+        slot = swa__slot(l, swa__seq_of(call->c, seq), at);
+        a = (int)(slot & (SWA__TILE - 1));
+        n = swa__min64(SWA__TILE - a, end - at);
+        n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
+        for (x = 0; x < SWA__OPERANDS; x++) {
+            swa__lanes_in(keys, &from, x, at - j->pos, a, a + (int)n, &spot);
+            swa__lanes_out(keys->kr, &ring, x, slot - a, a, a + (int)n, &spot);
+        }
+    }
+}
+static void swa__store_rows(swa__part *p) {
+    const swa__call *call = p->call;
+    int64_t unit = 0, *stored;
+    int i, h;
+    for (i = 0; i < call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        const int seq = call->runs[i].seq;
+        stored = &swa__held_of(call->c, call->layer, seq)->stored;
+        if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;    /* the other parts do not look */
+        for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++)
+            if (unit % p->parts == p->part) swa__store_head(p, seq, h);
+    }
+}
+
+/* ---- a call: its checks, its memory, its phases ---- */
+
+static int swa__stores(const swa_attn *a) { return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY; }
+
+static void swa__part_phase(swa__part *p, int phase) {
+    const swa__call *call = p->call;
+    if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
+        const swa__cut cut = swa__cut_make(p);
+        if (phase == 0) swa__attend_units(p, &cut);
+        else if (cut.split) swa__fold_rows(p);
+    }
+    if (phase == 1 && call->c != NULL && swa__stores(&call->a)) swa__store_rows(p);
+}
+static void swa__phase(const swa__call *call, int phase, int part, int parts) {
+    swa__part p;
+    swa__part_begin(call, part, parts, &p);
+    swa__part_phase(&p, phase);
+}
+/* Every part of every phase, on the threads of OpenMP or on this one. */
+static void swa__phases(const swa__call *call, int parts) {
+    int phase;
+    if (parts == 1) {                    /* one part keeps its job from phase to phase */
+        swa__part p;
+        swa__part_begin(call, 0, 1, &p);
+        for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
+        return;
+    }
+    for (phase = 0; phase < SWA_PHASES; phase++) {
+        int part;
+#if SWA__OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+#endif
+        for (part = 0; part < parts; part++) swa__phase(call, phase, part, parts);
+    }
+}
 static swa_in swa__in(swa_in in, int heads, int dim) {
     if (in.head == 0) in.head = dim;
     if (in.token == 0) in.token = (int64_t)heads * dim;
     return in;
 }
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
-
 /* a: without what its mode does not look at */
 static swa_attn swa__attn_of_mode(const swa_attn *attn) {
     swa_attn a = *attn;
@@ -4995,14 +5402,13 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
 }
 static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *attn, int isa) {
-    swa__job *j = &call->base;
-    swa_attn *a = &j->a;
+    swa_attn *a = &call->a;
+    swa__geo *geo = &call->geo;
     double scale = attn->scale != 0.0f ? (double)attn->scale : 1.0 / sqrt((double)s->head_dim);
     memset(call, 0, sizeof *call);
-    j->kr = swa__kernels_of(isa);
-    j->shape = *s;
-    j->round_k = j->round_v = j->round_tail = SWA_F32;   /* as they are, unless a ring stores them */
-    j->group = s->n_heads / s->n_kv_heads;
+    call->kr = swa__kernels_of(isa);
+    call->shape = *s;
+    call->group = s->n_heads / s->n_kv_heads;
     *a = *attn;
     a->q = swa__in(a->q, s->n_heads, s->head_dim);
     a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
@@ -5010,347 +5416,32 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
         a->q_sink = a->q_sink.p != NULL ? swa__in(a->q_sink, s->n_heads, s->head_dim) : a->q;
         a->q_sink_tail = a->q_sink_tail.p != NULL ? swa__in(a->q_sink_tail, s->n_heads, s->tail_dim) : a->q_tail;
     }
-    a->k = swa__in(a->k, s->n_kv_heads, s->head_dim);
-    a->k_tail = swa__in(a->k_tail, s->n_kv_heads, s->tail_dim);
-    a->v = swa__in(a->v, s->n_kv_heads, s->v_dim);
     if (a->out.head == 0) a->out.head = s->v_dim;
     if (a->out.token == 0) a->out.token = (int64_t)s->n_heads * s->v_dim;
-    j->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
-    j->geo.dk = s->head_dim;
-    j->geo.dt = s->tail_dim;
-    j->geo.dv = s->v_dim;
-    j->geo.dvp = (s->v_dim + 15) / 16 * 16;
-    j->geo.v_in_k = s->v_in_k != 0;
-    j->geo.cap2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
-    j->geo.alibi = a->alibi != NULL;
-    j->geo.bias = a->bias != NULL;
-    j->geo.bias_first = a->bias_first;
-    j->geo.bias_n = a->bias_n;
-    j->geo.mods = a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL;
-    if (a->compute == SWA_BF16) j->geo.form = swa__has_pairs(j->kr) ? SWA__PAIRS : SWA__HALF;
-    j->geo.dots = a->compute == SWA_Q8 && swa__has_dots(j->kr);
-}
-/* This step's rows of one run as a segment. */
-static swa_kv swa__new_rows(const swa__job *j, int64_t row, int64_t pos, int n) {
-    swa_kv kv;
-    memset(&kv, 0, sizeof kv);
-    kv.k = j->a.k.p + row * j->a.k.token;
-    kv.k_token = j->a.k.token;
-    kv.k_head = j->a.k.head;
-    if (j->shape.tail_dim > 0) {
-        kv.tail = j->a.k_tail.p + row * j->a.k_tail.token;
-        kv.tail_token = j->a.k_tail.token;
-        kv.tail_head = j->a.k_tail.head;
-    }
-    if (!j->shape.v_in_k) {
-        kv.v = j->a.v.p + row * j->a.v.token;
-        kv.v_token = j->a.v.token;
-        kv.v_head = j->a.v.head;
-    }
-    kv.pos = pos;
-    kv.n = n;
-    return kv;
-}
-static const swa__job *swa__expand_rows_of(const struct swa__expand *e);                           /* [SECTION 13] */
-static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run);
-/* Job i of a call; its segments lie in the call. */
-static void swa__job_of(swa__call *call, int i, swa__job *j) {
-    *j = call->base;
-    if (call->rows != NULL) {
-        j->pos = call->rows->pos;
-        j->n = call->rows->n_tokens;
-        j->window = call->rows->window;
-        j->kv = call->rows->kv;
-        j->n_kv = call->rows->n_kv;
-    } else {
-        const swa_run *run = &call->runs[i];
-        int64_t to = j->a.k.p != NULL ? run->pos : run->pos + run->n;
-        j->pos = run->pos;
-        j->n = run->n;
-        j->row = run->row;
-        j->window = swa__layer_of(call->c, call->layer)->window;
-        j->window.prefix = run->prefix;
-        j->window.prefix_first = run->pos;
-        j->kv = call->kv;
-        if (run->n > 0)
-            j->n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos), to, call->kv);
-        if (run->n > 0 && j->a.k.p != NULL)
-            call->kv[j->n_kv++] =
-                swa__new_rows(j->expand != NULL ? swa__expand_rows_of(j->expand) : j, run->row, run->pos, run->n);
-        if (run->n > 0 && call->mla != NULL && swa__mla_path_of(call->mla, call->c, call->layer, run) != call->path)
-            j->n = 0;
-    }
-    j->few = j->n * j->group < SWA__FEW && !j->geo.v_in_k;
-    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
-    j->geo.v_across = j->geo.v_in_k && j->geo.form == SWA__PLAIN ? 16 : 1;
-    j->geo.v_along = j->geo.v_in_k && j->geo.form == SWA__PLAIN ? 1 : j->geo.dvp;
-}
-/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
-static void swa__count(swa__call *call, const swa__cut *cut, double *units, double *partials) {
-    swa__job j;
-    int i;
-    *units = *partials = 0;
-    for (i = 0; i < call->n_jobs; i++) {
-        double tiles, nb;
-        int64_t rows;
-        swa__job_of(call, i, &j);
-        rows = (int64_t)j.n * j.group;
-        if (rows == 0) continue;
-        tiles = (double)((rows + (j.few ? cut->few : cut->many) - 1) / (j.few ? cut->few : cut->many));
-        nb = swa__blocks_of(&j, 0, j.n - 1).n;
-        *units += tiles * j.shape.n_kv_heads * (cut->split ? nb : 1);
-        *partials += (double)rows * j.shape.n_kv_heads * nb;
-    }
-}
-/* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries that see less. */
-static int swa__cut_even(swa__call *call, swa__cut *cut, int parts) {
-    const int nr = call->base.kr->nr;
-    const swa__cut whole = *cut;
-    double units, partials;
-    swa__job j;
-    if (call->n_jobs != 1) return 0;
-    swa__job_of(call, 0, &j);
-    if (j.n == 0 || j.few || j.geo.form != SWA__PLAIN) return 0;
-    if ((double)swa__seen(&j, 0) < 0.9 * (double)swa__seen(&j, j.n - 1)) return 0;
-    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
-        swa__count(call, cut, &units, &partials);
-        if (units >= parts && (int64_t)units % parts == 0 && j.n * j.group % cut->many == 0) return 1;
-        if (cut->many <= nr || units >= parts) break;
-    }
-    *cut = whole;
-    return 0;
-}
-static swa__cut swa__cut_make(swa__call *call, int parts) {
-    swa__cut cut;
-    double units, partials;
-    const int nr = call->base.kr->nr;
-    cut.few = SWA__FEW;
-    cut.many = swa__tile_rows(&call->base.shape) / nr * nr;
-    cut.split = 0;
-    if (parts == 1) return cut;
-    swa__count(call, &cut, &units, &partials);
-    if (units >= 4.0 * parts || swa__cut_even(call, &cut, parts)) return cut;
-    cut.split = partials <= (double)call->split_rows;        /* by keys: nobody stages what another has staged */
-    for (swa__count(call, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
-         swa__count(call, &cut, &units, &partials))
-        cut.many = (cut.many / nr + 1) / 2 * nr;
-    for (; units < parts && cut.few > 1; swa__count(call, &cut, &units, &partials)) cut.few /= 2;
-    return cut;
-}
-/* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
-static double swa__cost(const swa__job *j, const swa__unit *u) {
-    const int first = u->r0 / j->group, last = (u->r0 + u->n - 1) / j->group;
-    double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
-    return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * (u->b1 - u->b0) / (u->list > 0 ? u->list : 1);
-}
-/* Walks the units of a cut in a fixed order. Fills in *u and the blocks' list; 0 at the end. */
-typedef struct {
-    int i, h, r0, block, open;
-    int64_t at;
-    size_t partial;
-    swa__job j;
-    swa__blocks all;
-} swa__walk;
-static void swa__walk_begin(swa__walk *x) {
-    x->i = x->open = 0;
-    x->partial = 0;
-}
-static int swa__walk_next(swa__call *call, const swa__cut *cut, swa__walk *x, swa__unit *u, swa__blocks *list) {
-    for (;;) {
-        int rows, tile;
-        if (!x->open) {
-            if (x->i >= call->n_jobs) return 0;
-            swa__job_of(call, x->i, &x->j);
-            x->h = x->r0 = x->block = 0;
-            x->open = 1;
-            if (x->j.n > 0) {
-                x->all = swa__blocks_of(&x->j, 0, x->j.n - 1);
-                x->at = swa__block_from(&x->j, &x->all, 0);
-            }
-        }
-        rows = x->j.n * x->j.group;
-        tile = x->j.few ? cut->few : cut->many;
-        if (rows == 0 || x->h == x->j.shape.n_kv_heads) {
-            x->partial += rows > 0 ? (size_t)rows * (size_t)x->j.shape.n_kv_heads * (size_t)x->all.n : 0;
-            x->open = 0;
-            x->i++;
-            continue;
-        }
-        u->h = x->h;
-        u->r0 = x->r0;
-        u->n = rows - x->r0 < tile ? rows - x->r0 : tile;
-        *list = x->all;
-        if (!cut->split) *list = swa__blocks_of(&x->j, u->r0 / x->j.group, (u->r0 + u->n - 1) / x->j.group);
-        u->list = list->n;
-        u->b0 = cut->split ? x->block : 0;
-        u->b1 = cut->split ? x->block + 1 : list->n;
-        u->at = cut->split ? x->at : swa__block_from(&x->j, list, 0);
-        u->partial = x->partial + (size_t)x->h * (size_t)rows * (size_t)x->all.n;
-        x->block = cut->split && x->block + 1 < x->all.n ? x->block + 1 : 0;
-        if (cut->split) x->at = swa__block_from(&x->j, &x->all, x->block > 0 ? x->at + 1 : 0);
-        if (x->block > 0) return 1;
-        x->r0 += u->n;
-        if (x->r0 == rows) {
-            x->r0 = 0;
-            x->h++;
-        }
-        if (!cut->split || x->all.n > 0) return 1;
-    }
-}
-/* Units whose middle lies in this part's share of the total cost: each belongs to exactly one part. The last share has
-   no end, for a unit so small beside the others that its middle rounds to the total. */
-static void swa__attend_units(swa__call *call, const swa__cut *cut, int part, int parts) {
-    const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
-    swa__walk x;
-    swa__unit u;
-    swa__blocks list;
-    double total = 0, at = 0, cost, middle;
-    int fetched = 0;
-    swa__walk_begin(&x);
-    if (parts > 1)
-        while (swa__walk_next(call, cut, &x, &u, &list)) total += swa__cost(&x.j, &u);
-    swa__walk_begin(&x);
-    while (swa__walk_next(call, cut, &x, &u, &list)) {
-        cost = parts > 1 ? swa__cost(&x.j, &u) : 0;
-        middle = (at + cost / 2) * parts;
-        if (middle >= total * part && (part + 1 == parts || middle < total * (part + 1))) {
-            if (u.h == 0 && u.r0 == 0) fetched = 0;
-            swa__unit_run(&x.j, &u, &list, &w, cut->split ? call->split : NULL, &fetched);
-        }
-        at += cost;
-    }
-}
-/* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
-static void swa__fold_rows(swa__call *call, int part, int parts) {
-    const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
-    const size_t dvp = (size_t)call->base.geo.dvp;
-    size_t base = 0;
-    int i, h, r, b;
-    for (i = 0; i < call->n_jobs; i++) {
-        swa__job j;
-        swa__blocks all;
-        int rows;
-        swa__job_of(call, i, &j);
-        rows = j.n * j.group;
-        if (rows == 0) continue;
-        all = swa__blocks_of(&j, 0, j.n - 1);
-        for (h = 0; h < j.shape.n_kv_heads; h++)
-            for (r = 0; r < rows; r++) {
-                if ((h * (int64_t)rows + r) % parts != part) continue;
-                swa__rows_clear(&j, 1, w.o, w.m, w.l);
-                for (b = 0; b < all.n; b++) {
-                    float *p = swa__partial(&j, call->split,
-                                            base + ((size_t)h * (size_t)rows + (size_t)r) * (size_t)all.n + (size_t)b);
-                    j.kr->fold(1, j.geo.dvp, w.o, w.m, w.l, p, p + dvp, p + dvp + 1);
-                }
-                swa__rows_out(&j, h, r, 1, w.o, w.m, w.l, &w);
-            }
-        base += (size_t)rows * (size_t)j.shape.n_kv_heads * (size_t)all.n;
-    }
-}
 
-/* ---- store: the new rows go into the ring ---- */
+    call->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
+    geo->dk = s->head_dim;
+    geo->dt = s->tail_dim;
+    geo->dv = s->v_dim;
+    geo->dvp = (int)swa__pad16(s->v_dim);
+    geo->v_in_k = s->v_in_k != 0;
+    geo->cap2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
+    geo->alibi = a->alibi != NULL;
+    geo->bias = a->bias != NULL;
+    geo->bias_first = a->bias_first;
+    geo->bias_n = a->bias_n;
+    geo->mods = a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL;
+    if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__HALF;
+    geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
+    geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;
+    geo->v_along = geo->v_in_k && geo->form == SWA__PLAIN ? 1 : geo->dvp;
 
-/* Lane i of an f32 tile [dim][16] into a tile of the ring; row holds it twice on the way, as f32 and narrowed. */
-static void swa__store_lane(const swa__job *j, int type, const float *src, int dim, int i, float *row,
-                            unsigned char *dst) {
-    const size_t es = swa__type_size(type), pad = ((size_t)dim + 15) / 16 * 16;
-    const unsigned char *x = (const unsigned char *)(row + pad);
-    int d;
-    for (d = 0; d < (int)pad; d++) row[d] = d < dim ? src[d * 16 + i] : 0.0f;
-    j->kr->narrow(type, row, row + pad, pad);
-    for (d = 0, dst += (size_t)i * es; d < dim; d++, x += es, dst += 16 * es) {   /* each copy is one move */
-        if (es == 4) memcpy(dst, x, 4);
-        else if (es == 2) memcpy(dst, x, 2);
-        else *dst = *x;
-    }
-}
-/* Positions p..p+n-1, which lie in one tile from slot on, of KV head h. */
-static void swa__store_tile(const swa__job *j, const swa_kv *rows, const swa_kv *ring, int h, int64_t p, int64_t slot,
-                            int n, const swa__scratch *w) {
-    const swa_shape *s = &j->shape;
-    const int a = (int)(slot & 15), dim[2] = { s->head_dim, s->tail_dim };
-    const size_t lane = (size_t)h * (size_t)ring->slots_ + (size_t)(slot - a);
-    swa__dst to;
-    int i, x;
-    to.k = w->k;
-    to.tail = w->k + 16 * s->head_dim;
-    to.v = w->v;
-    to.k_scale = w->scale;
-    to.tail_scale = w->scale + SWA_BLOCK;
-    to.v_scale = w->scale + 2 * SWA_BLOCK;
-    to.dvp = j->geo.dvp;
-    swa__stage_rows(j, rows, h, p, a, a + n, 0, w->row, &to);
-    for (x = 0; x < 2; x++) {
-        const int type = (int)(x == 0 ? ring->k_type : ring->tail_type);
-        unsigned char *dst = (unsigned char *)(uintptr_t)(x == 0 ? ring->k : ring->tail);
-        const float *src = x == 0 ? to.k : to.tail;
-        if (dim[x] == 0) continue;
-        dst += ((size_t)h * (size_t)(x == 0 ? ring->k_head : ring->tail_head) + (size_t)(slot - a) * (size_t)dim[x])
-               * swa__type_size(type);
-        if (n == 16) {
-            j->kr->narrow(type, src, dst, (size_t)dim[x] * 16);
-            continue;
-        }
-        for (i = a; i < a + n; i++) swa__store_lane(j, type, src, dim[x], i, w->row, dst);
-    }
-    for (i = a; i < a + n; i++) {
-        unsigned char *dst = (unsigned char *)(uintptr_t)ring->v;
-        if (ring->k_scale_ != NULL) ((float *)(uintptr_t)ring->k_scale_)[lane + (size_t)i] = to.k_scale[i];
-        if (ring->tail_scale_ != NULL) ((float *)(uintptr_t)ring->tail_scale_)[lane + (size_t)i] = to.tail_scale[i];
-        if (s->v_in_k) continue;
-        dst += ((size_t)h * (size_t)ring->v_head + (size_t)(slot - a + i) * (size_t)ring->v_token)
-               * swa__type_size((int)ring->v_type);
-        j->kr->narrow((int)ring->v_type, to.v + i * to.dvp, dst, (size_t)to.dvp);
-        if (ring->v_scale_ != NULL) ((float *)(uintptr_t)ring->v_scale_)[lane + (size_t)i] = to.v_scale[i];
-    }
-}
-static void swa__store_head(const swa__call *call, const swa__job *j, int seq, int h, const swa__scratch *w) {
-    const swa__layer *l = swa__layer_of(call->c, call->layer);
-    const swa__seq *s = swa__seq_of(call->c, seq);
-    const swa_kv rows = swa__new_rows(j, j->row, j->pos, j->n);
-    const swa_kv ring = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
-    const int64_t end = j->pos + j->n;
-    int64_t p = j->pos, n, slot;
-    for (; p < end; p += n) {
-        if (p >= l->pinned && p < end - l->cap) p = end - l->cap;    /* older rows would not survive */
-        slot = swa__slot(l, s, p);
-        n = swa__min64(16 - (slot & 15), end - p);
-        n = swa__min64(n, p < l->pinned ? l->pinned - p : l->cap - (slot - l->sink_slots));
-        swa__store_tile(j, &rows, &ring, h, p, slot, (int)n, w);
-    }
-}
-static void swa__store_rows(swa__call *call, int part, int parts) {
-    const swa__scratch w = swa__carve(&call->base.shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
-    int64_t unit = 0, *stored;
-    int i, h;
-    for (i = 0; i < call->n_jobs; i++) {
-        swa__job j;
-        swa__job_of(call, i, &j);
-        stored = &swa__held_of(call->c, call->layer, call->runs[i].seq)->stored;
-        if (part == 0 && *stored >= j.pos) *stored = j.pos + j.n;       /* the other parts do not look */
-        for (h = 0; h < j.shape.n_kv_heads; h++, unit++)
-            if (unit % parts == part) swa__store_head(call, &j, call->runs[i].seq, h, &w);
-    }
-}
-
-/* ---- the public calls ---- */
-
-static int swa__stores(const swa_attn *a) { return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY; }
-
-static void swa__phase(swa__call *call, int phase, int part, int parts) {
-    swa__cut cut;
-    const int attends = call->base.a.q.p != NULL;
-    if (phase == 0 && attends) {
-        cut = swa__cut_make(call, parts);
-        swa__attend_units(call, &cut, part, parts);
-    }
-    if (phase == 1 && attends && parts > 1) {
-        cut = swa__cut_make(call, parts);
-        if (cut.split) swa__fold_rows(call, part, parts);
-    }
-    if (phase == 1 && call->c != NULL && swa__stores(&call->base.a))
-        swa__store_rows(call, part, parts);
+    call->keys.kr = call->kr;
+    call->keys.shape = *s;
+    call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
+    call->keys.fresh[SWA__K] = swa__in(a->k, s->n_kv_heads, s->head_dim);
+    call->keys.fresh[SWA__TAIL] = swa__in(a->k_tail, s->n_kv_heads, s->tail_dim);
+    call->keys.fresh[SWA__V] = swa__in(a->v, s->n_kv_heads, s->v_dim);
 }
 /* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
    run's rows, all its blocks. Less than all of those only splits nothing. */
@@ -5436,9 +5527,7 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     call->runs = swa__runs_of(c);
     call->n_jobs = c->n_runs;
     call->sinks = l->window.n_sink > 0;
-    call->base.round_k = (int)l->type[SWA__K];
-    call->base.round_v = (int)l->type[SWA__V];
-    call->base.round_tail = (int)l->type[SWA__TAIL];
+    memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
@@ -5452,22 +5541,6 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
     swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
-}
-/* Every part of every phase, on the threads of OpenMP or on this one. */
-static void swa__phases(swa__call *call, int parts) {
-    int phase;
-    for (phase = 0; phase < SWA_PHASES; phase++) {
-#if SWA__OPENMP
-        int part;
-#pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
-        for (part = 0; part < parts; part++) {
-            swa__call mine = *call;      /* the segments of a job lie in it */
-            swa__phase(&mine, phase, part, parts);
-        }
-#else
-        swa__phase(call, phase, 0, parts);
-#endif
-    }
 }
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
     swa__call call;
@@ -5484,15 +5557,14 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
 
 /* Rows of a stateless call that may be split over keys; large ones have units enough. */
 static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
+    swa__call call;
     swa__job j;
     double rows;
-    memset(&j, 0, sizeof j);
-    j.window = r->window;
-    j.pos = r->pos;
-    j.kv = r->kv;
-    j.n_kv = r->n_kv;
-    if (r->n_tokens == 0) return 0;
-    rows = (double)r->n_tokens * s->n_heads * swa__blocks_of(&j, 0, r->n_tokens - 1).n;
+    memset(&call, 0, sizeof call);
+    call.rows = r;
+    call.group = 1;
+    swa__job_make(&call, 0, &j);
+    rows = (double)r->n_tokens * s->n_heads * j.all.n;
     return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
@@ -6083,11 +6155,11 @@ static void swa__mla_output(const swa__mla *x) {
 /* ---- attention ---- */
 
 /* The naive path's stage: latents as the ring holds them, then K and V of one head as f32 tiles. */
-struct swa__expand {
+typedef struct {
     const swa_mla *m;
-    swa__job latent;                     /* how the rows are stored                                                  */
-};
-static const swa__job *swa__expand_rows_of(const struct swa__expand *e) { return &e->latent; }
+    const swa__kernels *kr;
+    swa__expand_scratch s;               /* this part's                                                              */
+} swa__expand;
 /* W_UK and W_UV of head h, f32 in panels of 16 dims, [dims/16][latent][16]: packed once per head. */
 static void swa__expand_weights(const swa_mla *m, const swa__kernels *kr, int h, const swa__expand_scratch *s) {
     const size_t latent = (size_t)m->kv_lora_rank;
@@ -6108,10 +6180,11 @@ static void swa__expand_weights(const swa_mla *m, const swa__kernels *kr, int h,
     }
 }
 /* K [nope | rope][16] and V rows [16][dvp] of one head for two tiles; the second may be the first again. */
-static void swa__expand_tiles(const swa__job *j, const swa__expand_scratch *s, const swa__tile *const from[2],
-                              swa__tile *const to[2], float *const k[2], float *const v[2]) {
-    const swa_mla *m = j->expand->m;
-    const int dvp = j->geo.dvp, nope = m->nope_dim * 16;
+static void swa__expand_tiles(const swa__expand *e, const swa__tile *const from[2], swa__tile *const to[2],
+                              float *const k[2], float *const v[2]) {
+    const swa_mla *m = e->m;
+    const swa__expand_scratch *s = &e->s;
+    const int dvp = (int)swa__pad16(m->v_dim), nope = m->nope_dim * 16;
     const float *latent[2];
     float *turn[2];
     int x, d;
@@ -6120,14 +6193,14 @@ static void swa__expand_tiles(const swa__job *j, const swa__expand_scratch *s, c
         turn[x] = from[0] == from[1] ? s->turn : s->turn + x * 16 * dvp;
         memset(turn[x], 0, 16 * (size_t)dvp * sizeof(float));
     }
-    j->kr->expand(m->nope_dim, m->kv_lora_rank, s->w_uk, latent, k);
-    j->kr->expand(m->v_dim, m->kv_lora_rank, s->w_uv, latent, turn);
+    e->kr->expand(m->nope_dim, m->kv_lora_rank, s->w_uk, latent, k);
+    e->kr->expand(m->v_dim, m->kv_lora_rank, s->w_uv, latent, turn);
     for (x = 0; x < (from[0] == from[1] ? 1 : 2); x++) {
         const float *ks = from[x]->k_scale, *ts = from[x]->tail_scale, *tail = (const float *)from[x]->tail;
         for (d = 0; ks != NULL && d < nope; d++) k[x][d] *= ks[d % 16];
         for (d = 0; ks != NULL && d < 16 * m->v_dim; d++) turn[x][d] *= ks[d % 16];
         for (d = 0; d < 16 * m->rope_dim; d++) k[x][nope + d] = ts != NULL ? tail[d] * ts[d % 16] : tail[d];
-        j->kr->turn(dvp, turn[x], v[x], (size_t)dvp);
+        e->kr->turn(dvp, turn[x], v[x], (size_t)dvp);
         memset(to[x], 0, sizeof *to[x]);
         to[x]->k = k[x];
         to[x]->v = v[x];
@@ -6135,37 +6208,35 @@ static void swa__expand_tiles(const swa__job *j, const swa__expand_scratch *s, c
         to[x]->k_type = to[x]->tail_type = to[x]->v_type = SWA_F32;
     }
 }
-static void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w, swa__block *b) {
-    const swa__expand_scratch s = swa__expand_carve(j->expand->m, (unsigned char *)(void *)w->q);
+static void swa__expand_stage(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
+                              swa__block *b) {
+    const swa__expand *e = (const swa__expand *)user;
     const swa__tile *from[2];
     swa__tile *to[2];
     float *k[2], *v[2];
-    swa__job latent = j->expand->latent;
-    swa__scratch rows;
+    swa__keys latent = *keys;
+    swa__room rows = *room;
     swa__block staged;
     int r, t, n = 0, done = -1;
-    memset(&rows, 0, sizeof rows);
-    rows.k = s.k;
-    rows.scale = s.scale;
-    rows.row = s.row;
-    rows.present = w->present;
-    latent.kv = j->kv;
-    latent.n_kv = j->n_kv;
-    latent.geo.form = SWA__PLAIN;
+    rows.k = e->s.k;
+    rows.v = NULL;
+    rows.scale = e->s.scale;
+    rows.row = e->s.row;
+    latent.as_f32 = 1;
     staged.pos = b->pos;
-    swa__stage(&latent, 0, range, 1, &rows, &staged);
+    swa__stage(&latent, 0, range, &rows, &staged);
     b->present = staged.present;
-    swa__expand_weights(j->expand->m, j->kr, h, &s);
+    swa__expand_weights(e->m, e->kr, h, &e->s);
     for (r = 0; r < 4; r += 2)
         for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
             if (t <= done) continue;
             done = t;
             from[n] = &staged.tile[t];
             to[n] = &b->tile[t];
-            k[n] = w->k + (size_t)t * 16 * (size_t)j->geo.dk;
-            v[n] = w->v + (size_t)t * 16 * (size_t)j->geo.dvp;
+            k[n] = room->k + (size_t)t * 16 * (size_t)(e->m->nope_dim + e->m->rope_dim);
+            v[n] = room->v + (size_t)t * 16 * swa__pad16(e->m->v_dim);
             if (++n < 2) continue;
-            swa__expand_tiles(j, &s, from, to, k, v);
+            swa__expand_tiles(e, from, to, k, v);
             n = 0;
         }
     if (n == 0) return;
@@ -6173,7 +6244,7 @@ static void swa__stage_expanded(const swa__job *j, int h, const int range[4], co
     to[1] = to[0];
     k[1] = k[0];
     v[1] = v[0];
-    swa__expand_tiles(j, &s, from, to, k, v);
+    swa__expand_tiles(e, from, to, k, v);
 }
 static swa_attn swa__mla_attn(const swa__mla *x) {
     const swa_mla *m = x->m;
@@ -6198,8 +6269,19 @@ static swa_attn swa__mla_attn(const swa__mla *x) {
     }
     return a;
 }
+/* Which runs of a step a path takes, where it is chosen for each. */
+typedef struct { const swa__mla *x; swa_mla_path path; swa__expand expand; } swa__mla_user;
+
+static int swa__mla_takes(const void *user, const swa_run *run) {
+    const swa__mla_user *u = (const swa__mla_user *)user;
+    return swa__mla_path_of(u->x->m, u->x->c, u->x->layer, run) == u->path;
+}
+static void swa__mla_stage(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
+                           swa__block *b) {
+    swa__expand_stage(&((swa__mla_user *)user)->expand, keys, h, range, room, b);
+}
 /* The naive call over the same step: ordinary heads, whose keys the stage expands. */
-static void swa__mla_naive(const swa__mla *x, const swa__call *latent, struct swa__expand *e, swa__call *call) {
+static void swa__mla_naive(const swa__mla *x, const swa__call *latent, swa__call *call) {
     const swa_shape shape = swa_mla_shape(x->m, 1);
     swa_attn a = swa__mla_attn(x);
     memset(&a.q_tail, 0, sizeof a.q_tail);
@@ -6207,6 +6289,8 @@ static void swa__mla_naive(const swa__mla *x, const swa__call *latent, struct sw
     a.q.token = a.q.head = 0;
     a.out.p = x->o;
     swa__call_base(call, &shape, &a, x->c->d.isa);
+    call->a.mode = SWA_ATTEND_NO_STORE;
+    call->keys = latent->keys;
     call->c = x->c;
     call->layer = x->layer;
     call->runs = x->runs;
@@ -6215,34 +6299,42 @@ static void swa__mla_naive(const swa__mla *x, const swa__call *latent, struct sw
     call->part_bytes = x->part_bytes;
     call->split = latent->split;
     if (x->m->path == SWA_MLA_NAIVE)     /* AUTO: the absorbed runs of this step may need it */
-        call->split_rows = latent->split_rows * swa__partial_bytes(&latent->base.shape) / swa__partial_bytes(&shape);
-    e->m = x->m;
-    e->latent = latent->base;
-    call->base.expand = e;
-    call->mla = x->m;
-    call->path = SWA_MLA_NAIVE;
+        call->split_rows = latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
 }
 /* Phases 4 and 5. Attention comes first, by path; then all new rows are stored. */
 static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase) {
-    swa__call call = *base, store = *base;
-    struct swa__expand e;
+    swa__call call = *base;
+    swa__mla_user user;
+    swa__ops ops;
+    swa__part store;
     if (x->expanded) {
         swa__phase(&call, phase, x->part, x->of);
         return;
     }
-    call.base.a.mode = SWA_ATTEND_NO_STORE;
+    user.x = x;
+    ops.user = &user;
+    ops.takes = swa__mla_takes;
+    ops.stage = NULL;
+    call.ops = &ops;
+    call.a.mode = SWA_ATTEND_NO_STORE;
     if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_ABSORBED || x->m->path == SWA_MLA_MERGED) {
-        call.mla = x->m;
-        call.path = x->m->path == SWA_MLA_MERGED ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
+        user.path = x->m->path == SWA_MLA_MERGED ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
         swa__phase(&call, phase, x->part, x->of);
     }
     if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_NAIVE) {
-        swa__mla_naive(x, base, &e, &call);
-        call.base.a.mode = SWA_ATTEND_NO_STORE;
-        *swa__expand_carve(x->m, call.scratch + (size_t)x->part * call.part_bytes).head = -1;
+        swa__mla_naive(x, base, &call);
+        call.ops = &ops;
+        ops.stage = swa__mla_stage;
+        user.path = SWA_MLA_NAIVE;
+        user.expand.m = x->m;
+        user.expand.kr = x->kr;
+        user.expand.s = swa__expand_carve(x->m, call.scratch + (size_t)x->part * call.part_bytes);
+        *user.expand.s.head = -1;
         swa__phase(&call, phase, x->part, x->of);
     }
-    if (phase == 1) swa__store_rows(&store, x->part, x->of);
+    if (phase == 0) return;
+    swa__part_begin(base, x->part, x->of, &store);
+    swa__store_rows(&store);
 }
 
 /* ---- merged weights ---- */
