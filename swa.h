@@ -2225,7 +2225,9 @@ typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
     const float *present;                /* [256] 1 or 0: keys that exist, or NULL = all of the interval             */
     int          l1, t0, t1;             /* prefetch into L1; tiles [t0, t1) say what                                */
-    swa__tile    tile[SWA_BLOCK / 16];
+    int          shift;                  /* few rows, ring off the grid: K and tail of tile i hold the keys from
+                                            16*i - shift on, so there is one more of them                            */
+    swa__tile    tile[SWA_BLOCK / 16 + 1];
 } swa__block;
 typedef struct {                         /* what all rows of a call share                                            */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride                               */
@@ -2721,6 +2723,22 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const sw
         else SWA__FN(few_keys1)(g, b, q, s, v, end);
     }
 }
+/* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved down to where their
+   keys belong. What comes from the tile past the end goes by way of the sinks' scores, of which there are none. */
+static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                            const float *q, const int32_t *qi, float *s) {
+    enum { PER = 16 / SWV_N, END = SWA_BLOCK / SWV_N };
+    const int from = (n->lo[1] + b->shift) / 16 * PER, to = (n->hi[1] + b->shift + 15) / 16 * PER;
+    float *last = s + SWA__FEW * SWA_BLOCK;
+    int i, x;
+    SWA__FN(few_scores)(rows, g, b, q, qi, s, from, to < END ? to : END);
+    if (to > END) SWA__FN(few_scores)(rows, g, b, q, qi, last - SWA_BLOCK, END, to);
+    for (x = from; g->dt > 0 && x < to; x++) SWA__FN(few_tail)(g, b, rows, q, x < END ? s : last - SWA_BLOCK, x);
+    for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
+        memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
+        if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
+    }
+}
 /* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
 #define SWV_HALVE(n, p, a, c, what) \
     SWV_UNROLL for (j = 0; j < n; j++) { \
@@ -2740,7 +2758,8 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
         const size_t at = (size_t)r * (size_t)(g->dk + g->dt);
         float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
         step = swa__few_step(rows - r);
-        for (i = 0; i < 2; i++) {
+        if (b->shift != 0) SWA__FN(few_shifted)(step, g, b, n, q + at, swa__few_integers(g, q, r), sr);
+        for (i = 0; i < 2 && b->shift == 0; i++) {
             float *to = i == 0 ? s2r : sr;
             const float *from = i == 0 ? q_sink : q;
             SWA__FN(few_scores)(step, g, b, from + at, swa__few_integers(g, from, r), to, v[2 * i], v[2 * i + 1]);
@@ -4476,6 +4495,29 @@ static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
     }
     return *a < *b;
 }
+/* Few rows over a ring off the grid, the keys [lo, hi) of the block in one segment, slot that of the block's position:
+   K and tail are read where they are, in tiles of slots, and the kernel moves the scores. Nothing is copied. */
+static void swa__stage_shifted(const swa__source *src, int64_t slot, int lo, int hi, const swa__room *room,
+                               swa__block *b) {
+    const swa__operand *v = &src->x[SWA__V];
+    float *v_scale = room->scale + SWA__V * SWA_BLOCK;
+    int t, i;
+    b->shift = (int)(slot & (SWA__TILE - 1));
+    for (t = (lo + b->shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
+        for (i = 0; i < SWA__V; i++) {
+            const swa__operand *x = &src->x[i];
+            const int64_t at = slot - b->shift + t * SWA__TILE;
+            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row : NULL, x->type,
+                          x->scale != NULL ? x->scale + at : NULL);
+        }
+    if (v->scale != NULL) memcpy(v_scale + lo, v->scale + slot + lo, (size_t)(hi - lo) * sizeof(float));
+    for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++) {
+        swa__tile_put(&b->tile[t], SWA__V, v->p + (slot + t * SWA__TILE) * v->row, v->type,
+                      v->scale != NULL ? v_scale + t * SWA__TILE : NULL);
+        b->tile[t].v_token = v->row / (int64_t)swa__type_size(v->type);
+        b->tile[t].next = b->tile[t].next_tail = NULL;
+    }
+}
 /* Fills in the block's tiles that hold keys of range, for KV head h; the others stay undefined. */
 static void swa__stage(const swa__keys *keys, int h, const int range[4], const swa__room *room, swa__block *b) {
     const int end = range[3] > range[1] ? range[3] : range[1];
@@ -4483,6 +4525,16 @@ static void swa__stage(const swa__keys *keys, int h, const int range[4], const s
     int t, i, lo, hi, at = -1, s = -1;
     unsigned missing;
     b->present = NULL;
+    b->shift = 0;
+    if (!keys->as_f32 && range[0] == range[1] && range[2] < range[3]) {
+        at = s = swa__find(keys, b->pos + range[2]);
+        if (s < keys->n_kv) src = swa__source_of(keys, &keys->kv[s], h);
+        if (s < keys->n_kv && src.ring && src.pos <= b->pos + range[2] && src.end >= b->pos + range[3]
+            && ((src.first + b->pos - src.pos) & (SWA__TILE - 1)) != 0) {
+            swa__stage_shifted(&src, src.first + b->pos - src.pos, range[2], range[3], room, b);
+            return;
+        }
+    }
     for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__spot to = swa__spot_of(keys, room, t);
