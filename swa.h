@@ -126,7 +126,8 @@ typedef enum {
                             this step's rows or lacks an earlier one's, or part, phase or layer out of range         */
     SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
     SWA_ERR_CAPACITY,    /* rows were stored first, and n > capacity-(W-1): a row still needed was overwritten       */
-    SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, is at max_context                    */
+    SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass max_context: copy the
+                            sequence into a larger cache                                                             */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
     SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                                           */
 } swa_status;
@@ -225,30 +226,44 @@ typedef struct {
     int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                                     */
     int tail_dim, v_in_k;         /* 0 = no tail, V apart                                                            */
 } swa_shape;
+/* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has query heads and a
+   window of its own, and reads, finds stored or stores the other layer's rows. There are two ways to call them:
+     * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone (SWA_ATTEND_STORED):
+       SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens than capacity-(W-1), W the reader's own. Decoding
+       always fits; max_rollback or capacity make room for whole chunks.
+     * For any number of tokens: each is given the same k and v, and the last one to be called stores them (SWA_ATTEND),
+       all others do not (SWA_ATTEND_NO_STORE). */
 typedef struct {
-    swa_shape shape;              /* of all layers; or, where layers differ, ...                                     */
-    const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes], and shape stays zero  */
+    swa_shape shape;              /* of every layer; or, where layers differ, ...                                    */
+    const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes]. Both: ARG             */
     int       n_shapes;
     int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                                    */
-    const int *kv_layer;          /* [n_layers], copied: whose rows a layer reads. Its own number: it has a ring     */
-    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type                        */
-    const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal      */
+    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type. Of all layers that have
+                                     such an array                                                                   */
+    const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal. No
+                                     prefix (runs have it), nothing to the right                                     */
     int       n_windows;
-    int64_t   max_context;        /* positions that causal layers hold; required iff there is one. A window wider
-                                     than this is held like causal, and is full there; a narrower one never is       */
-    int64_t   max_rollback;       /* rows that can be taken back at any time; 0 = 1                                  */
-    int64_t   capacity;           /* exact slots of windowed layers, at least W-1+max_rollback (with 0 there: W-1, and
-                                     no rollback); 0 = W-1+max_rollback rounded up to 16. No multiple of 16: correct,
-                                     same bits, slower                                                               */
-    int       isa;                /* 0 = best                                                                        */
+    const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own. Else the layer whose
+                                     rows l reads: l itself, or one that has some, with the same shape but for n_heads,
+                                     the same sinks and a window that reaches no less far                            */
+    int64_t   max_context;        /* positions, from a sequence's first on, that causal layers hold; required iff there
+                                     is one. A window of W > max_context keys is held like causal (unless capacity is
+                                     given) and full there; W <= max_context never is                                */
+    int64_t   max_rollback;       /* rows before the furthest end so far that can be taken back whatever happens; 0 = 1,
+                                     or with a capacity what that leaves                                             */
+    int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at least W-1+max_rollback,
+                                     else ARG. 0: each has W-1+max_rollback rounded up to 16. Sinks come on top. No
+                                     multiple of 16: correct, same bits, slower                                      */
+    int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED                              */
     int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
 } swa_cache_desc;
 typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
 
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);                  /* 0 = invalid or overflow          */
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: memory untouched. ARG is most often a
-   causal layer without max_context, windows without n_windows, an invalid window (sliding(0)), n_heads that is no
-   multiple of n_kv_heads, or capacity below W-1+max_rollback. */
+   causal layer without max_context, windows without n_windows (or shapes without n_shapes), an invalid window
+   (sliding(0)), n_kv_heads left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a
+   layer of more than 2^31-16 slots, its sinks included. */
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
 /* What calls on this cache work in, besides the ring: nothing of it is kept from one step to the next, several caches
    that do not run at once may share it, and it may be set anew between steps (a thread pool that grows). parts: how
@@ -259,23 +274,26 @@ SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t
    rule, L-n for a first prompt of L > n tokens is the patent's. A new cache is reset to 0, 0. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows.
-   end <= start empties: the next run begins at end. max_rollback rows can always be taken back. */
+   end <= start empties: the next run begins at end. A layer forgets rows exactly if it holds all that the next token
+   needs, or if that needs none (W = 1, the start of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
-/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. SWA_ERR_LOST
-   where truncate(end) would be: keep a shared prompt in a sequence that stays at its end. */
+/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. dst == src
+   truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that stays at its end. */
 SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
-/* The same between two caches of equal shapes, types, n_layers and windows: capacity, max_context and all else may
-   differ, so a cache that has become too small is copied into a larger one. LOST: to holds too few slots for it. */
+/* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for n_heads (else ARG).
+   Capacity, max_rollback, max_context and all else may differ, so that a cache which has become too small is copied
+   into a larger one; a smaller one takes the latest rows that it has slots for. FULL: end - start > its max_context. */
 SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end);
 SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append, a begun
                                                                                     step counted; -1 = bad argument,
                                                                                     here and below                   */
-SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);  /* oldest resident position, sinks
-                                                                                    apart; end if there is none      */
+/* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to the end are there. The
+   rows of a step count from its begin on, and what they are going to push out is gone. */
+SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);           /* smallest end > start that truncate
                                                                                     accepts; end if none is smaller  */
 /* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus the sum of W-1
-   over the layers, or the start if a layer is causal or tokens are pinned. */
+   over the layers, or the start if a layer is causal or tokens are pinned. (With shared rows less may do.) */
 SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos);
 SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a resident position,
                                                                                     sinks first; -1 = not resident   */
@@ -285,9 +303,9 @@ SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer
                                   float *k, float *v);
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
-/* A blob of one sequence loads into any sequence of a cache of the same geometry; a blob of all with seq -1. Geometry:
-   shape without n_heads, types, n_layers, windows, slots (so capacity or max_rollback), and max_context where a layer
-   depends on it. n_seqs, n_heads, max_parts, isa and audit may differ. save: ORDER while a layer lacks rows. */
+/* A blob of one sequence loads into any sequence of a cache to which swa_cache_copy could copy it; a blob of all
+   (seq -1) into one of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. save: ORDER while a layer
+   lacks rows. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
 SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
