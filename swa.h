@@ -2336,8 +2336,10 @@ static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4
         }
     return n;
 }
-/* The few-rows shape takes 8, 4, 2 or 1 rows at once. */
-static int swa__few_step(int rows) { return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+/* The few-rows shape takes 4, 2 or 1 rows at once. Eight at once, so that K and V are read and converted once for a
+   group of 8, were worth 5 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where
+   registers are short: not worth 21 KB. */
+static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
 /* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four int8. */
 static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
     const int32_t *to = (const int32_t *)(const void *)(q + SWA__FEW * (g->dk + g->dt));
@@ -2386,12 +2388,8 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
 #endif
-#ifndef SWV_FMA2                         /* two products per lane, from pairs: only some instances have it           */
-#  define SWV_FMA2(a, b, c) SWV_FMA((a), (b), (c))
-#  define SWV_NO_PAIRS
-#endif
 
-#ifdef SWV_NO_PAIRS
+SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     if (type == SWA_F32) return SWV_LOAD((const float *)p);
     if (type == SWA_F16) return SWV_LOAD_F16((const uint16_t *)p);
@@ -2406,11 +2404,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
 }
 /* body once per element type, so that the type is a constant inside */
 #define SWV_BY_TYPE(type, body) do { \
-    if ((type) == SWA_F32) { enum { T = SWA_F32 }; body } \
-    else if ((type) == SWA_F16) { enum { T = SWA_F16 }; body } \
-    else if ((type) == SWA_BF16) { enum { T = SWA_BF16 }; body } \
-    else { enum { T = SWA_Q8 }; body } } while (0)
-#endif /* SWV_NO_PAIRS */
+    if ((type) == SWA_F32) { const int T = SWA_F32; body } \
+    else if ((type) == SWA_F16) { const int T = SWA_F16; body } \
+    else if ((type) == SWA_BF16) { const int T = SWA_BF16; body } \
+    else { const int T = SWA_Q8; body } } while (0)
 /* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
    because one chain after the other fills the CPU's queue before it has kept the units busy. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
@@ -2465,14 +2462,13 @@ SWV_INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos)
     return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? row[pos - g->bias_first] : 0.0f;
 }
 
-#ifdef SWV_NO_PAIRS
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
 
 /* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
    Meanwhile V of the same tiles is fetched into L2. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
                                             const float *q, float *s, int v) {
-    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, end = (size_t)g->dk * 16 * es;
+    const size_t es = SWA__FN(size)(type), end = (size_t)g->dk * 16 * es;
     const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / 16];
@@ -2480,7 +2476,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
     const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
     const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
     int left = gap != 0 && per > 0 ? per : INT32_MAX;
-    SWV acc[8][8], x;
+    SWV acc[4][8], x;
     size_t at;
     int i, j, u;
     SWV_UNROLL for (j = 0; j < NW; j++) {
@@ -2490,12 +2486,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
     }
     for (at = 0; at + 64 * es <= end; at += 64 * es) {
         SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
-            SWV_UNROLL for (j = u * lines / 4; j < (u + 1) * lines / 4; j++, pf += 64) {
-                SWA__FETCH(pf, b->l1);
-                if (--left == 0) {
-                    pf += gap;
-                    left = per;
-                }
+            const int step = (u + 1) * lines / 4 - u * lines / 4;
+            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf + j * 64, b->l1);
+            pf += step * 64;
+            left -= step;
+            if (left <= 0) {             /* a row may end within a step: then some lines behind it were fetched */
+                pf += gap;
+                left += per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
@@ -2543,7 +2540,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
    one stream through all of a block's passes over V. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
                                             const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
-    const size_t es = type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2, line = (size_t)NW * SWV_N * es;
+    const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
     const int l1 = b->l1;
     SWV x[8];
     int i, j, k;
@@ -2575,10 +2572,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__g
         k0 = end;
     }
 }
-/* All dims, tile runs of one type after another (a staged tile is f32 whatever the ring's type). */
-SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b, const int range[4],
-                                              const float *p, float *o, int d0) {
-    SWV acc[8][8];
+/* p.v of R rows for NW vectors of dims from d0 on, tile runs of one type after another (a staged tile is f32 whatever
+   the ring's type). A single vector is the rest of dims that do not fill NW, and bound by its one chain: there the type
+   may be looked up per number, which saves a copy per type. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, int rest, const swa__geo *g, const swa__block *b,
+                                              const int range[4], const float *p, float *o, int d0) {
+    SWV acc[4][8];
     int i, j, r, k, end;
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_SET1(0.0f);
@@ -2587,33 +2586,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, c
             int type = b->tile[k / 16].v_type;
             for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
             if (end > range[r + 1]) end = range[r + 1];
-            if (type == SWA_F32) SWA__FN(few_pv)(R, NW, SWA_F32, g, b, p, k, end, d0, acc);
-            else if (type == SWA_F16) SWA__FN(few_pv)(R, NW, SWA_F16, g, b, p, k, end, d0, acc);
-            else if (type == SWA_BF16) SWA__FN(few_pv)(R, NW, SWA_BF16, g, b, p, k, end, d0, acc);
-            else SWA__FN(few_pv)(R, NW, SWA_Q8, g, b, p, k, end, d0, acc);
+            if (rest) SWA__FN(few_pv)(R, NW, type, g, b, p, k, end, d0, acc);
+            else SWV_BY_TYPE(type, SWA__FN(few_pv)(R, NW, T, g, b, p, k, end, d0, acc););
         }
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
 }
-/* q.k over the vectors [v0, v1) for R rows. */
+/* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the width. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b, const float *q, float *s,
                                               int v0, int v1) {
     enum { PER = 16 / SWV_N };
     int v, end;
     for (v = v0; v < v1; v = end) {
         int type = b->tile[v / PER].k_type;
-        for (end = v + 1; end < v1 && b->tile[end / PER].k_type == type;) end++;
-#define SWV_RUN(T) do { \
-            const int nw = SWV_FEW_KEYS(R, T); \
-            for (; v + nw <= end; v += nw) SWA__FN(few_qk)(R, nw, T, g, b, q, s, v); \
-            if (nw > 4 && PER < 8 && v + 4 <= end) { SWA__FN(few_qk)(R, 4, T, g, b, q, s, v); v += 4; } \
-            if (nw > 2 && PER < 4 && v + 2 <= end) { SWA__FN(few_qk)(R, 2, T, g, b, q, s, v); v += 2; } \
-            if (nw > 1 && PER < 2 && v < end) { SWA__FN(few_qk)(R, 1, T, g, b, q, s, v); v++; } } while (0)
-        if (type == SWA_F32) SWV_RUN(SWA_F32);
-        else if (type == SWA_F16) SWV_RUN(SWA_F16);
-        else if (type == SWA_BF16) SWV_RUN(SWA_BF16);
-        else SWV_RUN(SWA_Q8);
-#undef SWV_RUN
+        for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
+        SWV_BY_TYPE(type,
+            for (; v + SWV_FEW_KEYS(R, T) <= end; v += SWV_FEW_KEYS(R, T))
+                SWA__FN(few_qk)(R, SWV_FEW_KEYS(R, T), T, g, b, q, s, v);
+        );
+        for (; SWV_FEW_KEYS(R, SWA_Q8) > PER && v < end; v += PER) SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
     }
 }
 #define SWV_ROWS(R) \
@@ -2625,13 +2616,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const sw
                                                      const float *p, float *o) { \
     int d = 0; \
     for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
-        SWA__FN(few_dims)(R, SWV_FEW(R), g, b, range, p, o, d); \
-    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d); \
+        SWA__FN(few_dims)(R, SWV_FEW(R), 0, g, b, range, p, o, d); \
+    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, 1, g, b, range, p, o, d); \
 }
 SWV_ROWS(1)
 SWV_ROWS(2)
 SWV_ROWS(4)
-SWV_ROWS(8)
 #undef SWV_ROWS
 
 /* Row i's scores after modification and mask, written back; returns their maximum per lane. s2 holds the scores with
@@ -2735,8 +2725,7 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const sw
             }
         }
 #endif
-        if (rows == 8) SWA__FN(few_keys8)(g, b, q, s, v, end);
-        else if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+        if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
         else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
         else SWA__FN(few_keys1)(g, b, q, s, v, end);
     }
@@ -2765,7 +2754,7 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const s
     }
 static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
                                     const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
-    float *s2 = s + SWA__FEW * SWA_BLOCK, part[8][16];
+    float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
     int v[4], range[4], i, j, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
@@ -2801,8 +2790,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
             SWV_HALVE(1, part[i - r], a, c, a + c)
             l[i] = part[i - r][0];
         }
-        if (step == 8) SWA__FN(few_values8)(g, b, range, sr, o + r * g->dvp);
-        else if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
+        if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
         else if (step == 2) SWA__FN(few_values2)(g, b, range, sr, o + r * g->dvp);
         else SWA__FN(few_values1)(g, b, range, sr, o + r * g->dvp);
     }
@@ -2810,28 +2798,41 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
 }
 
 #undef SWV_HALVE
-#endif /* SWV_NO_PAIRS */
 
 /* ---- many rows: lanes are (token, head) rows ---- */
 
+/* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n. */
+typedef struct {
+    size_t n, rs, cs;
+    const float *a, *b;
+    const char *fetch;                   /* a line per step, `line` bytes from one to the next; NULL = none          */
+    size_t line;
+} SWA__FN(operands);
+
+/* One product, or the two of a pair. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
+#ifdef SWV_FMA2
+    if (pairs) return SWV_FMA2(a, b, acc);
+#endif
+    (void)pairs;
+    return SWV_FMA(a, b, acc);
+}
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
    K tile itself (rs 16, cs 1). In pairs every number is two. */
-SWV_INLINE SWV_TARGET void SWA__FN(mk)(int form, int rows, int nv, size_t n, const float *a, size_t rs, size_t cs,
-                                        const float *b, const char *fetch, SWV *acc) {
-    SWV x[NV], y;
+SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
+    SWV b[NV], a;
     size_t p;
     int i, j;
-    for (p = 0; p < n; p++, a += cs, b += nv * SWV_N) {
-        if (fetch != NULL) {             /* a line per step */
-            SWA__PREFETCH(fetch);
-            fetch += 64;
+    for (p = 0; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
+        if (x.fetch != NULL) {
+            SWA__PREFETCH(x.fetch);
+            x.fetch += x.line;
         }
-        SWV_UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(b + j * SWV_N);
+        SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
         SWV_UNROLL for (i = 0; i < rows; i++) {
-            y = SWV_SET1(a[(size_t)i * rs]);
+            a = SWV_SET1(x.a[(size_t)i * x.rs]);
             SWV_UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = form == SWA__PAIRS ? SWV_FMA2(y, x[j], acc[i * nv + j])
-                                                     : SWV_FMA(y, x[j], acc[i * nv + j]);
+                acc[i * nv + j] = SWA__FN(mul_add)(pairs, a, b[j], acc[i * nv + j]);
         }
     }
 }
@@ -2870,70 +2871,93 @@ SWV_RARE(rare_narrow, MR * NV, 1)
 #endif
 #undef SWV_RARE
 /* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
-   step covers two dims) each its share. */
-SWV_INLINE const char *SWA__FN(many_next)(int form, int mr, int fetch, const char *next, int k, size_t n) {
-    if (!fetch || next == NULL || (k % 16 != 0 && form != SWA__PAIRS)) return NULL;
-    return next + (size_t)(k % 16 / mr) * n * 64;
+   step covers two dims) each its share. Where nothing is to be fetched, the first line of `own` again and again, which
+   is in L1: that costs less than a second loop without the instruction. */
+SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k, SWA__FN(operands) *x) {
+    x->fetch = (const char *)x->a;
+    x->line = 0;
+    if (!fetch || next == NULL || (k % 16 != 0 && !pairs)) return;
+    x->fetch = next + (size_t)(k % 16 / mr) * x->n * 64;
+    x->line = 64;
 }
 /* The tail's part of mr scores where keys with and without a scale meet in a tile: each as its own storage asks. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t,
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t,
                                                        int k, const float *qt, SWV *acc) {
-    const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    SWA__FN(operands) x;
     int i, j;
+    x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    x.rs = 1;
+    x.cs = 16;
+    x.b = qt;
+    x.line = 0;
     for (i = 0; i < mr; i++, acc += nv) {
         const float scale = t->tail_scale[k % 16 + i];
         SWV sum[NV];
+        x.a = (const float *)t->tail + k % 16 + i;
+        x.fetch = (const char *)x.a;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
-        SWA__FN(mk)(form, 1, nv, n, (const float *)t->tail + k % 16 + i, 1, 16, qt, NULL, sum);
+        SWA__FN(mk)(pairs, 1, nv, x, sum);
         for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
 }
-/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int form, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
+/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8 is a chain of its own,
+   and its scale the last step of it. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
                                                const float *qt, int fetch, SWV *acc) {
-    const size_t n = form == SWA__PAIRS ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
-    const char *next = SWA__FN(many_next)(form, mr, fetch, t->next_tail, k, n);
+    SWA__FN(operands) x;
+    SWV before[MR * NV];
     int i, j;
     if (t->k_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
-    if (g->dt > 0 && t->tail_scale == NULL)
-        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, next, acc);
-    if (g->dt > 0 && t->tail_scale != NULL) {
-        SWV tail[MR * NV];
+    if (g->dt == 0) return;
+    if (t->tail_scale != NULL) {
         for (i = 0; i < mr && t->tail_scale[k % 16 + i] >= 0.0f;) i++;
         if (i < mr) {                    /* keys stored in two ways meet in this tile */
-            SWV each[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
-            SWV_UNROLL for (i = 0; i < mr * nv; i++) each[i] = acc[i];
-            SWA__FN(many_tail_mixed)(form, mr, nv, g, t, k, qt, each);
-            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = each[i];
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) before[i] = acc[i];     /* acc stays in registers: no address */
+            SWA__FN(many_tail_mixed)(pairs, mr, nv, g, t, k, qt, before);
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = before[i];
             return;
         }
-        SWV_UNROLL for (i = 0; i < mr * nv; i++) tail[i] = SWV_SET1(0.0f);
-        SWA__FN(mk)(form, mr, nv, n, (const float *)t->tail + k % 16, 1, 16, qt, NULL, tail);
+    }
+    x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    x.rs = 1;
+    x.cs = 16;
+    x.a = (const float *)t->tail + k % 16;
+    x.b = qt;
+    SWA__FN(many_next)(pairs, mr, fetch, t->next_tail, k, &x);
+    if (t->tail_scale != NULL)
+        SWV_UNROLL for (i = 0; i < mr * nv; i++) {
+            before[i] = acc[i];
+            acc[i] = SWV_SET1(0.0f);
+        }
+    SWA__FN(mk)(pairs, mr, nv, x, acc);
+    if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWV_FMA(tail[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), acc[i * nv + j]);
-    }
+                acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), before[i * nv + j]);
 }
 /* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold sinks' scores. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
+SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
                                              const swa__lanes *n, const float *q, int which, int old, float *s,
                                              SWV *top) {
-    const size_t dims = form == SWA__PAIRS ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     const int nr = nv * SWV_N;
-    const char *next;
+    SWA__FN(operands) x;
     SWV acc[MR * NV], max[NV];
     int k, i, j, lo = n->lo[which] / mr * mr;
     SWV_UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
+    x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
+    x.rs = 1;
+    x.cs = 16;
+    x.b = q;
     for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
         SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-        next = SWA__FN(many_next)(form, mr, n->fetch, t->next, k, dims);
-        if (next != NULL) SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, next, acc);
-        else SWA__FN(mk)(form, mr, nv, dims, (const float *)t->k + k % 16, 1, 16, q, NULL, acc);
-        SWA__FN(many_tail)(form, mr, nv, g, t, k, q + dims * (size_t)nr, n->fetch, acc);
+        x.a = (const float *)t->k + k % 16;
+        SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
+        SWA__FN(mk)(pairs, mr, nv, x, acc);
+        SWA__FN(many_tail)(pairs, mr, nv, g, t, k, q + x.n * (size_t)nr, n->fetch, acc);
         if (n->q_scale[which] != NULL)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
@@ -3007,7 +3031,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const 
             SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
     SWV_UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
 }
-#ifdef SWV_NO_PAIRS
 /* The same where bf16 products are emulated, which is for equal bits, not for speed: plain loops. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b, const int range[4], float *s,
                                                          const SWV *top, SWV *l) {
@@ -3038,7 +3061,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__bloc
         l[j] = sum[0];
     }
 }
-#else
+#ifdef SWV_FMA2
 /* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row, const float *scale,
                                               SWV top, SWV lower, SWV *sum) {
@@ -3055,13 +3078,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, 
         SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
     }
 }
-/* The same in bf16, over whole tiles. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__block *b, const int range[4], float *s,
-                                                   const SWV *top, SWV *l) {
-    const int nr = nv * SWV_N, row = form == SWA__PAIRS ? nr / 2 : nr;
+/* The same in bf16, over whole tiles. Panels of both widths share it. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b, const int range[4], float *s,
+                                                      const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N, row = nr / 2;
     SWV sum[16], lower;
     int i, j, k, r, w;
-    SWV_UNROLL for (j = 0; j < nv; j++) {
+    for (j = 0; j < nv; j++) {
         lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
         SWV_UNROLL for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
@@ -3078,16 +3101,30 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_exp_half)(int form, int nv, const swa__b
 }
 #endif
 /* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int form, int nv, const swa__geo *g, const swa__v_run *run,
+SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g, const swa__v_run *run,
                                              int n_runs, int first, int d, const SWV *a, const SWV *c, float *o) {
     const int nr = nv * SWV_N;
-    const size_t across = (size_t)g->v_across, along = (size_t)g->v_along;
+    SWA__FN(operands) in;
     SWV acc[MR * NV], x;
     int i, j;
     SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-    for (; n_runs > 0; n_runs--, run++)  /* constant strides: 16 of them do not fit into registers */
-        if (across == 16) SWA__FN(mk)(form, rows, nv, run->n, run->v + d * 16, 16, 1, run->p, NULL, acc);
-        else SWA__FN(mk)(form, rows, nv, run->n, run->v + d, 1, along, run->p, NULL, acc);
+    in.fetch = NULL;
+    in.line = 0;
+    for (; n_runs > 0; n_runs--, run++) {
+        in.n = run->n;
+        in.b = run->p;
+        if (!pairs && g->v_across == 16) {     /* V in K's tiles: a constant, or 16 addresses would be kept alive */
+            in.a = run->v + d * 16;
+            in.rs = 16;
+            in.cs = 1;
+            SWA__FN(mk)(pairs, rows, nv, in, acc);
+        } else {
+            in.a = run->v + d;
+            in.rs = 1;
+            in.cs = (size_t)g->v_along;
+            SWA__FN(mk)(pairs, rows, nv, in, acc);
+        }
+    }
     SWV_UNROLL for (i = 0; i < rows; i++)
         SWV_UNROLL for (j = 0; j < nv; j++) {
             float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
@@ -3106,25 +3143,30 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float
                 SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
-SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int form, int mr, int nv, const swa__geo *g, const swa__block *b,
-                                                const swa__lanes *n, const float *q, const float *q_sink, float *s,
-                                                float *o, float *m, float *l) {
+/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p alone. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                                const swa__lanes *n, const float *const q[2], float *s, float *o,
+                                                float *m, float *l) {
     SWV top[NV], sum[NV], a[NV], c[NV];
     swa__v_run run[2 * SWA_BLOCK / 16];
-    int range[4], j, d, old, edge, runs;
+    int range[4], j, d, old = 0, runs;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
-    swa__ranges(n, form == SWA__PLAIN ? 1 : 16, range);
-    if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
-    old = n->lo[0] < n->hi[0] ? (n->hi[0] + mr - 1) / mr * mr : 0;
-    if (old > 0) SWA__FN(many_qk)(form, mr, nv, g, b, n, q_sink, 0, 0, s, top);
-    SWA__FN(many_qk)(form, mr, nv, g, b, n, q, 1, old, s, top);
-    edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
-#ifdef SWV_NO_PAIRS
-    if (form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
-#else
-    if (form != SWA__PLAIN) SWA__FN(many_exp_half)(form, nv, b, range, s, top, sum);
+    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
+    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
+    for (j = n->lo[0] < n->hi[0] ? 0 : 1; j < 2; j++) {            /* sinks, then the window */
+        SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
+        old = (n->hi[0] + mr - 1) / mr * mr;
+    }
+    if (n->lo[0] >= n->hi[0]) old = 0;
+#ifdef SWV_FMA2
+    if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
+    else
 #endif
-    else SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
+    if (g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
+    else {
+        const int edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+        SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
+    }
     SWV_UNROLL for (j = 0; j < nv; j++) {
         SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
         a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
@@ -3133,30 +3175,31 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int form, int mr, int nv, const s
         was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
         SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
-    runs = swa__v_runs(g, b, range, form == SWA__PAIRS ? 2 : 1, nv * SWV_N, s, run);
+    runs = swa__v_runs(g, b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
     for (d = 0; d + mr <= g->dv; d += mr)
-        SWA__FN(many_pv)(mr, form, nv, g, run, runs, n->first_block, d, a, c, o);
-    for (; d < g->dv; d++) SWA__FN(many_pv)(1, form, nv, g, run, runs, n->first_block, d, a, c, o);
+        SWA__FN(many_pv)(mr, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
+    for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
 }
-#define SWV_MANY(name, form, mr, nv) \
-static SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q, \
-                                     const float *q_sink, float *s, float *o, float *m, float *l) { \
-    SWA__FN(many_block)(form, mr, nv, g, b, n, q, q_sink, s, o, m, l); \
+#define SWV_MANY(name, pairs, mr, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, \
+                                            const float *q, const float *q_sink, float *s, float *o, float *m, \
+                                            float *l) { \
+    const float *both[2]; \
+    both[0] = q_sink; \
+    both[1] = q; \
+    SWA__FN(many_block)(pairs, mr, nv, g, b, n, both, s, o, m, l); \
     SWV_LEAVE(); \
 }
-#ifdef SWV_NO_PAIRS
-SWV_MANY(many, SWA__PLAIN, MR, NV)
-SWV_MANY(many_half, SWA__HALF, MR, NV)
-#  ifdef SWV_NARROW
-SWV_MANY(many_narrow, SWA__PLAIN, MR * NV, 1)
-#  endif
-#else
-SWV_MANY(many, SWA__PAIRS, MR, NV)
-SWV_MANY(many_narrow, SWA__PAIRS, MR * NV, 1)
+SWV_MANY(many, 0, MR, NV)
+#ifdef SWV_NARROW
+SWV_MANY(many_narrow, 0, MR * NV, 1)
+#endif
+#ifdef SWV_FMA2
+SWV_MANY(many_pairs, 1, MR, NV)
+SWV_MANY(many_narrow_pairs, 1, MR * NV, 1)
 #endif
 #undef SWV_MANY
 
-#ifdef SWV_NO_PAIRS
 /* ---- fold, finish, and the ways in and out ---- */
 
 static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
@@ -3239,22 +3282,20 @@ static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float 
     }
     SWV_LEAVE();
 }
-SWV_INLINE SWV_TARGET void SWA__FN(pack_block)(int type, const void *const *src, size_t at, int lanes, SWV mul,
-                                                float *dst) {
-    SWV x[SWV_N];
-    int i;
-    SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(SWA__FN(load)(type, (const char *)src[i] + at), mul);
-    SWV_TRANSPOSE(x);
-    SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)i * (size_t)lanes, x[i]);
-}
 static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst) {
     const size_t es = swa__type_size(type);
-    SWV y = SWV_SET1(mul);
-    int r, d;
+    SWV x[SWV_N], y = SWV_SET1(mul);
+    int r, d, i;
     for (r = 0; r < lanes; r += SWV_N)
-        SWV_BY_TYPE(type,
-            for (d = 0; d + SWV_N <= dim; d += SWV_N)
-                SWA__FN(pack_block)(T, src + r, (size_t)d * es, lanes, y, dst + (size_t)d * (size_t)lanes + r););
+        for (d = 0; d + SWV_N <= dim; d += SWV_N) {
+            const size_t at = (size_t)d * es;
+            SWV_BY_TYPE(type,
+                SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWA__FN(load)(T, (const char *)src[r + i] + at);
+            );
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
+            SWV_TRANSPOSE(x);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(d + i) * (size_t)lanes + r, x[i]);
+        }
     for (d = dim / SWV_N * SWV_N; d < dim; d++)
         for (r = 0; r < lanes; r++)
             dst[(size_t)d * (size_t)lanes + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
@@ -3350,88 +3391,94 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
 #define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
 #define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
 
-/* acc[r*T+t] += the 16 products of weight row r and token t at w, x. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const char *w, size_t ws, const float *x, size_t xs,
-                                            SWV (*acc)[GV]) {
+/* One piece: weight rows ws bytes apart, tokens' inputs xs numbers apart; ahead: how far on, in bytes, to fetch. */
+typedef struct { const char *w; size_t ws, ahead; const float *x; size_t xs; } SWA__FN(piece);
+
+/* acc[r*T+t] += the 16 products of weight row r and token t. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in, int at, SWV (*acc)[GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     SWV a, b[PT];
     int g, r, t;
-    SWV_UNROLL for (g = 0; g < GV; g++) {
-        SWV_UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(x + (size_t)t * xs + g * SWV_N);
+    SWV_UNROLL for (g = 0; g < GV; g++, at += SWV_N) {
+        SWV_UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(in->x + (size_t)t * in->xs + at);
         SWV_UNROLL for (r = 0; r < R; r++) {
-            a = SWA__FN(load)(type, w + (size_t)r * ws + (size_t)(g * SWV_N) * es);
+            a = SWA__FN(load)(type, in->w + (size_t)r * in->ws + (size_t)at * es);
             SWV_UNROLL for (t = 0; t < T; t++) acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
         }
     }
 }
-/* The last n < 16 inputs, with zeros behind them. */
-static SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int n, const char *w, size_t ws, const float *x,
-                                          size_t xs, float (*sum)[16]) {
+/* The last n < 16 inputs, with zeros behind them, and then what the chain leaves, which is in `chain`: added to the
+   block's sums. Once in a row of weights at most, so plain loops do. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int first, int n, const SWA__FN(piece) *in,
+                                                 float (*chain)[16], float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
-    unsigned char wt[64];
-    float xt[16];
+    unsigned char w[64];
+    float x[16];
     int r, t, g;
     for (r = 0; r < R; r++)
         for (t = 0; t < T; t++) {
-            memset(wt, 0, sizeof wt);
-            memset(xt, 0, sizeof xt);
-            memcpy(wt, w + (size_t)r * ws, (size_t)n * es);
-            memcpy(xt, x + (size_t)t * xs, (size_t)n * sizeof(float));
+            float *to = sum[r * T + t], *from = chain[r * T + t];
+            memset(w, 0, sizeof w);
+            memset(x, 0, sizeof x);
+            memcpy(w, in->w + (size_t)r * in->ws, (size_t)n * es);
+            memcpy(x, in->x + (size_t)t * in->xs, (size_t)n * sizeof(float));
             for (g = 0; g < 16; g += SWV_N) {
-                SWV a = SWA__FN(load)(type, wt + (size_t)g * es), b = SWV_LOAD(xt + g);
-                SWV_STORE(sum[r * T + t] + g, SWV_FMA(a, b, SWV_LOAD(sum[r * T + t] + g)));
+                SWV a = SWA__FN(load)(type, w + (size_t)g * es), b = SWV_LOAD(x + g);
+                a = SWV_FMA(a, b, SWV_LOAD(from + g));
+                SWV_STORE(to + g, first ? a : SWV_ADD(SWV_LOAD(to + g), a));
             }
         }
 }
-SWV_INLINE SWV_TARGET void SWA__FN(fetch)(int fetch, const char *at) {
+/* How the weights that come next are fetched: into L2, into L1, or to be read once; 0 = not. */
+SWV_INLINE void SWA__FN(fetch)(int fetch, const char *at) {
     if (fetch == 1) SWA__PREFETCH(at);
     if (fetch == 2) SWA__PREFETCH_L1(at);
     if (fetch == 3) SWA__PREFETCH_ONCE(at);
 }
 /* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at once. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, size_t ahead, const char *w, size_t ws,
-                                                const float *x, SWV (*acc)[GV]) {
+SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, const SWA__FN(piece) *in, int at,
+                                                SWV (*acc)[GV]) {
+    const char *w = in->w + (size_t)at * 2;
     int g, r;
-    SWV_UNROLL for (r = 0; r < R; r++, w += ws) {
-        SWA__FN(fetch)(fetch, w + ahead);
+    SWV_UNROLL for (r = 0; r < R; r++, w += in->ws) {
+        SWA__FN(fetch)(fetch, w + in->ahead);
         SWV_UNROLL for (g = 0; g < 2 * GV; g++)
-            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2), SWV_LOAD(x + g * SWV_N),
-                                     acc[r][g % GV]);
+            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2),
+                                     SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % GV]);
     }
 }
-/* One piece of R weight rows and T tokens, added to the block's sums. ahead: distance in bytes of what to fetch into
-   L2 (fetch 1), into L1 (fetch 2) or to be read once (fetch 3); 0 = nothing is fetched. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, size_t ahead, int first, int n,
-                                          const char *w, size_t ws, const float *x, size_t xs, float (*sum)[16]) {
+/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int first, int n, SWA__FN(piece) in,
+                                          float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
+    const int lines = T == 1 && es == 2;
     SWV acc[PR * PT][GV];
-    float last[PR * PT][16];
-    int i, r, g;
+    float chain[PR * PT][16];
+    int i = 0, r, g;
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
-    for (i = 0; i + 32 <= n; i += 32) {
-        if (T == 1 && es == 2) {
-            SWA__FN(dots_lines)(R, type, fetch, ahead, w + (size_t)i * es, ws, x + i, acc);
-            continue;
+    if (lines)
+        for (; i + 32 <= n; i += 32) SWA__FN(dots_lines)(R, type, fetch, &in, i, acc);
+    if (!lines)
+        for (; i + 32 <= n; i += 32) {
+            if (in.ahead != 0)
+                SWV_UNROLL for (r = 0; r < R; r++) {
+                    const char *next = in.w + (size_t)r * in.ws + (size_t)i * es + in.ahead;
+                    SWA__FN(fetch)(fetch, next);
+                    if (es == 4) SWA__FN(fetch)(fetch, next + 64);
+                }
+            SWA__FN(dots16)(R, T, type, &in, i, acc);
+            SWA__FN(dots16)(R, T, type, &in, i + 16, acc);
         }
-        for (r = 0; r < R; r++) {
-            const char *next = w + (size_t)r * ws + (size_t)i * es + ahead;
-            SWA__FN(fetch)(fetch, next);
-            if (es == 4) SWA__FN(fetch)(fetch, next + 64);
-        }
-        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
-        SWA__FN(dots16)(R, T, type, w + (size_t)(i + 16) * es, ws, x + i + 16, xs, acc);
-    }
-    if (i + 16 <= n) {
-        SWA__FN(dots16)(R, T, type, w + (size_t)i * es, ws, x + i, xs, acc);
-        i += 16;
-    }
+    for (; i + 16 <= n; i += 16) SWA__FN(dots16)(R, T, type, &in, i, acc);
     if (i < n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
-            SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(last[r] + g * SWV_N, acc[r][g]);
-        SWA__FN(dots_tail)(R, T, type, n - i, w + (size_t)i * es, ws, x + i, xs, last);
-        SWV_UNROLL for (r = 0; r < R * T; r++)
-            SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_LOAD(last[r] + g * SWV_N);
+            SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
+        SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read from memory */
+        rest.w += (size_t)i * es;
+        rest.x += i;
+        SWA__FN(dots_tail)(R, T, type, first, n - i, &rest, chain, sum);
+        return;
     }
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) {
@@ -3440,7 +3487,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, size
         }
 }
 /* y[r] = the tree over part[r], for n <= 16 rows; part holds 16. */
-static SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
     SWV x[16];
     int r, g, i, w;
     for (r = 0; r < n; r += SWV_N) {
@@ -3453,36 +3500,42 @@ static SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
         SWV_STORE(y + r, x[0]);
     }
 }
-/* Tokens [t0, t1), at most 2*PT, against G groups of R weight rows from r on, the block of n inputs from k on: both
-   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int R, int type, const swa_gemm *p, int t0, int t1, int fetch,
-                                                  int r, int k, int n, const float *x, size_t xs, size_t ps) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-    const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)k * es;
-    const size_t ahead = fetch && r + 2 * G * R <= p->n_out ? (size_t)(G * R) * ws : 0;
+/* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n inputs from k on: both
+   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. Rows below `done` have their
+   sums already: the last group overlaps the one before it. */
+typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
+
+SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int type, const swa_gemm *p, const SWA__FN(cut) *c) {
+    const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
+    SWA__FN(piece) in;
     float part[4 * PR * PT + 16][16], sum[16];
+    const float *x = c->x;
+    const char *w = (const char *)p->w.p + (size_t)c->r * (group / PR) + (size_t)c->k * es;
     int t, i, j, g, at, m, step;
     memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
-    for (i = 0; i < n; i += m, w += (size_t)m * es, x += ps) {
-        m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+    in.ws = group / PR;
+    in.xs = c->xs;
+    for (i = 0; i < c->n; i += m, w += (size_t)m * es, x += c->ps) {
+        m = c->n - i < SWA__PIECE ? c->n - i : SWA__PIECE;
         for (g = 0, at = 0; g < G; g++)
-            for (t = t0; t < t1; t += step, at += R * step) {
-                const float *xt = x + (size_t)(t - t0) * xs;
-                const char *wg = w + (size_t)(g * R) * ws;
-                step = t + PT <= t1 ? PT : 1;
-                if (step == PT && fetch && t == t0)
-                    SWA__FN(dots)(R, PT, type, 1, ahead, i == 0, m, wg, ws, xt, xs, part + at);
-                else if (step == PT) SWA__FN(dots)(R, PT, type, 0, 0, i == 0, m, wg, ws, xt, xs, part + at);
-                else SWA__FN(dots)(R, 1, type, 1, t == t0 ? ahead : 0, i == 0, m, wg, ws, xt, xs, part + at);
+            for (t = c->t0; t < c->t1; t += step, at += PR * step) {
+                step = t + PT <= c->t1 ? PT : 1;
+                in.w = w + (size_t)g * group;
+                in.x = x + (size_t)(t - c->t0) * c->xs;
+                /* the first tokens that read these rows fetch the next */
+                in.ahead = t == 0 && c->r + 2 * G * PR <= p->n_out ? (size_t)G * group : 0;
+                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, i == 0, m, in, part + at);
+                else SWA__FN(dots)(PR, 1, type, 1, i == 0, m, in, part + at);
             }
     }
     for (g = 0, at = 0; g < G; g++)
-        for (t = t0; t < t1; t += step, at += R * step) {
-            step = t + PT <= t1 ? PT : 1;
-            SWA__FN(tree)(R * step, part + at, sum);
+        for (t = c->t0; t < c->t1; t += step, at += PR * step) {
+            step = t + PT <= c->t1 ? PT : 1;
+            SWA__FN(tree)(PR * step, part + at, sum);
             for (j = 0; j < step; j++) {
-                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + r + g * R;
-                for (i = 0; i < R; i++) y[i] = k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
+                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
+                for (i = 0; i < PR; i++)
+                    if (c->r + g * PR + i >= c->done) y[i] = c->k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
             }
         }
 }
@@ -3491,70 +3544,69 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int R, int type, const s
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, float *pack) {
     enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
     const int few = p->n <= PT;
-    const size_t xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
-    const size_t ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
-    int t, u, t1, u1, k, r, i, n;
+    SWA__FN(cut) c;
+    int t, u, t1, i, rows;
+    c.xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
+    c.ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
     for (t = 0; t < p->n; t = t1) {
         t1 = p->n - t < TILE ? p->n : t + TILE;
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+        for (c.k = 0; c.k < p->n_in; c.k += c.n) {
+            c.n = p->n_in - c.k < SWA__PRODUCT ? p->n_in - c.k : SWA__PRODUCT;
             for (u = t; !few && u < t1; u++)
-                for (i = 0; i < n; i += SWA__PIECE)
+                for (i = 0; i < c.n; i += SWA__PIECE)
                     memcpy(pack + (i / SWA__PIECE * TILE + u - t) * SWA__PIECE,
-                           p->x + (size_t)u * (size_t)p->x_stride + k + i,
-                           (size_t)(n - i < SWA__PIECE ? n - i : SWA__PIECE) * sizeof(float));
-            for (r = 0; r < p->n_out;) {
-                const int left = p->n_out - r, rows = left >= 2 * PR && !few ? 2 * PR : left >= PR ? PR : 1;
-                for (u = t; u < t1; u = u1) {
-                    const float *x = few ? p->x + (size_t)u * xs + k : pack + (u - t) * SWA__PIECE;
-                    u1 = t1 - u < SUB ? t1 : u + SUB;
-                    if (rows == 1) SWA__FN(product_rows)(1, 1, type, p, u, u1, u == t, r, k, n, x, xs, ps);
-                    else SWA__FN(product_rows)(rows / PR, PR, type, p, u, u1, u == t, r, k, n, x, xs, ps);
+                           p->x + (size_t)u * (size_t)p->x_stride + c.k + i,
+                           (size_t)(c.n - i < SWA__PIECE ? c.n - i : SWA__PIECE) * sizeof(float));
+            for (c.done = 0; c.done < p->n_out; c.done = c.r + rows) {
+                rows = p->n_out - c.done >= 2 * PR && !few ? 2 * PR : PR;
+                c.r = p->n_out - c.done < PR ? p->n_out - PR : c.done;
+                for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
+                    c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k : pack + (c.t0 - t) * SWA__PIECE;
+                    c.t1 = t1 - c.t0 < SUB ? t1 : c.t0 + SUB;
+                    SWA__FN(product_rows)(rows / PR, type, p, &c);
                 }
-                r += rows;
             }
         }
     }
 }
-/* One token, rows r0 and on, one by one in the order of memory. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_rows_one)(int type, const swa_gemm *p, int r0) {
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one in the order
+   of memory. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p, const float *x, float *y) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-    float sum[2][16];
-    int r, k, i, n, m, w;
-    for (r = r0; r < p->n_out; r++)
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
-                const char *at = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                SWA__FN(dots)(1, 1, type, 3, SWA__AHEAD, i == 0, m, at, ws, p->x + k + i, 0, sum);
-            }
-            for (w = 8; w > 0; w /= 2)
-                for (i = 0; i < w; i++) sum[0][i] = sum[0][i] + sum[0][i + w];
-            p->y[r] = k == 0 ? sum[0][0] : p->y[r] + sum[0][0];
-        }
-}
-/* One token. Of rows so long that x does not stay in L1, PR at a time share it. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    SWA__FN(piece) in;
     float part[16][16], sum[16];
-    int r = 0, k, i, n, m;
+    int r = 0, k, i, n, m, w;
     memset(part, 0, sizeof part);
+    in.ws = ws;
+    in.xs = 0;
     for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
             for (i = 0; i < n; i += m) {
-                const char *w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 /* near the end of these rows the next ones are fetched */
                 const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
                 m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, SWA__NEAR + jump, i == 0, m, w, ws, p->x + k + i, 0,
-                              part);
+                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                in.x = x + k + i;
+                in.ahead = SWA__NEAR + jump;
+                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, i == 0, m, in, part);
             }
             SWA__FN(tree)(PR, part, sum);
-            for (i = 0; i < PR; i++) p->y[r + i] = k == 0 ? sum[i] : p->y[r + i] + sum[i];
+            for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
         }
-    SWA__FN(product_rows_one)(type, p, r);
+    for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                in.x = x + k + i;
+                SWA__FN(dots)(1, 1, type, 3, i == 0, m, in, part);
+            }
+            for (w = 8; w > 0; w /= 2)
+                for (i = 0; i < w; i++) part[0][i] = part[0][i] + part[0][i + w];
+            y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
+        }
 }
 /* C vectors of columns from column c on, T tokens, inputs [d0, d1). part < SWV_N: only so many columns are there
    (C is 1 then). */
@@ -3620,9 +3672,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p)
 /* One function per type of the weights: together their frames would be too large. */
 #define SWV_PRODUCT(name, T) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *pack) { \
+    int t; \
     if (p->transposed) SWA__FN(product_columns)(T, p); \
-    else if (p->n == 1) SWA__FN(product_one)(T, p); \
-    else SWA__FN(product_many)(T, p, pack); \
+    else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(T, p, pack); \
+    else \
+        for (t = 0; t < p->n; t++) \
+            SWA__FN(product_one)(T, p, p->x + (size_t)t * (size_t)p->x_stride, \
+                                 p->y + (size_t)t * (size_t)p->y_stride); \
 }
 SWV_PRODUCT(f32, SWA_F32)
 SWV_PRODUCT(f16, SWA_F16)
@@ -3695,16 +3751,13 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef PT
 #undef PC
 #undef SWV_BY_TYPE
-#endif /* SWV_NO_PAIRS */
 
 #undef SWV_INLINE
 #undef SWV_UNROLL
 #undef MR
 #undef NV
 #undef NR
-#undef SWV_NO_PAIRS
 #undef SWV_FMA2
-#ifndef SWV_KEEP
 #undef SWV_ISA
 #undef SWV_PLAIN
 #undef SWV_TARGET
@@ -3741,7 +3794,6 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_STORE_F16
 #undef SWV_STORE_BF16
 #undef SWV_STORE_Q8
-#endif /* SWV_KEEP */
 
 #elif defined(SWA__IMPLEMENTING)
 /* ==== [SECTION 11] KERNEL INSTANCES =============================================================================
@@ -3847,7 +3899,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                8
 #define SWV_LANES               2
-#define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 8 ? 2 : 4)
+#define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+w"(x)
 #define SWV_SET1(x)             vdupq_n_f32(x)
@@ -3917,8 +3969,8 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_N                   8
 #define SWV_KEYS                4
 #define SWV_LANES               3
-#define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : (r) == 4 ? 2 : 1)
-#define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
+#define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
+#define SWV_FEW_KEYS(r, type)   ((r) == 1 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
 #define SWV_SET1(x)             _mm256_set1_ps(x)
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
@@ -3957,7 +4009,11 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
 #endif
-#define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#if SWA__AVX512_DOT                      /* bf16 pairs: for the kernels on pairs alone, which run where the CPU has them */
+#  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#else
+#  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#endif
 SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
     __m512 t[16];
     int i;
@@ -3995,8 +4051,8 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_N                   16
 #define SWV_KEYS                8
 #define SWV_LANES               2
-#define SWV_FEW(r)              ((r) <= 2 ? 8 : (r) == 4 ? 4 : 2)
-#define SWV_FEW_KEYS(r, type)   ((r) <= 2 || (type) == SWA_F32 ? 1 : (r) == 4 && (type) == SWA_Q8 ? 4 : 2)
+#define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
+#define SWV_FEW_KEYS(r, type)   ((r) <= 2 || (type) == SWA_F32 ? 1 : (type) == SWA_Q8 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
@@ -4041,7 +4097,7 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa_
                                           _mm512_set1_epi32(0x30201000));
     const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80);
     const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
-    __m512i acc[8], x;
+    __m512i acc[4], x;
     int i, d, n;
     SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_set1_epi32(-128 * sum[i]);
     for (d = 0; d < g->dk; d += 4, q += R, pf += 64) {
@@ -4059,26 +4115,15 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa_
 SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b, const int32_t *q,
                                                   const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
-        if (rows == 8) swa__dots(8, g, b, q, sum, s, v);
-        else if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
+        if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
         else if (rows == 2) swa__dots(2, g, b, q, sum, s, v);
         else swa__dots(1, g, b, q, sum, s, v);
     }
 }
 #define SWV_DOTS                swa__few_dots
-#define SWV_KEEP
-#endif
-#include SWA_HEADER_FILENAME
-#if SWA__AVX512_DOT
-#undef SWV_KEEP
-#undef SWV_ISA
-#undef SWV_TARGET
-/* The many-rows shape once more, on pairs. */
-#define SWV_ISA                 pairs
-#define SWV_TARGET              SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 #define SWV_FMA2(a, b, c)       _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
-#include SWA_HEADER_FILENAME
 #endif
+#include SWA_HEADER_FILENAME
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC diagnostic pop
 #endif
@@ -4087,13 +4132,13 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 
 /* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
 #define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
-    { { swa__many_##isa, half_panel }, { swa__many_half_##isa, NULL }, { pairs, pairs_half_panel } }, swa__fold_##isa, \
+    { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
     swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, \
     swa__product_##isa, swa__expand_##isa, swa__turn_##isa }
 #if SWA__AVX512_DOT
-#  define SWA__PAIRS_MANY   swa__many_pairs
-#  define SWA__PAIRS_NARROW swa__many_narrow_pairs
+#  define SWA__PAIRS_MANY   swa__many_pairs_avx512
+#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
 #else
 #  define SWA__PAIRS_MANY   NULL
 #  define SWA__PAIRS_NARROW NULL
