@@ -564,6 +564,11 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__X86 0
 #endif
+#if SWA__X86 && !defined(SWA_NO_AVX2)
+#  define SWA__AVX2 1
+#else
+#  define SWA__AVX2 0
+#endif
 #if SWA__X86 && !defined(SWA_NO_AVX512)
 #  define SWA__AVX512 1
 #else
@@ -579,6 +584,21 @@ SWA_API const char *swa_isa_name(int isa);
 #  include <arm_neon.h>
 #else
 #  define SWA__NEON 0
+#endif
+#ifdef SWA_NO_MLA                        /* parts that a host may not need: what they save stands in the top comment */
+#  define SWA__MLA 0
+#else
+#  define SWA__MLA 1
+#endif
+#ifdef SWA_NO_MASKS
+#  define SWA__MASKS 0
+#else
+#  define SWA__MASKS 1
+#endif
+#ifdef SWA_NO_BLOB
+#  define SWA__BLOB 0
+#else
+#  define SWA__BLOB 1
 #endif
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
 #  define SWA__OPENMP 1
@@ -620,7 +640,7 @@ extern "C" {
 /* ---- instruction sets: compiled in, and what this CPU has ---- */
 
 static int swa__isa_compiled(int isa) {
-    return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON) || (isa == SWA_ISA_AVX2 && SWA__X86)
+    return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON) || (isa == SWA_ISA_AVX2 && SWA__AVX2)
            || (isa == SWA_ISA_AVX512 && SWA__AVX512);
 }
 SWA_API int swa_isa_usable(int isa) {
@@ -825,6 +845,7 @@ SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) 
    swa_visible_range() and n_sink give is opened. Nothing here knows what a window is. Cells are stored by memcpy,
    so the buffer may have any alignment; values are judged by their bits, so -ffast-math changes nothing. */
 
+#if SWA__MASKS
 typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_cell;
 
 /* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold: NaN, a finite
@@ -1022,6 +1043,7 @@ SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, in
     }
     return SWA_OK;
 }
+#endif /* SWA__MASKS */
 
 /* ==== [SECTION 6] HELPERS =======================================================================================
    Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
@@ -1848,6 +1870,7 @@ SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t en
     return swa_cache_copy(cache, dst, cache, src, end);
 }
 
+#if SWA__BLOB
 /* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin and each layer's first
    row as int64; then of each layer that has a ring the sinks' rows and those from the first one on, of a row K, tail,
    V and their scales, head by head. Written in the machine's own byte order. */
@@ -2051,6 +2074,7 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
     }
     return SWA_OK;
 }
+#endif /* SWA__BLOB */
 
 /* ---- audit ---- */
 
@@ -2303,9 +2327,11 @@ typedef struct {
     /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny 0, rows whose bit of
        keep (by row mod 16) is not set 0. dst may be src. */
     void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src, float *dst);
+    void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
+#if SWA__MLA
     void (*product)(const swa_gemm *p, float *pack);    /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]                   */
     void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
-    void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
+#endif
 } swa__kernels;
 
 /* The keys that p.v walks: both intervals, none twice, in units of 1 or 16. */
@@ -3379,6 +3405,7 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
     SWV_LEAVE();
 }
 
+#if SWA__MLA
 /* ---- matrix products ---- */
 
 /* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a block 16 lanes by
@@ -3734,6 +3761,12 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 }
 #undef TILES
 #undef ROWS
+#undef GV
+#undef PR
+#undef PT
+#undef PC
+#endif /* SWA__MLA */
+
 /* [dims][16] as 16 rows of dims, a multiple of 16. */
 static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, size_t stride) {
     SWV x[SWV_N];
@@ -3746,10 +3779,6 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
         }
     SWV_LEAVE();
 }
-#undef GV
-#undef PR
-#undef PT
-#undef PC
 #undef SWV_BY_TYPE
 
 #undef SWV_INLINE
@@ -3928,7 +3957,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #include SWA_HEADER_FILENAME
 #endif
 
-#if SWA__X86
+#if SWA__AVX2
 #define SWA__AVX2_TARGET SWA__TARGET("avx2,fma,f16c")
 SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
     __m256 t[8], u[8];
@@ -4134,8 +4163,14 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
     { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, \
-    swa__product_##isa, swa__expand_##isa, swa__turn_##isa }
+    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__MLA_KERNELS(isa) }
+#if SWA__MLA
+#  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
+#  define SWA__NO_MLA_KERNELS   , NULL, NULL
+#else
+#  define SWA__MLA_KERNELS(isa)
+#  define SWA__NO_MLA_KERNELS
+#endif
 #if SWA__AVX512_DOT
 #  define SWA__PAIRS_MANY   swa__many_pairs_avx512
 #  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
@@ -4144,7 +4179,7 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #  define SWA__PAIRS_NARROW NULL
 #endif
 #define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_MLA_KERNELS }
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels table[] = {
         SWA__NO_KERNELS(best),
@@ -4154,7 +4189,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
 #else
         SWA__NO_KERNELS(neon),
 #endif
-#if SWA__X86
+#if SWA__AVX2
         SWA__KERNELS(avx2, 24, NULL, NULL, NULL),
 #else
         SWA__NO_KERNELS(avx2),
@@ -5812,6 +5847,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
      2  q = W_UQ c_q (merged: its nope part through W_UQK)         3  RoPE of q; q_nope W_UK, or expanded K and V
      4, 5  attention, and its fold and store                       6  W_UV         7  W_O (merged: W_UVO) */
 
+#if SWA__MLA
 enum { SWA__MLA_MAX = 1 << 20, SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT };
 
 /* Sizes of a block, and a call's arrays in the scratch. */
@@ -6609,6 +6645,21 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     }
     return SWA_OK;
 }
+
+#else                                    /* what [SECTION 12] asks about the latent block, which is not there */
+SWA__INLINE void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w,
+                                     swa__block *b) {
+    (void)j; (void)h; (void)range; (void)w; (void)b;
+}
+SWA__INLINE const swa__job *swa__expand_rows_of(const struct swa__expand *e) {
+    (void)e;
+    return NULL;
+}
+SWA__INLINE swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run) {
+    (void)m; (void)c; (void)layer; (void)run;
+    return SWA_MLA_AUTO;
+}
+#endif /* SWA__MLA */
 
 #ifdef __cplusplus
 }
