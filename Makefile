@@ -75,6 +75,9 @@ coverage:       ## lines and branches of swa.h that the tests run
 weight:         ## what swa.h costs: seconds to compile, text, lines, by part (ARGS='0041486 -r 3': beside it)
 	@python3 tests/check/weight.py $(ARGS)
 
+switches:       ## each SWA_NO_...: it compiles, leaves nothing behind, the rest works (ARGS=-m: what it saves)
+	@python3 tests/check/switches.py $(ARGS)
+
 registers:      ## does every kernel leave the vector registers clean, at every level? (ARGS='-c gcc -o=-O1')
 	@python3 tests/check/registers.py $(ARGS)
 
@@ -174,5 +177,5 @@ build/%: examples/%.c $(HEADERS) build/flags
 
 FORCE:
 .PHONY: packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight
+.PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight switches
 .SECONDARY:

@@ -600,6 +600,23 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__BLOB 1
 #endif
+#ifdef SWA_NO_F16                        /* types: a branch on one that is left out is none, nor what it calls */
+#  define SWA__IS_F16(type)  0
+#else
+#  define SWA__IS_F16(type)  ((type) == SWA_F16)
+#endif
+#ifdef SWA_NO_BF16                       /* as a type, and as a way to multiply */
+#  define SWA__BF16 0
+#else
+#  define SWA__BF16 1
+#endif
+#define SWA__IS_BF16(type)   (SWA__BF16 && (type) == SWA_BF16)
+#ifdef SWA_NO_Q8
+#  define SWA__Q8 0
+#else
+#  define SWA__Q8 1
+#endif
+#define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
 #  define SWA__OPENMP 1
 #  include <omp.h>
@@ -735,9 +752,15 @@ static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h <
 static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
 static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static float swa__load1(int type, const void *p, size_t i) {
+<<<<<<< HEAD
     if (type <= SWA_F32) return ((const float *)p)[i];
     if (type == SWA_F16) return swa__f32_from_f16(((const uint16_t *)p)[i]);
     if (type == SWA_BF16) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
+=======
+    if (type == SWA_F32) return ((const float *)p)[i];
+    if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
+    if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
+>>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
     return (float)((const int8_t *)p)[i];
 }
 
@@ -1281,7 +1304,13 @@ static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     return (unsigned char *)swa__behind(c, c->data + l->base + (size_t)seq * l->stride);
 }
 
+<<<<<<< HEAD
 static int swa__type_ok(swa_type t) { return (int)t >= SWA_TYPE_DEFAULT && (int)t <= SWA_Q8; }
+=======
+static int swa__type_ok(swa_type t) {
+    return t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t) || SWA__IS_Q8(t);
+}
+>>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
 
 /* Fills in the defaults; 0 = inconsistent. */
 static int swa__shape_resolve(swa_shape *s) {
@@ -2417,23 +2446,23 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 
 SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
-    if (type == SWA_F32) return SWV_LOAD((const float *)p);
-    if (type == SWA_F16) return SWV_LOAD_F16((const uint16_t *)p);
-    if (type == SWA_BF16) return SWV_LOAD_BF16((const uint16_t *)p);
-    return SWV_LOAD_Q8((const int8_t *)p);
+    if (SWA__IS_F16(type)) return SWV_LOAD_F16((const uint16_t *)p);
+    if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
+    if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
+    return SWV_LOAD((const float *)p);
 }
 SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
-    if (type == SWA_F32) SWV_STORE((float *)p, v);
-    else if (type == SWA_F16) SWV_STORE_F16((uint16_t *)p, v);
-    else if (type == SWA_BF16) SWV_STORE_BF16((uint16_t *)p, v);
-    else SWV_STORE_Q8((int8_t *)p, v);
+    if (SWA__IS_F16(type)) SWV_STORE_F16((uint16_t *)p, v);
+    else if (SWA__IS_BF16(type)) SWV_STORE_BF16((uint16_t *)p, v);
+    else if (SWA__IS_Q8(type)) SWV_STORE_Q8((int8_t *)p, v);
+    else SWV_STORE((float *)p, v);
 }
 /* body once per element type, so that the type is a constant inside */
 #define SWV_BY_TYPE(type, body) do { \
-    if ((type) == SWA_F32) { const int T = SWA_F32; body } \
-    else if ((type) == SWA_F16) { const int T = SWA_F16; body } \
-    else if ((type) == SWA_BF16) { const int T = SWA_BF16; body } \
-    else { const int T = SWA_Q8; body } } while (0)
+    if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
+    else if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
+    else if (SWA__IS_Q8(type)) { const int T = SWA_Q8; body } \
+    else { const int T = SWA_F32; body } } while (0)
 /* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
    because one chain after the other fills the CPU's queue before it has kept the units busy. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
@@ -3188,7 +3217,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
     else
 #endif
-    if (g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
+    if (SWA__BF16 && g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
     else {
         const int edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
@@ -3347,19 +3376,19 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     int i, j;
     if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
     for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
-    if (type == SWA_F16 || type == SWA_BF16) {          /* saturate: an infinity would poison every later row */
+    if (SWA__IS_F16(type) || SWA__IS_BF16(type)) {      /* saturate: an infinity would poison every later row */
         SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
         for (i = 0; i < n; i += SWV_N) {
             x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
             x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
-            if (type == SWA_F16) {
+            if (SWA__IS_F16(type)) {
                 SWV_STORE_F16((uint16_t *)(void *)half, x);
                 x = SWV_LOAD_F16((const uint16_t *)(const void *)half);
             } else x = SWV_HALF(x);
             SWV_STORE(dst + i, x);
         }
     }
-    if (type != SWA_Q8) {
+    if (!SWA__IS_Q8(type)) {
         SWV_LEAVE();
         return;
     }
@@ -3708,14 +3737,24 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *
                                  p->y + (size_t)t * (size_t)p->y_stride); \
 }
 SWV_PRODUCT(f32, SWA_F32)
+#ifndef SWA_NO_F16
 SWV_PRODUCT(f16, SWA_F16)
+#endif
+#if SWA__BF16
 SWV_PRODUCT(bf16, SWA_BF16)
+#endif
 #undef SWV_PRODUCT
 /* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
 static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
-    if (p->w.type == SWA_F32) SWA__FN(product_f32)(p, pack);
-    else if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
-    else SWA__FN(product_bf16)(p, pack);
+#ifndef SWA_NO_F16
+    if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
+    else
+#endif
+#if SWA__BF16
+    if (p->w.type == SWA_BF16) SWA__FN(product_bf16)(p, pack);
+    else
+#endif
+    SWA__FN(product_f32)(p, pack);
     SWV_LEAVE();
 }
 
@@ -4038,7 +4077,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
 #endif
-#if SWA__AVX512_DOT                      /* bf16 pairs: for the kernels on pairs alone, which run where the CPU has them */
+#if SWA__AVX512_DOT && SWA__BF16         /* bf16 pairs: for the kernels on pairs alone, which run where the CPU has them */
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 #else
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
@@ -4115,7 +4154,10 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #define SWV_NARROW                       /* half a panel: 16 keys, one vector of rows                                */
-#if SWA__AVX512_DOT
+#if SWA__AVX512_DOT && SWA__BF16
+#  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
+#endif
+#if SWA__AVX512_DOT && SWA__Q8
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the f32 chains of
    integers that other instances run. The instruction takes K unsigned: +128, and 128 times q's sum off the start. */
@@ -4150,7 +4192,6 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
     }
 }
 #define SWV_DOTS                swa__few_dots
-#define SWV_FMA2(a, b, c)       _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
 #endif
 #include SWA_HEADER_FILENAME
 #if defined(__GNUC__) && !defined(__clang__)
@@ -4171,7 +4212,7 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #  define SWA__MLA_KERNELS(isa)
 #  define SWA__NO_MLA_KERNELS
 #endif
-#if SWA__AVX512_DOT
+#if SWA__AVX512_DOT && SWA__BF16
 #  define SWA__PAIRS_MANY   swa__many_pairs_avx512
 #  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
 #else
@@ -5546,7 +5587,12 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
+<<<<<<< HEAD
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || a->compute == SWA_BF16) return SWA_OK;
+=======
+    if (a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
+    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+>>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
@@ -5878,7 +5924,11 @@ typedef struct {
 static swa_status swa__matrix_check(const swa_matrix *w, int64_t cols) {
     if (w->p == NULL || w->stride < 0 || (w->stride > 0 && w->stride < cols)) return SWA_ERR_ARG;
     if (w->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
+<<<<<<< HEAD
     return (int)w->type >= SWA_TYPE_DEFAULT && (int)w->type <= SWA_BF16 ? SWA_OK : SWA_ERR_ARG;
+=======
+    return swa__type_ok(w->type) ? SWA_OK : SWA_ERR_ARG;
+>>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
 }
 static swa_status swa__mla_check(const swa_mla *m) {
     const swa_matrix *w[8];

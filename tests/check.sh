@@ -6,8 +6,8 @@
 # named above the table, in a line with the word SKIPPED.
 #
 # With SWA_CHECK_SECONDS the whole ends by then. The parts stand in the order of their worth; each gets what it may
-# take and all that the parts before it left over, or, if that is not there, its share. What a part could not do is
-# named, counted as skipped, and never as passed; what it found until then counts.
+# take and all that the parts before it left over, or, if that is not there, half of what is left, or its share if that is
+# more. What a part could not do is named, counted as skipped, and never as passed; what it found until then counts.
 set -u
 make=$1 cc=$2 jobs=$3
 mkdir -p build/check
@@ -22,6 +22,7 @@ parts="test-$cc 600
     test-$other 300
     lint 60
     registers 400
+    switches 300
     matrix 900
     sanitize 900
     emulate 600
@@ -45,11 +46,15 @@ missing() {   # name, why: a part that cannot run counts as one skipped test
 }
 # How long the part of this name may take.
 limit_of() {
-    local want left
+    local want left limit
     want=$(seconds_of "$1")
     if [ -z "${SWA_CHECK_SECONDS:-}" ]; then echo "$want"; return; fi
     left=$((SWA_CHECK_SECONDS - (SECONDS - whole) - 10))
-    if [ $left -ge $asked ]; then echo $((want + left - asked)); else echo $((left * want / asked)); fi
+    limit=$((left / 2))
+    [ $((left * want / asked)) -le $limit ] || limit=$((left * want / asked))
+    [ $left -lt $asked ] || want=$((want + left - asked))
+    [ $limit -le $want ] || limit=$want
+    echo $limit
 }
 part() {      # name, command...
     local name=$1 log=build/check/$n.log began=$SECONDS code line limit cut=
@@ -87,6 +92,8 @@ else missing "test-$other" "$other is not installed"; fi
 part lint sh tests/lint.sh
 if command -v python3 > /dev/null; then part registers python3 tests/check/registers.py
 else missing registers "python3 is not installed"; fi
+if command -v python3 > /dev/null; then part switches python3 tests/check/switches.py
+else missing switches "python3 is not installed"; fi
 part matrix bash tests/check/matrix.sh -q
 part sanitize bash tests/check/sanitize.sh
 part emulate bash tests/check/emulate.sh

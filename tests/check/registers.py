@@ -11,6 +11,7 @@ function, and of a kernel, which nothing calls by name. The last line is `N pass
 """
 import argparse
 import collections
+import concurrent.futures
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ import time
 
 UNTIL = float(os.environ.get("SWA_UNTIL", "inf"))                     # left.sh
 WORK = os.path.join("build", "registers")
-LEVELS = ["-O0", "-O1", "-Og", "-Os", "-O2", "-O3"]
+LEVELS = ["-O1", "-O0", "-Os", "-Og", "-O3", "-O2"]                    # the likeliest first
 UPPER = re.compile(r"%[yz]mm(?:\d|1[0-5])\b")
 ENDS = re.compile(r"^(?:repz |bnd )*(?:ret|hlt|ud2)")
 
@@ -118,16 +119,31 @@ class Program:
 def examine(header, compiler, level):
     """(how many functions use vectors, findings), or None if it does not compile."""
     base = os.path.join(WORK, os.path.basename(compiler) + level)
-    with open(os.path.join(WORK, "main.c"), "w") as f:
-        f.write("int main(void) { return 0; }\n")
     build = [compiler, "-std=c99", "-w", level, "-DSWA_IMPLEMENTATION", "-I", os.path.dirname(header), "-x", "c",
              header, os.path.join(WORK, "main.c"), "-o", base, "-lm"]
-    if subprocess.run(build, check=False).returncode != 0:
+    if subprocess.run(build, check=False, timeout=max(1, min(600, UNTIL - time.time()))).returncode != 0:
         return None
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-w", base], check=True, stdout=subprocess.PIPE,
                           universal_newlines=True).stdout
     program = Program(read(text))
     return len([n for n in program.vector if n.startswith("swa_")]), list(program.findings())
+
+
+def judge(header, compiler, level):
+    """("passed", "failed" or "skipped", what to say)."""
+    if os.uname().machine != "x86_64" or not shutil.which(compiler) or not shutil.which("objdump"):
+        return "skipped", "SKIPPED: not x86-64, or no compiler or objdump here"
+    try:
+        found = examine(header, compiler, level) if time.time() + 5 < UNTIL else ()
+    except subprocess.TimeoutExpired:
+        found = ()
+    if found == ():
+        return "skipped", "SKIPPED: cut by the budget"
+    if found is None or found[0] == 0:
+        return "failed", "FAILED: " + ("does not compile" if found is None else "no function uses vectors")
+    if found[1]:
+        return "failed", "FAILED: %d return with dirty registers\n    %s" % (len(found[1]), "\n    ".join(found[1][:6]))
+    return "passed", "%d functions use vectors, all of them return with clean registers" % found[0]
 
 
 def main():
@@ -137,30 +153,18 @@ def main():
     arguments.add_argument("-o", action="append", help="levels; all")
     options = arguments.parse_args()
     os.makedirs(WORK, exist_ok=True)
-    passed = failed = skipped = 0
-    for compiler in options.c or ["gcc", "clang"]:
-        for level in options.o or LEVELS:
-            name = "%s %s" % (compiler, level)
-            if os.uname().machine != "x86_64" or not shutil.which(compiler) or not shutil.which("objdump"):
-                print("SKIPPED: %s: not x86-64, or no compiler or objdump here" % name)
-                skipped += 1
-                continue
-            if time.time() + 30 > UNTIL:
-                print("SKIPPED: %s: cut by the budget" % name)
-                skipped += 1
-                continue
-            found = examine(os.path.abspath(options.header), compiler, level)
-            if found is None or found[0] == 0 or found[1]:
-                failed += 1
-                print("%-10s FAILED: %s" % (name, "does not compile" if found is None else "no function uses vectors"
-                                            if not found[0] else "%d return with dirty registers" % len(found[1])))
-                print("".join("    %s\n" % f for f in (found[1] if found else [])[:6]), end="")
-            else:
-                passed += 1
-                print("%-10s %d functions use vectors, all of them return with clean registers" % (name, found[0]))
-            sys.stdout.flush()
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return failed > 0 or passed + skipped == 0
+    with open(os.path.join(WORK, "main.c"), "w") as f:
+        f.write("int main(void) { return 0; }\n")
+    ways = [(compiler, level) for compiler in options.c or ["gcc", "clang"] for level in options.o or LEVELS]
+    count = collections.Counter()
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
+        work = [pool.submit(judge, os.path.abspath(options.header), *way) for way in ways]
+        for way, done in zip(ways, work):
+            verdict, text = done.result()
+            count[verdict] += 1
+            print("%-5s %s  %s" % (way + (text,)), flush=True)
+    print("%d passed, %d failed, %d skipped" % (count["passed"], count["failed"], count["skipped"]))
+    return count["failed"] > 0
 
 
 if __name__ == "__main__":

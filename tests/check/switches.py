@@ -25,8 +25,8 @@ SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
     ("SWA_NO_BLOB", r"save|load$|geometry|hash|record|move_rows"),
-    ("SWA_NO_F16", r"f16(?<!bf16)"),
-    ("SWA_NO_BF16", r"bf16|(many|rare|narrow)_(half|pairs)|emulated"),
+    ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
+    ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|rare|narrow)_(half|pairs)|emulated"),
     ("SWA_NO_Q8", r"q8|dots"),
     ("SWA_NO_AVX2", r"avx2"),
     ("SWA_NO_AVX512", r"avx512|(many|rare|narrow)_pairs"),
@@ -55,7 +55,7 @@ def examine(switches):
         if not shutil.which(compiler):
             continue
         how = ["-c", "-o", unit] if compiler == "gcc" else ["-fsyntax-only"]
-        wrong = said([compiler, "-std=" + language, "-O0"] + WARN + defines + how
+        wrong = said([compiler, "-std=" + language, "-O1"] + WARN + defines + how
                      + ["-DSWA_IMPLEMENTATION", "-x", "c" if language == "c99" else "c++", "swa.h"])
         if wrong:
             return "%s -std=%s: %s" % (compiler, language, wrong)
