@@ -752,15 +752,9 @@ static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h <
 static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
 static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static float swa__load1(int type, const void *p, size_t i) {
-<<<<<<< HEAD
     if (type <= SWA_F32) return ((const float *)p)[i];
-    if (type == SWA_F16) return swa__f32_from_f16(((const uint16_t *)p)[i]);
-    if (type == SWA_BF16) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
-=======
-    if (type == SWA_F32) return ((const float *)p)[i];
     if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
     if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
->>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
     return (float)((const int8_t *)p)[i];
 }
 
@@ -1304,13 +1298,9 @@ static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     return (unsigned char *)swa__behind(c, c->data + l->base + (size_t)seq * l->stride);
 }
 
-<<<<<<< HEAD
-static int swa__type_ok(swa_type t) { return (int)t >= SWA_TYPE_DEFAULT && (int)t <= SWA_Q8; }
-=======
 static int swa__type_ok(swa_type t) {
-    return t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t) || SWA__IS_Q8(t);
+    return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t) || SWA__IS_Q8(t);
 }
->>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
 
 /* Fills in the defaults; 0 = inconsistent. */
 static int swa__shape_resolve(swa_shape *s) {
@@ -5587,12 +5577,8 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
-<<<<<<< HEAD
-    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || a->compute == SWA_BF16) return SWA_OK;
-=======
-    if (a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
+    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
     if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
->>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
@@ -5924,11 +5910,7 @@ typedef struct {
 static swa_status swa__matrix_check(const swa_matrix *w, int64_t cols) {
     if (w->p == NULL || w->stride < 0 || (w->stride > 0 && w->stride < cols)) return SWA_ERR_ARG;
     if (w->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
-<<<<<<< HEAD
-    return (int)w->type >= SWA_TYPE_DEFAULT && (int)w->type <= SWA_BF16 ? SWA_OK : SWA_ERR_ARG;
-=======
     return swa__type_ok(w->type) ? SWA_OK : SWA_ERR_ARG;
->>>>>>> eb21127 (Switches for types: SWA_NO_F16, SWA_NO_BF16 (and its products), SWA_NO_Q8; check and CI: a part takes at most half of what is left)
 }
 static swa_status swa__mla_check(const swa_mla *m) {
     const swa_matrix *w[8];

@@ -141,4 +141,4 @@ for row in $(ls "$dir"/*.row 2> /dev/null | sort -V | tr ' ' '?'); do
     esac
 done
 echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

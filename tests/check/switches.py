@@ -27,7 +27,7 @@ SWITCHES = [
     ("SWA_NO_BLOB", r"save|load$|geometry|hash|record|move_rows"),
     ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
     ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|rare|narrow)_(half|pairs)|emulated"),
-    ("SWA_NO_Q8", r"q8|dots"),
+    ("SWA_NO_Q8", r"_q8|few_dots"),
     ("SWA_NO_AVX2", r"avx2"),
     ("SWA_NO_AVX512", r"avx512|(many|rare|narrow)_pairs"),
     ("SWA_NO_SIMD", r"avx|neon"),
