@@ -5161,6 +5161,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.in.h = -1;
     for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
         b.pos = at * SWA_BLOCK;
+        b.present = NULL;
+        b.shift = 0;
         if (j->few) swa__lanes_make(j, u, w, 0, u->n, b.pos, &l);
         else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
         swa__ranges(&l, 1, range);
