@@ -4302,6 +4302,14 @@ static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv, int h
     swa__source_head(&src, h);
     return src;
 }
+/* The segment that was looked at last, for the tiles that follow in it. */
+typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
+
+static const swa__source *swa__seek(swa__cursor *x, int segment) {
+    if (segment != x->segment) x->src = swa__source_of(x->keys, &x->keys->kv[segment], x->h);
+    x->segment = segment;
+    return &x->src;
+}
 /* This step's rows of one run, as a segment. */
 static swa_kv swa__new_rows(const swa__keys *keys, int64_t row, int64_t pos, int n) {
     const swa_in *in = keys->fresh;
@@ -4572,31 +4580,32 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
 }
 static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
 
-/* Any other tile: rows of the caller's, or several segments. Returns the lanes of [a, b) that no segment holds.
+/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes of [a, b) that no segment holds.
    A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
    some; there a key without one is multiplied by 1, which changes no bit, and its tail says SWA__UNSCALED, because a
    scaled tail is summed by itself and another continues the sum of K. */
-static unsigned swa__tile_gather(const swa__keys *keys, int h, int64_t pos, int a, int b, const swa__spot *to,
+static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int b, const swa__spot *to,
                                  swa__tile *t) {
+    const swa__keys *keys = in->keys;
     unsigned missing = swa__lanes_bits(a, b), scaled = 0;
-    int i, x, s, d;
+    int i, x, d;
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
-    for (s = swa__find(keys, pos + a); s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
-        const swa__source src = swa__source_of(keys, &keys->kv[s], h);
-        const int from = (int)swa__max64(src.pos - pos, a), end = (int)swa__min64(src.end - pos, b);
-        const int64_t row = src.first + pos + from - src.pos;
+    for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
+        const swa__source *src = swa__seek(in, s);
+        const int from = (int)swa__max64(src->pos - pos, a), end = (int)swa__min64(src->end - pos, b);
+        const int64_t row = src->first + pos + from - src->pos;
         if (from >= end) continue;
         missing &= ~swa__lanes_bits(from, end);
         for (x = 0; x < SWA__OPERANDS; x++) {
-            const swa__operand *y = &src.x[x];
-            if (y->scale != NULL || (!src.ring && y->dim > 0 && keys->round[x] == SWA_Q8)) scaled |= 1u << x;
-            if (x == SWA__V && !src.ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
+            const swa__operand *y = &src->x[x];
+            if (y->scale != NULL || (!src->ring && y->dim > 0 && keys->round[x] == SWA_Q8)) scaled |= 1u << x;
+            if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
                 && y->dim == to->dvp) {                  /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)swa__type_size(y->type);
             } else
-                swa__lanes_in(keys, &src, x, row, from, end, to);
+                swa__lanes_in(keys, src, x, row, from, end, to);
         }
     }
     for (i = a; i < b; i++) {            /* a key that does not exist: its score is hidden, its V must be finite */
@@ -4649,37 +4658,36 @@ static void swa__stage_shifted(const swa__source *src, int64_t slot, int lo, int
 }
 /* Fills in the block's tiles that hold keys of range, for KV head h; the others stay undefined. */
 static void swa__stage(const swa__keys *keys, int h, const int range[4], const swa__room *room, swa__block *b) {
-    const int end = range[3] > range[1] ? range[3] : range[1];
-    swa__source src;
-    int t, i, lo, hi, at = -1, s = -1;
-    unsigned missing;
+    const int first = range[0] < range[1] ? range[0] : range[2], end = range[3] > range[1] ? range[3] : range[1];
+    swa__cursor in;
+    int t, i, lo, hi, s = swa__find(keys, b->pos + first);
+    in.keys = keys;
+    in.h = h;
+    in.segment = -1;
     b->present = NULL;
     b->shift = 0;
-    if (!keys->as_f32 && range[0] == range[1] && range[2] < range[3]) {
-        at = s = swa__find(keys, b->pos + range[2]);
-        if (s < keys->n_kv) src = swa__source_of(keys, &keys->kv[s], h);
-        if (s < keys->n_kv && src.ring && src.pos <= b->pos + range[2] && src.end >= b->pos + range[3]
-            && ((src.first + b->pos - src.pos) & (SWA__TILE - 1)) != 0) {
-            swa__stage_shifted(&src, src.first + b->pos - src.pos, range[2], range[3], room, b);
+    if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
+        const swa__source *src = swa__seek(&in, s);
+        const int64_t slot = src->first + b->pos - src->pos;
+        if (src->ring && slot % SWA__TILE != 0 && src->pos <= b->pos + first && src->end >= b->pos + end) {
+            swa__stage_shifted(src, slot, first, end, room, b);
             return;
         }
     }
-    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+    for (t = first / SWA__TILE; t * SWA__TILE < end; t++) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__spot to = swa__spot_of(keys, room, t);
+        const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
+        unsigned missing = 0;
         if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
-        if (s < 0) s = swa__find(keys, pos + lo);
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
-        if (s < keys->n_kv && s != at) src = swa__source_of(keys, &keys->kv[at = s], h);
-        missing = 0;
-        if (s == at && src.ring && src.pos <= pos + lo && src.end >= pos + hi)
-            swa__tile_slots(keys, &src, src.first + pos - src.pos, lo, hi, &to, tile);
+        if (s < keys->n_kv) src = swa__seek(&in, s);
+        if (src != NULL && src->ring && src->pos <= pos + lo && src->end >= pos + hi)
+            swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
         else
-            missing = swa__tile_gather(keys, h, pos, lo, hi, &to, tile);
-        if (keys->shape.v_in_k) {
-            swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
-        }
+            missing = swa__tile_gather(&in, s, pos, lo, hi, &to, tile);
+        if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
         tile->next = tile->next_tail = NULL;
         if (missing == 0) continue;
         for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
@@ -5131,10 +5139,9 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
 
 /* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched meanwhile. */
 typedef struct {
-    int h, t, end;                       /* KV head; next tile, and the last one's end, of block number `at`         */
-    int64_t at;
-    int segment;                         /* in which tile t was last found, -1 = none                                */
-    swa__source src;
+    int64_t at;                          /* block number, and its                                                    */
+    int t, end;                          /* next tile, and the last one's end                                        */
+    swa__cursor in;                      /* KV head, and the segment of the tile before                              */
 } swa__ahead;
 
 /* What one part of a phase works with. A job is made when it is first asked for, and kept until another one is. */
@@ -5169,28 +5176,28 @@ static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__s
     x->at = swa__block_from(&j->keys, &u->list, x->at + 1);
     if (x->at >= u->list.hi) {
         x->at = swa__block_from(&j->keys, &u->list, 0);
-        x->h++;
-        if (x->segment >= 0) swa__source_head(&x->src, 1);
+        x->in.h++;
+        if (x->in.segment >= 0) swa__source_head(&x->in.src, 1);
     }
     swa__unit_tiles(w, last, x->at * SWA_BLOCK, &x->t, &x->end);
 }
 /* Gives tile `to` K of the tile at x to fetch: in the ring, with its tail, or (few rows) the caller's rows. */
 static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     const int64_t pos = x->at * SWA_BLOCK + x->t * SWA__TILE;
-    const swa__operand *k = &x->src.x[SWA__K], *tail = &x->src.x[SWA__TAIL];
+    const swa__source *src = &x->in.src;
+    const swa__operand *k = &src->x[SWA__K], *tail = &src->x[SWA__TAIL];
     int64_t row;
-    if (x->segment < 0 || pos >= x->src.end || pos < x->src.pos) {
-        x->segment = swa__find(&j->keys, pos);
-        if (x->segment == j->keys.n_kv) x->segment = -1;
-        if (x->segment < 0) return;
-        x->src = swa__source_of(&j->keys, &j->keys.kv[x->segment], x->h);
+    if (x->in.segment < 0 || pos >= src->end || pos < src->pos) {
+        int s = swa__find(&j->keys, pos);
+        if (s == j->keys.n_kv) return;
+        swa__seek(&x->in, s);
     }
-    if (pos < x->src.pos || (!x->src.ring && !j->few)) return;
-    row = x->src.first + pos - x->src.pos;
-    if (x->src.ring) row = row / SWA__TILE * SWA__TILE;
-    else to->next_gap = k->row - k->dim * (int64_t)swa__type_size(k->type);
+    if (pos < src->pos || (!src->ring && !j->few)) return;
+    row = src->first + pos - src->pos;
+    if (src->ring) row = row / SWA__TILE * SWA__TILE;
+    else to->next_gap = k->row - k->dim * (int64_t)k->size;
     to->next = (const char *)k->p + row * k->row;
-    if (x->src.ring && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
+    if (src->ring && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
 }
 /* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end of the window does
    not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
@@ -5198,16 +5205,17 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     const swa__job *j = &p->job;
     swa__ahead *x = &p->ahead;
     int t;
-    if (x->h < u->h || (x->h == u->h && x->at <= at)) {
-        if (x->h != u->h) x->segment = -1;
-        x->h = u->h;
+    if (x->in.h < u->h || (x->in.h == u->h && x->at <= at)) {
+        if (x->in.h != u->h) x->in.segment = -1;
+        x->in.h = u->h;
+        x->in.keys = &j->keys;
         x->at = at;
         swa__ahead_block(j, u, &p->w, last, x);
     }
-    for (t = b->t0; t < b->t1 && x->h < j->keys.shape.n_kv_heads; t++) {
+    for (t = b->t0; t < b->t1; t++) {
+        while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads) swa__ahead_block(j, u, &p->w, last, x);
+        if (x->in.h >= j->keys.shape.n_kv_heads) return;
         b->tile[t].next_gap = 0;
-        while (x->t >= x->end && x->h < j->keys.shape.n_kv_heads) swa__ahead_block(j, u, &p->w, last, x);
-        if (x->h == j->keys.shape.n_kv_heads) return;
         swa__ahead_tile(j, x, &b->tile[t]);
         x->t++;
     }
@@ -5279,9 +5287,11 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m, w->l);
 
     /* a place ahead holds as long as units follow one another as the heads do */
-    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.h = -1;
+    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.in.h = -1;
     for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
         b.pos = at * SWA_BLOCK;
+        b.present = NULL;
+        b.shift = 0;
         if (j->few) swa__lanes_make(j, u, w, 0, u->n, b.pos, &l);
         else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
         swa__ranges(&l, 1, range);

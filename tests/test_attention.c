@@ -789,6 +789,103 @@ TEST_EACH_ISA(attention_infinite_values) {
                 }
         }
 }
+/* ---- what a key's arithmetic may depend on ---- */
+
+enum { MIX_D = 8, MIX_T = 6, MIX_N = 330 };
+/* Rows 0..ring-1 in a ring whose tail is q8, the rest the caller's f32 rows: segments into kv; how many. */
+static int mixed_segments(swa_cache *ring, int rows, const float *k, const float *tail, const float *v, swa_kv kv[4]) {
+    swa_window w = swa_window_causal();
+    swa_cache_desc desc;
+    swa_attn a;
+    int n;
+    memset(&desc, 0, sizeof desc); memset(&a, 0, sizeof a);
+    desc.shape.n_heads = desc.shape.n_kv_heads = 1;
+    desc.shape.head_dim = desc.shape.v_dim = MIX_D; desc.shape.tail_dim = MIX_T;
+    desc.n_layers = 1; desc.windows = &w; desc.n_windows = 1; desc.max_context = 512;
+    desc.k_type = desc.v_type = SWA_F32; desc.tail_type = SWA_Q8;
+    if (!t_cache_new(ring, &desc, 1) || !CHECK_OK(swa_step_one(ring, 0, 0, rows))) return 0;
+    a.mode = SWA_STORE_ONLY;
+    a.k.p = k; a.k_tail.p = tail; a.v.p = v;
+    if (!CHECK_OK(swa_attend(ring, 0, &a))) return 0;
+    n = swa_cache_spans(ring, 0, 0, kv);
+    memset(&kv[n], 0, sizeof kv[n]);
+    kv[n].k = k + rows * MIX_D; kv[n].tail = tail + rows * MIX_T; kv[n].v = v + rows * MIX_D;
+    kv[n].pos = rows; kv[n].n = MIX_N - rows;
+    return n + 1;
+}
+static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *out, float *stat) {
+    swa_attn a;
+    memset(&a, 0, sizeof a);
+    a.q.p = q; a.q.token = MIX_D; a.q_tail.p = q_tail; a.q_tail.token = MIX_T; a.scale = 0.3f;
+    a.out.p = out; a.stat = stat;
+    r->scratch_bytes = swa_attention_bytes(r, 1);
+    r->scratch = t_alloc(r->scratch_bytes);
+    return CHECK_OK(swa_attention(r, &a));
+}
+/* A key's arithmetic depends on how it is stored, and on no other key: neither on a segment out of sight, nor on one
+   that shares its tile. The tail of q8 is summed by itself and scaled, that of f32 goes on with the sum of K; which of
+   the two was done shows in the largest score, that of a chosen key. */
+TEST_EACH_ISA(attention_key_by_key) {
+    float *k = t_random(MIX_N * MIX_D, 1.0f), *v = t_random(MIX_N * MIX_D, 1.0f);
+    float *tail = t_random(MIX_N * MIX_T, 1.0f), *q = t_random(20 * MIX_D, 1.0f), *qt = t_random(20 * MIX_T, 1.0f);
+    for (int t = 1; t < 20; t++) {
+        memcpy(q + t * MIX_D, q, MIX_D * sizeof *q);
+        memcpy(qt + t * MIX_T, qt, MIX_T * sizeof *q);
+    }
+    for (int rows = 250; rows <= 256; rows += 6)
+        for (int n = 1; n <= 20; n += 19) {
+            swa_cache ring;
+            swa_kv kv[4];
+            swa_rows r;
+            float out[2][20 * MIX_D], stat[2][40];
+            int n_kv = mixed_segments(&ring, rows, k, tail, v, kv);
+            REQUIRE(n_kv == 2);
+            memset(&r, 0, sizeof r);
+            r.shape.n_heads = r.shape.n_kv_heads = 1;
+            r.shape.head_dim = MIX_D; r.shape.v_dim = MIX_D; r.shape.tail_dim = MIX_T;
+            r.isa = isa; r.n_tokens = n; r.pos = MIX_N - n;
+            t_label("%d rows in the ring, %d queries", rows, n);
+
+            r.window = swa_window_sliding(40);               /* out of sight */
+            for (int alone = 0; alone < 2; alone++) {
+                r.kv = kv + alone; r.n_kv = 2 - alone;
+                REQUIRE(mixed_call(&r, q, qt, out[alone], NULL));
+            }
+            CHECK_BITS(out[1], out[0], n * MIX_D);
+
+            r.window = swa_window_causal();                  /* in one tile: key 247 of the ring, or row 253 */
+            for (int top = 247; top <= 257; top += top == 247 ? 6 : 4) {
+                const int own = top >= rows;
+                for (int d = 0; d < MIX_D; d++) k[top * MIX_D + d] += 9 * q[d];
+                n_kv = mixed_segments(&ring, rows, k, tail, v, kv);
+                for (int alone = 0; alone < 2; alone++) {
+                    r.kv = kv + (alone && own); r.n_kv = alone ? 1 : 2;
+                    REQUIRE(mixed_call(&r, q, qt, out[alone], stat[alone]));
+                }
+                for (int t = 0; t < n; t++) CHECK_BITS(&stat[1][2 * t], &stat[0][2 * t], 1);
+                for (int d = 0; d < MIX_D; d++) k[top * MIX_D + d] -= 9 * q[d];
+            }
+        }
+}
+/* Strides of the caller's own make any shape cheap: packed strides past 2^31 are not computed, offsets are wide. */
+TEST(attention_wide_shapes) {
+    swa_rows r;
+    swa_attn a;
+    swa_kv kv;
+    float *x = t_floats(1 << 16), *out = t_floats(1 << 16);
+    memset(&r, 0, sizeof r); memset(&a, 0, sizeof a); memset(&kv, 0, sizeof kv);
+    memset(x, 0, (1 << 16) * sizeof *x);
+    r.shape.n_heads = r.shape.n_kv_heads = 1 << 16; r.shape.head_dim = 1 << 15; r.shape.v_dim = 1;
+    r.n_tokens = 1; r.kv = &kv; r.n_kv = 1;
+    kv.k = kv.v = x; kv.n = 1; kv.k_token = kv.k_head = kv.v_token = kv.v_head = 1;
+    a.q.p = x; a.q.token = a.q.head = 1; a.out.p = out; a.out.token = a.out.head = 1;
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    r.scratch = t_alloc(r.scratch_bytes);
+    r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63;       /* terabytes, of which part 0 has the first */
+    x[0] = out[0] = 1.5f;
+    CHECK_OK(swa_attention_part(&r, &a, 0, 0, 1 << 16));
+    CHECK(out[0] == 1.5f);                                   /* one key: its V */
+}
 /* The scratch of a call that is large anyway has no room for results split over keys. */
 TEST(attention_scratch_of_large_calls) {
     swa_rows r;

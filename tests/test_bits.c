@@ -204,6 +204,41 @@ TEST_EACH_ISA(bits_capacities) {
         t_free_to(mark);
     }
 }
+/* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the grid of tiles, at
+   every shift, in one span or with a seam, and lose nothing by it. */
+TEST_EACH_ISA(bits_off_the_grid) {
+    static const struct { int h, dk, dv, tail; swa_type k, v, t, compute; } of[] = {
+        { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
+        { 4, 16, 40, 0, SWA_Q8, SWA_BF16, SWA_F32, SWA_F32 }, { 4, 16, 16, 0, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 },
+        { 9, 16, 16, 0, SWA_BF16, SWA_F16, SWA_F32, SWA_F32 }, { 2, 16, 16, 6, SWA_F16, SWA_F16, SWA_Q8, SWA_F32 },
+        { 3, 8, 16, 5, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 4, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_BF16 } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int odd = 1; odd < 16; odd += 8) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(of[i].h, 1, of[i].dk, of[i].dv, 700);
+            at_how how = plain(isa);
+            float *out[2], *lse[2];
+            at_data d;
+            at_sliding(&c, 330);
+            c.k_type = of[i].k; c.v_type = of[i].v; c.tail_type = of[i].t; c.compute = of[i].compute;
+            c.shape.tail_dim = of[i].tail;
+            d = at_make(&c);
+            t_label("case %d, capacity %d", (int)i, 338 + odd);
+            for (int k = 0; k < 2; k++) {
+                swa_cache kv;
+                out[k] = t_floats(700 * at_o_row(&c)); lse[k] = t_floats(700 * (size_t)of[i].h);
+                how.capacity = k ? 338 + odd : 0;
+                how.chunk = 231;
+                REQUIRE(at_cache(&kv, &c, &how));
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 0, 692, out[k], lse[k]));
+                how.chunk = 1;
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 692, 700, out[k], lse[k]));
+            }
+            CHECK_BITS(out[1], out[0], 700 * at_o_row(&c));
+            CHECK_BITS(lse[1], lse[0], 700 * (size_t)of[i].h);
+            t_free_to(mark);
+        }
+}
 /* A causal layer, which holds the whole context, gives a window's bits if the window is the context. */
 TEST_EACH_ISA(bits_full_length) {
     at_case c = at_new(4, 2, 16, 16, 70), wide;
