@@ -3198,11 +3198,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
     if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
-    for (j = n->lo[0] < n->hi[0] ? 0 : 1; j < 2; j++) {            /* sinks, then the window */
+    for (j = 0; j < 2; j++) {            /* sinks, then the window */
+        if (n->lo[j] >= n->hi[j]) continue;                        /* no tile is staged for an empty interval */
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
-        old = (n->hi[0] + mr - 1) / mr * mr;
+        if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
     }
-    if (n->lo[0] >= n->hi[0]) old = 0;
 #ifdef SWV_FMA2
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
     else
