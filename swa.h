@@ -253,13 +253,16 @@ typedef struct {
                                      or with a capacity what that leaves                                             */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at least W-1+max_rollback,
                                      else ARG. 0: each has W-1+max_rollback rounded up to 16. Sinks come on top. No
-                                     multiple of 16: correct, same bits, slower                                      */
+                                     multiple of 16: same bits; decode as fast over windows of thousands, slower over
+                                     short ones, where the block that straddles the wrap counts: it is moved         */
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED                              */
     int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
 } swa_cache_desc;
 typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
 
-SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);                  /* 0 = invalid or overflow          */
+/* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16 slots: heads of 8 take
+   half as much again as their numbers. */
+SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: memory untouched. ARG is most often a
    causal layer without max_context, windows without n_windows (or shapes without n_shapes), an invalid window
    (sliding(0)), n_kv_heads left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a
@@ -267,7 +270,8 @@ SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);                 
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
 /* What calls on this cache work in, besides the ring: nothing of it is kept from one step to the next, several caches
    that do not run at once may share it, and it may be set anew between steps (a thread pool that grows). parts: how
-   many parts are to run at once; any number of tokens. 0 = invalid or overflow. */
+   many parts are to run at once; any number of tokens. A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and
+   3.5 for 512 + 64 (MLA); several parts also keep the results of keys split over them. 0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
@@ -424,7 +428,8 @@ SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, s
    n_tokens and the keys, and not monotonously: few tokens split their keys and need room for the results. n_tokens 0
    gives enough for any number of tokens and keys (64 MiB more). Less, but as much as per part, only splits less. */
 SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
-SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);    /* attn->k, k_tail, v: not looked at */
+/* attn->mode, k, k_tail, v are not looked at. */
+SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
 SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
    SWA_BLOCK each, merged in order of position, give the bits of the unsplit call. out, lse may be NULL. */
@@ -1216,7 +1221,8 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
        v [n_kv_heads][slots][v_dim rounded up to 16]       and for q8 a scale per slot: [n_kv_heads][slots]
    so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring follows. With capacity
    and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
-   ranges; other capacities are gathered by the stage of [SECTION 12].
+   ranges. Off that grid the tiles of slots are read in place all the same, and decode moves the scores; a block with a
+   seam in it, and prefill, move the keys ([SECTION 12]).
 
    What is known of a sequence is two things. The sequence consists of positions [start, end). And a layer's ring holds
    the rows [first, stored) of them, besides the pinned ones, and no others: swa__held, one per layer and sequence.
@@ -4462,7 +4468,7 @@ static void swa__copy_lanes(unsigned char *to, const unsigned char *from, size_t
    tiles of the ring, and are moved. Of a whole tile each dim is two copies of 16 lanes, of which the second hides what
    was too much in the first, and the next dim's first what was too much in the second; but for the last dim's. */
 static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
-    const size_t size = swa__type_size(x->type), line = SWA__TILE * size;
+    const size_t size = x->size, line = SWA__TILE * size;
     const int off = (int)(slot & (SWA__TILE - 1)), seam = SWA__TILE - off;    /* lanes below seam: the lower tile */
     const unsigned char *lower = x->p + (slot - off) * x->row;
     const unsigned char *upper = lower + SWA__TILE * x->row;
@@ -4496,7 +4502,7 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int64_t 
 static void swa__rows_in(const swa__keys *keys, const swa__operand *x, int which, const unsigned char *p, int a, int b,
                          const swa__spot *to) {
     const swa_type round = keys->round[which], type = round == SWA_F32 ? x->type : SWA_F32;
-    const int ld = (int)swa__pad16(x->dim), bytes = x->dim * (int)swa__type_size(x->type);
+    const int ld = (int)swa__pad16(x->dim), bytes = x->dim * (int)x->size;
     const void *src[SWA__TILE];
     int i, d;
     for (i = a; i < b; i++, p += x->row) {
@@ -4506,7 +4512,7 @@ static void swa__rows_in(const swa__keys *keys, const swa__operand *x, int which
         src[i] = to->row + i * ld;
     }
     if (a == 0 && b == SWA__TILE) {
-        if (keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)swa__type_size(x->type))
+        if (keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
             swa__rows_ahead(p, SWA__TILE, x->row, bytes);          /* rows of other heads lie between */
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
@@ -4530,7 +4536,7 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
     }
-    swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)swa__type_size(x->type));
+    swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size);
     for (; a < b; a++, p += x->row)
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
                         &to->scale[SWA__V][a]);
@@ -4539,9 +4545,10 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
 static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
                           const swa__spot *to) {
     const swa__operand *x = &src->x[which];
+    const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
     int i;
     for (i = a; i < b; i++)
-        to->scale[which][i] = x->scale != NULL ? x->scale[row + i - a] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+        to->scale[which][i] = x->scale != NULL ? x->scale[row + i - a] : none;
     if (x->dim == 0) return;
     if (which == SWA__V) swa__values_in(keys, src, x->p + row * x->row, a, b, to);
     else if (src->ring) swa__slots_in(keys, x, row, a, b, to->row, to->x[which]);
@@ -4580,7 +4587,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
 }
 static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
 
-/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes of [a, b) that no segment holds.
+/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes of [a, b) that no
+   segment holds.
    A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
    some; there a key without one is multiplied by 1, which changes no bit, and its tail says SWA__UNSCALED, because a
    scaled tail is summed by itself and another continues the sum of K. */
@@ -4603,7 +4611,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
                 && y->dim == to->dvp) {                  /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
-                t->v_token = y->row / (int64_t)swa__type_size(y->type);
+                t->v_token = y->row / (int64_t)y->size;
             } else
                 swa__lanes_in(keys, src, x, row, from, end, to);
         }
@@ -4652,7 +4660,7 @@ static void swa__stage_shifted(const swa__source *src, int64_t slot, int lo, int
     for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++) {
         swa__tile_put(&b->tile[t], SWA__V, v->p + (slot + t * SWA__TILE) * v->row, v->type,
                       v->scale != NULL ? v_scale + t * SWA__TILE : NULL);
-        b->tile[t].v_token = v->row / (int64_t)swa__type_size(v->type);
+        b->tile[t].v_token = v->row / (int64_t)v->size;
         b->tile[t].next = b->tile[t].next_tail = NULL;
     }
 }
@@ -5458,7 +5466,7 @@ static void swa__fold_rows(swa__part *p) {
 /* Lane i of an f32 tile [dim][16] into a tile of the ring; row holds it twice on the way, as f32 and narrowed. */
 static void swa__lane_out(const swa__kernels *kr, const swa__operand *x, const float *src, int i, float *row,
                           unsigned char *dst) {
-    const size_t es = swa__type_size(x->type), pad = swa__pad16(x->dim);
+    const size_t es = x->size, pad = swa__pad16(x->dim);
     const unsigned char *from = (const unsigned char *)(row + pad);
     int d;
     for (d = 0; d < (int)pad; d++) row[d] = d < x->dim ? src[d * SWA__TILE + i] : 0.0f;
@@ -5779,8 +5787,10 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         blocks += swa__block_end(end) - kv->pos / SWA_BLOCK;
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL)) return SWA_ERR_ARG;
-        if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type)) return SWA_ERR_ARG;
-        if (kv->layout_ == 0 && (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8))
+        if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
+            return SWA_ERR_ARG;
+        if (kv->layout_ != 0) continue;
+        if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
             return SWA_ERR_UNSUPPORTED;
     }
     return SWA_OK;
