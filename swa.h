@@ -826,7 +826,7 @@ static int64_t swa__lowest(const swa_window *w, int64_t q) {
     swa__bounds(w, q, &lo, &hi);
     return lo;
 }
-/* The first query from q on whose window shows it no key before `from`, or none but itself; INT64_MAX: there is none. */
+/* The first query from q on that sees, sinks apart, no key before `from`, or none before itself; INT64_MAX: none. */
 static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
     const int64_t lo = swa__lowest(w, q);
     if (lo >= from || lo >= q) return q;

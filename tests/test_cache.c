@@ -360,8 +360,8 @@ static int law_rewinds(laws *m) {
 static int law_copies(laws *m) {
     size_t n = swa_cache_save_bytes(&m->kv, 0);
     unsigned char *blob = (unsigned char *)malloc(n);
-    int ok = CHECK_OK(swa_cache_fork(&m->kv, 1, 0, -1)) && law_rows(m, 1) && CHECK_OK(swa_cache_save(&m->kv, 0, blob, n))
-             && CHECK_OK(swa_cache_reset(&m->kv, 1, 0, 0)) && CHECK_OK(swa_cache_load(&m->kv, 1, blob, n))
+    int ok = CHECK_OK(swa_cache_fork(&m->kv, 1, 0, -1)) && law_rows(m, 1)
+             && CHECK_OK(swa_cache_save(&m->kv, 0, blob, n)) && CHECK_OK(swa_cache_reset(&m->kv, 1, 0, 0)) && CHECK_OK(swa_cache_load(&m->kv, 1, blob, n))
              && law_rows(m, 1) && law_append(m, 1, 3);
     free(blob);
     return ok;
@@ -1019,7 +1019,8 @@ TEST(blobs_of_another_geometry_are_refused) {
 
 /* A sequence of n tokens goes from a cache into one that differs in what d says, by copy and as a blob; both then go
    on as if it had grown up there, or are refused with `want` and stay empty. */
-static void check_move(const swa_cache_desc *from, const swa_cache_desc *to, int64_t start, int32_t n, swa_status want) {
+static void check_move(const swa_cache_desc *from, const swa_cache_desc *to, int64_t start, int32_t n,
+                       swa_status want) {
     float *x = t_floats((n + 64) * TOY_DIM), *cold = toy_cold(from, 0, start, n + 40, one_text);
     unsigned char *blob;
     size_t bytes;
@@ -1103,7 +1104,8 @@ TEST(a_window_that_fits_never_fills_up) {
 }
 /* Slots are counted in int32, the sinks' among them. No memory is touched by a desc that is refused. */
 TEST(more_slots_than_an_int32_counts) {
-    const swa_window w = swa_window_sinks(4, 48), wide = swa_window_sliding((int64_t)1 << 31), all = swa_window_causal();
+    const swa_window w = swa_window_sinks(4, 48), wide = swa_window_sliding((int64_t)1 << 31);
+    const swa_window all = swa_window_causal();
     const int64_t most = INT32_MAX / 16 * 16;
     swa_cache_desc d = toy_desc(&w, 1, 1, 1);
     swa_cache kv;
