@@ -6112,6 +6112,7 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
     swa__mla x;
     int i;
     if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w) != SWA_OK) return 0;
+    memset(x.a, 0, sizeof x.a);
     for (i = 0; i < desc->n_layers; i++) {               /* of the layers that fit, the one that needs most */
         if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x) != SWA_OK) continue;
         if (!swa__mla_carve(&x, n_tokens, parts, NULL)) return 0;
@@ -6244,7 +6245,7 @@ static void swa__mla_norms(const swa__mla *x) {
         }
     }
 }
-/* The rope part of every head's q, and q as it stands towards pinned sinks; the new K's rope part, where K is expanded. */
+/* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where it is expanded. */
 static void swa__mla_rope(const swa__mla *x) {
     const int64_t nope = x->m->nope_dim, rope = x->m->rope_dim, dk = nope + rope;
     int64_t i;
@@ -6493,23 +6494,29 @@ SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, sw
     swa__weight w[SWA__WEIGHTS];
     swa_status status = swa__mla_check(src, w);
     size_t uvo, rows, total;
+    swa_mla merged;
     float *base;
     int i;
     if (status != SWA_OK) return status;
     if (mem == NULL || dst == NULL || swa__merged(src) || src->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
-    swa__weights(src, 1, 1, w);          /* where the factors lie, head by head */
     for (i = SWA__W_UQ; i <= SWA__W_O; i++)
         if (i != SWA__W_QR && w[i].w->type == SWA_OPAQUE && src->rows == NULL) return SWA_ERR_ARG;
     if (!swa__merged_layout(src, &uvo, &rows, &total)) return SWA_ERR_OVERFLOW;
     if (bytes < total) return SWA_ERR_MEMORY;
     base = (float *)(void *)swa__align64(mem);
+
+    merged = *src;
+    merged.w_uk = merged.w_uv = merged.w_o = merged.w_uqk = merged.w_uvo = none;
+    if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
+    merged.w_uqk.p = base;
+    merged.w_uvo.p = base + uvo;
+    status = swa__mla_check(&merged, w);     /* W_QR in w_uq is cut now, head by head: its blocks may forbid that */
+    if (status != SWA_OK) return status;
+
+    swa__weights(src, 1, 1, w);              /* where the factors lie, head by head */
     swa__merge_uqk(src, w, base, base + rows);
     swa__merge_uvo(src, w, base + uvo, base + rows);
-    *dst = *src;
-    if (src->rope_dim == 0 || src->w_qr.p != NULL) dst->w_uq = none;       /* else its rope part is still read */
-    dst->w_uk = dst->w_uv = dst->w_o = dst->w_uqk = dst->w_uvo = none;
-    dst->w_uqk.p = base;
-    dst->w_uvo.p = base + uvo;
+    *dst = merged;
     return SWA_OK;
 }
 

@@ -903,6 +903,38 @@ TEST(layers) {
     CHECK_BITS(a, b, n * 40);
 }
 
+/* One cache whose layers hold latents and expanded rows in turn: each layer by its own shape, as in a cache alone. */
+TEST(layers_of_both_shapes) {
+    const int n = 24;
+    setup s;
+    masters w;
+    rig alone[2];
+    swa_cache both;
+    swa_cache_desc d;
+    swa_shape shapes[2];
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    memset(&d, 0, sizeof d);
+    s.max_context = d.max_context = n;
+    for (int i = 0; i < 2; i++) shapes[i] = swa_mla_shape(&s.m, i);
+    d.shapes = shapes;
+    d.n_shapes = d.n_layers = 2;
+    const size_t bytes = swa_mla_scratch_bytes(&s.m, &d, 6, 1);
+    if (!rig_open(&alone[0], &s, SWA_MLA_AUTO, 6) || !rig_open(&alone[1], &s, EXPANDED, 6)) return;
+    if (!t_cache_new(&both, &d, 1) || !CHECK_OK(swa_cache_set_scratch(&both, t_alloc(bytes), bytes))) return;
+    for (int t = 0; t < n; t += 6) {
+        const float *x = normal(240, 1.0);
+        float a[240], b[240];
+        REQUIRE_OK(swa_step_one(&both, 0, t, 6));
+        for (int i = 0; i < 2; i++) {
+            swa_run run = t_run(0, t, 6);
+            CHECK_OK(swa_mla_forward(&both, i, &s.m, x, a));
+            if (!rig_step(&alone[i], &run, 1, x, b)) return;
+            CHECK_BITS(a, b, 240);
+        }
+    }
+}
+
 /* ---- the rule and its numbers ---- */
 
 static swa_mla v3(void) {
@@ -990,7 +1022,7 @@ TEST(choice_without_query_rank) {
     CHECK_INT(macs[1], 7168.0 * 128 * 128 + out + kv + 20 * 128.0 * 512);
     CHECK_INT(macs[2], 2 * 7168.0 * 128 * 512 + 20 * 128.0 * 512);
 }
-/* Scratch is that of the paths which runs can take: naive where the rule can say so over some history, and only there. */
+/* Scratch is that of the paths which runs can take: naive where the rule can say so over some history, only there. */
 TEST(scratch_by_path) {
     static const int64_t cached[] = { 0, 1, 2, 5, 9, 14, 15, 16, 17, 40, 200, 1000, 1 << 20, (int64_t)1 << 40 };
     int differ = 0;
@@ -1011,7 +1043,8 @@ TEST(scratch_by_path) {
             for (int c = 0; c < 14; c++) naive |= swa_mla_choose(&s.m, cached[c], fresh, NULL) == SWA_MLA_NAIVE;
         m = s.m;
         m.path = SWA_MLA_ABSORBED;
-        const size_t absorbed = swa_mla_scratch_bytes(&m, &d, n, parts), both = swa_mla_scratch_bytes(&s.m, &d, n, parts);
+        const size_t absorbed = swa_mla_scratch_bytes(&m, &d, n, parts);
+        const size_t both = swa_mla_scratch_bytes(&s.m, &d, n, parts);
         t_label("latent %d, nope %d, v %d, %d new", m.kv_lora_rank, m.nope_dim, m.v_dim, n);
         CHECK(absorbed > 0 && both >= absorbed);
         CHECK_INT(both > absorbed, naive);
@@ -1100,17 +1133,6 @@ TEST(misuse_of_the_desc) {
     INVALID((m.eps = 0, m.q_norm = NULL), SWA_ERR_ARG);
     INVALID((m.eps = 0, m.kv_norm = NULL), SWA_ERR_ARG);
     INVALID(m.sink_pos = -1, SWA_ERR_ARG);
-    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG);                 /* and nobody to read it */
-    INVALID(m.w_uk.block_rows = -1, SWA_ERR_ARG);
-    INVALID(m.w_uk.block_cols = -1, SWA_ERR_ARG);
-    INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG);                   /* heads of 16 rows begin inside a block */
-    INVALID((m.w_uv.p = NULL, m.w_uk.block_rows = 32), SWA_ERR_ARG);
-    INVALID((m.w_kr.p = NULL, m.w_dkv.block_rows = 64), SWA_ERR_ARG);
-    INVALID(m.w_uvo = m.w_o, SWA_ERR_ARG);                          /* without w_uqk */
-    INVALID((m.w_uqk = m.w_uq, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
-    INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
-    INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
-    INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
     INVALID(m.pairs = (swa_rope_pairs)2, SWA_ERR_ARG);
     INVALID(m.w_dq.p = NULL, SWA_ERR_ARG);
     INVALID(m.w_uq.p = NULL, SWA_ERR_ARG);
@@ -1157,6 +1179,28 @@ TEST(misuse_of_the_desc) {
     m.q_lora_rank = m.nope_dim = 1;
     m.v_dim = 2047;
     CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their outputs */
+}
+TEST(misuse_of_weights) {
+    misuse u;
+    swa_mla m, merged;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
+    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG);                 /* and nobody to read it */
+    INVALID(m.w_uk.block_rows = -1, SWA_ERR_ARG);
+    INVALID(m.w_uk.block_cols = -1, SWA_ERR_ARG);
+    INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG);                   /* heads of 16 rows begin inside a block */
+    INVALID((m.w_uv.p = NULL, m.w_uk.block_rows = 32), SWA_ERR_ARG);
+    INVALID((m.w_kr.p = NULL, m.w_dkv.block_rows = 64), SWA_ERR_ARG);
+    INVALID(m.w_uvo = m.w_o, SWA_ERR_ARG);                          /* without w_uqk */
+    INVALID((m.w_uqk = m.w_uq, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
+    INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
+    INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
+    INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
+    m = u.r.s.m;                         /* W_QR's rows within w_uq: as one product any cut will do, alone they need one */
+    m.w_uq.block_rows = 12;
+    m.w_qr.p = NULL;
+    CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2) > 0);
+    CHECK_STATUS(swa_mla_merge(&m, &m, SIZE_MAX, &merged), SWA_ERR_ARG);
+    REFUSED((m.w_uqk = m.w_o, m.w_qr.p = NULL, m.w_uq.block_rows = 12), SWA_ERR_ARG);
 }
 TEST(misuse_of_the_calls) {
     misuse u;
