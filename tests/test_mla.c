@@ -1152,6 +1152,11 @@ TEST(misuse_of_the_desc) {
     m.v_dim = 15;                                                   /* of which a cache of latents knows nothing */
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1) > 0);
     REFUSED(m.compute = (swa_type)77, SWA_ERR_ARG);
+}
+TEST(misuse_of_scratch) {
+    misuse u;
+    swa_mla m;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
     m = u.r.s.m;
     if (!rig_scratch(&u.r, swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1))) return;
     CHECK_STATUS(swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, 0, 0, 2), SWA_ERR_MEMORY);
@@ -1195,7 +1200,7 @@ TEST(misuse_of_weights) {
     INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
-    m = u.r.s.m;                         /* W_QR's rows within w_uq: as one product any cut will do, alone they need one */
+    m = u.r.s.m;                         /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
     m.w_uq.block_rows = 12;
     m.w_qr.p = NULL;
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2) > 0);
