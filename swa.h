@@ -137,7 +137,8 @@ typedef enum {
    uint16_t, BF16 the upper half of a float. 0 is the default: F32, or for V and tail the type of K. */
 typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
                SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
-               SWA_BOOL_KEEP      /* 1 = visible (PyTorch SDPA, xformers)  */ } swa_type;
+               SWA_BOOL_KEEP,     /* 1 = visible (PyTorch SDPA, xformers)  */
+               SWA_OPAQUE         /* weights that only the host can read: swa_matrix */ } swa_type;
 
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
 enum { SWA_ISA_BEST = 0, SWA_ISA_SCALAR, SWA_ISA_NEON, SWA_ISA_AVX2, SWA_ISA_AVX512 };
@@ -213,8 +214,8 @@ SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_
 SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
                                        void *out /* [512][512] */, size_t bytes);
 /* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out is the full mask. */
-SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W, int head_dim,
-                                   int64_t S, float masked, float *out /* [S][S] */, size_t bytes);
+SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W,
+                                       int head_dim, int64_t S, float masked, float *out /* [S][S] */, size_t bytes);
 
 /* ---- cache: layers x sequences, one ring each ---- */
 
@@ -463,18 +464,25 @@ SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, i
    The calls below are the whole block, from hidden state to output. */
 #define SWA_MLA_PHASES 8 /* phases of swa_mla_forward; the parts of one phase are independent, join between phases    */
 
+/* A weight matrix [rows][cols]: numbers of type F32, F16 or BF16; or OPAQUE, in a form of yours (fp8 with scales, Q8_0,
+   Q4_K): then p is never looked at, only not NULL, and handed back to swa_mla's gemm and rows. block_rows, block_cols:
+   products begin and end at multiples of these (fp8 in tiles of 128x128: 128, 128; Q8_0: 1, 32; Q4_K: 1, 256), or at
+   the matrix's end. */
 typedef struct {
     const void *p;
-    swa_type    type;         /* F32, F16, BF16                                                                      */
-    int64_t     stride;       /* from row to row, in elements; 0 = packed                                            */
+    swa_type    type;         /* 0 = F32                                                                             */
+    int64_t     stride;       /* from row to row, in elements; 0 = packed. OPAQUE: yours                             */
+    int32_t     block_rows, block_cols;   /* 0 = 1                                                                   */
 } swa_matrix;
-/* One matrix product: y[t][o] = sum over i of x[t][i] * w[o][i], or of x[t][i] * w[i][o] if transposed. */
+/* One matrix product, with a part of w: y[t][o] = sum over i of x[t][i] * w[row + o][col + i], or, transposed, of
+   x[t][i] * w[row + i][col + o]. Only W_UK is used transposed; only there col is not 0. */
 typedef struct {
     int32_t      n, n_in, n_out;
     int          transposed;
     const float *x;           /* [n][n_in]                                                                           */
     int64_t      x_stride;
-    swa_matrix   w;           /* [n_out][n_in], transposed [n_in][n_out]; stride given                               */
+    swa_matrix   w;           /* as swa_mla has it; the stride of a packed one filled in                             */
+    int64_t      row, col;
     float       *y;           /* [n][n_out]                                                                          */
     int64_t      y_stride;
 } swa_gemm;
@@ -483,13 +491,12 @@ typedef enum {
     SWA_MLA_AUTO = 0,         /* naive or absorbed, whichever is cheaper for a run: swa_mla_choose                   */
     SWA_MLA_NAIVE,            /* K and V are expanded per head, a block of keys at a time. With a cache of expanded
                                  rows: stored expanded, and read                                                     */
-    SWA_MLA_ABSORBED,         /* W_UK goes into the query, W_UV behind the attention, per head; best for decode      */
-    SWA_MLA_MERGED            /* W_UQ W_UK and W_UV W_O multiplied beforehand, as [MLA] does: never cheaper          */
+    SWA_MLA_ABSORBED          /* W_UK goes into the query, W_UV behind the attention, per head; best for decode      */
 } swa_mla_path;
 
 /* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that stand side by side
    may be one: leave the second's p NULL, and the first holds the rows of both (per head first [nope | rope], of the
-   third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. */
+   third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. With block_rows both, of every head, begin at a block. */
 typedef struct {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state                              */
@@ -499,18 +506,27 @@ typedef struct {
     swa_matrix w_dkv, w_kr;          /* [kv_lora_rank][hidden], [rope][hidden]                                       */
     swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]                      */
     swa_matrix w_o;                  /* [hidden][n_heads*v]                                                          */
+    /* Factors multiplied beforehand: W_UQ W_UK [n_heads*kv_lora_rank][q_lora_rank or hidden] alone (then w_uk is not
+       read, of w_uq only W_QR's rows), or also W_UV W_O [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All
+       runs are absorbed then; a second swa_mla over the same cache, with the factors, can be naive. */
+    swa_matrix w_uqk, w_uvo;
     const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no norm                */
-    float    eps;
+    float    eps;                    /* > 0 if there is a norm                                                       */
     swa_rope_pairs pairs;
     const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                                       */
     double   rope_mscale;            /* multiplies cos and sin; 0 = 1                                                */
-    double   mscale;                 /* YaRN: squared into the scale; 0 = 1                                          */
+    double   mscale;                 /* squared into the scale; 0 = 1. DeepSeek: 0.1 * mscale_all_dim * ln(factor) + 1
+                                        once the context is extended; swa_yarn's *mscale lacks mscale_all_dim        */
     double   scale;                  /* 0 = swa_mla_scale(nope, rope, mscale): never from the latent row's width     */
+    int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is rotated as if it
+                                        stood at min(pos, sink_pos); StreamingLLM: W-1. 0 = it stands at pos         */
     swa_mla_path path;
-    const void *merged;              /* what swa_mla_precompute wrote; MERGED only                                   */
     swa_type compute;                /* of the attention, as in swa_attn                                             */
-    void   (*gemm)(void *user, const swa_gemm *product);   /* your product instead of ours (BLAS). Called by several
-                                        parts at a time, each with its own rows of w and columns of y; NULL = ours   */
+    void   (*gemm)(void *user, const swa_gemm *product);   /* every product, instead of ours (BLAS); OPAQUE weights
+                                        need it. Called by several parts at a time, each with its own outputs        */
+    void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out /* [n][cols] */);
+                                     /* any rows of an OPAQUE W_UK or W_UV as f32, for the naive path; of W_UQ and W_O
+                                        too for swa_mla_merge. By several parts at a time                            */
     void    *user;
 } swa_mla;
 
@@ -519,28 +535,36 @@ SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
 /* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope, v_in_k), or expanded
    K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. */
 SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
-/* What one call costs, by path; [3] is the naive path over an expanded cache. */
+/* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never fewer multiply-adds),
+   [3] naive over an expanded cache. OPAQUE weights are not in weight_bytes. */
 typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
    sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) cost (may be NULL) counts everything the block does: multiply-adds, bytes of
-   weights and of cached rows read (f32 cache). AUTO (0) = mla is invalid. */
+   the first n counts as 16 at least.) With w_uqk always ABSORBED. cost (may be NULL) counts everything the block does:
+   multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and the
+   types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
-/* Multiply-adds of one step over n tokens as [MLA] counts them, by path as above: without W_DQ, W_DKV, the rope parts
-   and W_O where it cancels. Its table is macs[0] ("before") and macs[2] ("after"); macs[1] is what it leaves out. */
-SWA_CHECKED swa_status swa_mla_document_macs(const swa_mla *mla, int64_t n, double macs[4]);
 
-SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);                     /* 0 = invalid or overflow          */
-/* f32 W_UQK [n_heads*kv_lora_rank][q_lora_rank or hidden], then W_UVO [hidden][n_heads*kv_lora_rank], each at a
-   multiple of 64 bytes from the first one in the buffer. */
-SWA_CHECKED swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t bytes);
-/* Scratch for swa_cache_set_scratch: of one step of n_tokens and its attention. 0 = invalid or overflow. */
+/* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
+   in place of the factors. 3.6 times DeepSeek-V3's weights, so it costs more than it saves: for parity, and for models
+   whose ranks are small. mem: swa_mla_merged_bytes, which depends on the dimensions alone (0 = invalid or overflow);
+   any alignment. ARG: what swa_mla_forward calls so, NULL, path NAIVE, src merged already, OPAQUE without rows. */
+SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);
+SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst);
+
+/* Scratch for swa_cache_set_scratch: of a step of at most n_tokens and its attention, by the paths that its runs can
+   take over any history. 0 = invalid (what swa_mla_forward calls ARG) or overflow. */
 SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts);
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
-   own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds. */
+   own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
+   ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
+   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, or w_uqk, over an expanded cache; w_uqk with
+   NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
+   inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
+/* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1. */
 SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
                                             int phase, int part, int parts);
 
@@ -2951,8 +2975,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv
         for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
 }
-/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8 is a chain of its own,
-   and its scale the last step of it. */
+/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8 is a chain of its
+   own, and its scale the last step of it. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
                                                const float *qt, int fetch, SWV *acc) {
     SWA__FN(operands) x;
@@ -3194,7 +3218,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float
                 SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
-/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p alone. */
+/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p
+   alone. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
                                                 const swa__lanes *n, const float *const q[2], float *s, float *o,
                                                 float *m, float *l) {
@@ -4073,7 +4098,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
 #endif
-#if SWA__AVX512_DOT && SWA__BF16         /* bf16 pairs: for the kernels on pairs alone, which run where the CPU has them */
+#if SWA__AVX512_DOT && SWA__BF16         /* bf16 pairs: for kernels that run where the CPU has them */
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 #else
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
@@ -4198,7 +4223,8 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 
 /* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
 #define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
-    { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, swa__fold_##isa, \
+    { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
+    swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
     swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__MLA_KERNELS(isa) }
 #if SWA__MLA
@@ -5893,77 +5919,186 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
 
 /* ==== [SECTION 13] LATENT =======================================================================================
    DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 12] on a ring of latents; this
-   room holds what lies around it: the projections, and the naive path, where the stage makes K and V of a head from
-   the latents of a block. Phases:
-     0  c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h            1  norms, RoPE of k; the angles
-     2  q = W_UQ c_q (merged: its nope part through W_UQK)         3  RoPE of q; q_nope W_UK, or expanded K and V
-     4, 5  attention, and its fold and store                       6  W_UV         7  W_O (merged: W_UVO) */
+   room holds what lies around it: the products with the weights, and the naive path, for which it brings a block of
+   latents into the K and V of a head. Phases:
+     0  c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h      1  angles, norms, RoPE of k
+     2  q = W_UQ c_q, or its nope part through W_UQK         3  RoPE of q; q_nope W_UK, or the new K and V expanded
+     4, 5  attention, then its fold and store                6  W_UV             7  W_O, or W_UVO
 
+   Most of that is a table of products. A phase's outputs are counted through, and a part takes its share of the count,
+   cut where the matrices allow it. An output's sum never depends on the cut: the same bits for any number of parts. */
 #if SWA__MLA
-enum { SWA__MLA_MAX = 1 << 20, SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT };
 
-/* Sizes of a block, and a call's arrays in the scratch. */
+enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
+       SWA__MLA_MAX = 1 << 20,                        /* of any size, so that a product of two fits an int64_t */
+       SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT,  /* floats in which a product packs the tokens */
+       SWA__MERGE_ROWS = 256 };                       /* rows of W_O that are merged at a time */
+
+/* The weights by meaning. Two may lie in one matrix: of head h, rows first + h*per and on. */
+enum { SWA__W_DQ, SWA__W_DKV, SWA__W_KR, SWA__W_UQ, SWA__W_QR, SWA__W_UK, SWA__W_UV, SWA__W_O, SWA__W_UQK, SWA__W_UVO,
+       SWA__W_UKT, SWA__WEIGHTS };       /* the last is W_UK once more, multiplied from its other side */
+typedef struct {
+    const swa_matrix *w;
+    int32_t heads, rows, cols;           /* heads 0: this block has no such weight, or does not read it */
+    int64_t first, per;
+    int     transposed;
+} swa__weight;
+
+/* The arrays of a call, [n tokens][heads][..]. WIDE: the absorbed q, later its output. K, V: for an expanded cache. */
+enum { SWA__A_H, SWA__A_OUT,                          /* [hidden] */
+       SWA__A_CQ, SWA__A_CKV, SWA__A_KROPE,           /* [q_lora], [latent], [rope] */
+       SWA__A_Q, SWA__A_QROPE, SWA__A_QSINK,          /* [nope | rope], its second half, q as pinned sinks see it */
+       SWA__A_WIDE, SWA__A_O, SWA__A_K, SWA__A_V,     /* [latent], [v], [nope | rope], [v] */
+       SWA__ARRAYS };
+typedef struct { const float *in; float *out; int64_t token, head; } swa__array;
+
+enum { SWA__ALWAYS, SWA__EXPANDED, SWA__ABSORBED };
+static const struct { int phase, when, w, in, out; } swa__products[] = {       /* the block: out = w in */
+    { 0, SWA__ALWAYS, SWA__W_DQ, SWA__A_H, SWA__A_CQ },
+    { 0, SWA__ALWAYS, SWA__W_DKV, SWA__A_H, SWA__A_CKV },
+    { 0, SWA__ALWAYS, SWA__W_KR, SWA__A_H, SWA__A_KROPE },
+    { 2, SWA__ALWAYS, SWA__W_UQK, SWA__A_CQ, SWA__A_WIDE },
+    { 2, SWA__ALWAYS, SWA__W_UQ, SWA__A_CQ, SWA__A_Q },
+    { 2, SWA__ALWAYS, SWA__W_QR, SWA__A_CQ, SWA__A_QROPE },
+    { 3, SWA__EXPANDED, SWA__W_UK, SWA__A_CKV, SWA__A_K },
+    { 3, SWA__EXPANDED, SWA__W_UV, SWA__A_CKV, SWA__A_V },
+    { 3, SWA__ABSORBED, SWA__W_UKT, SWA__A_Q, SWA__A_WIDE },
+    { 6, SWA__ABSORBED, SWA__W_UV, SWA__A_WIDE, SWA__A_O },
+    { 7, SWA__ALWAYS, SWA__W_O, SWA__A_O, SWA__A_OUT },
+    { 7, SWA__ALWAYS, SWA__W_UVO, SWA__A_WIDE, SWA__A_OUT },
+};
+
 typedef struct {
     const swa_mla *m;
-    size_t n, heads, q_in, q_lora, latent, rope, nope, dv, dk;   /* tokens; dk = nope + rope                         */
-    int    expanded;                     /* the cache holds expanded rows                                            */
-    float *c_q, *c_kv, *k_rope;          /* [n][q_lora], [n][latent], [n][rope]                                      */
-    float *q, *o;                        /* [n][heads][dk], [n][heads][dv]                                           */
-    float *wide;                         /* [n][heads][latent] absorbed q, then its output; or k, v of expanded rows */
-    double *angles;                      /* [n][rope/2] cos, then sin                                                */
-    float *pack;                         /* of this part, for products; [parts] of them                              */
-    unsigned char *parts;                /* [parts] scratch of the naive attention                                   */
-    size_t part_bytes, bytes;
+    const swa_cache *cache;
     const swa__cache *c;
-    int layer;
-    const swa_run *runs;
-    int n_runs;
-    const swa__kernels *kr;
-    const float *h;
-    float *out;
-    int part, of;
+    const swa__layer *l;
+    swa__weight w[SWA__WEIGHTS];
+    swa__array a[SWA__ARRAYS];
+    int     layer, part, parts;
+    int     expanded;                    /* the layer holds K and V of all heads */
+    int     naive, absorbed, sinks;      /* what a run may take: which paths, a second rotation of q */
+    int64_t n;                           /* tokens */
+    double *angles;                      /* [n][rope/2] cos, then sin; with sinks [n] more of them */
+    float  *pack;                        /* [parts][SWA__PACK] */
+    unsigned char *naive_parts;          /* [parts][naive_bytes] scratch of the naive path */
+    size_t  naive_bytes, bytes;
+    unsigned char *base;
+    int     fits;                        /* bytes has not overflowed */
 } swa__mla;
 
+/* ---- weights ---- */
+
+/* Weights t[0] and t[1] of matrices a and b. b->p NULL: a holds the rows of both; b NULL: there is no second. */
+static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matrix *b, int rows_a, int rows_b,
+                             int cols) {
+    const int apart = b != NULL && b->p != NULL, both = rows_a + rows_b;
+    const swa__weight first = { a, 1, rows_a, cols, 0, apart ? rows_a : both, 0 };
+    const swa__weight second = { apart ? b : a, 1, rows_b, cols, apart ? 0 : rows_a, apart ? rows_b : both, 0 };
+    t[0] = first;
+    if (b != NULL) t[1] = second;
+}
+/* uqk, uvo: these products are read instead of their factors. */
+static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
+    const int q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden, latent = m->kv_lora_rank;
+    int i;
+    swa__weight_pair(t + SWA__W_DQ, &m->w_dq, NULL, m->q_lora_rank, 0, m->hidden);
+    swa__weight_pair(t + SWA__W_DKV, &m->w_dkv, &m->w_kr, latent, m->rope_dim, m->hidden);
+    swa__weight_pair(t + SWA__W_UQ, &m->w_uq, &m->w_qr, m->nope_dim, m->rope_dim, q_in);
+    swa__weight_pair(t + SWA__W_UK, &m->w_uk, &m->w_uv, m->nope_dim, m->v_dim, latent);
+    swa__weight_pair(t + SWA__W_O, &m->w_o, NULL, m->hidden, 0, m->n_heads * m->v_dim);
+    swa__weight_pair(t + SWA__W_UQK, &m->w_uqk, NULL, m->n_heads * latent, 0, q_in);
+    swa__weight_pair(t + SWA__W_UVO, &m->w_uvo, NULL, m->hidden, 0, m->n_heads * latent);
+    for (i = SWA__W_UQ; i <= SWA__W_UV; i++) t[i].heads = m->n_heads;
+    t[SWA__W_UKT] = t[SWA__W_UK];
+    t[SWA__W_UKT].transposed = 1;
+    if (!uqk && m->w_qr.p == NULL) {     /* rows of W_UQ and W_QR lie as q does: they are multiplied as one */
+        t[SWA__W_UQ].heads = 1;
+        t[SWA__W_UQ].rows = m->n_heads * (m->nope_dim + m->rope_dim);
+        t[SWA__W_QR].heads = 0;
+    }
+    if (uqk) t[SWA__W_UQ].heads = t[SWA__W_UK].heads = t[SWA__W_UKT].heads = 0;
+    else t[SWA__W_UQK].heads = 0;
+    if (uvo) t[SWA__W_UV].heads = t[SWA__W_O].heads = 0;
+    else t[SWA__W_UVO].heads = 0;
+    for (i = 0; i < SWA__WEIGHTS; i++)
+        if (t[i].rows == 0) t[i].heads = 0;
+}
+static int64_t swa__outputs(const swa__weight *w) { return (int64_t)w->heads * (w->transposed ? w->cols : w->rows); }
+static int64_t swa__row_stride(const swa__weight *w) { return w->w->stride > 0 ? w->w->stride : w->cols; }
+static const void *swa__weight_at(const swa__weight *w, int64_t row, int64_t col) {
+    return (const unsigned char *)w->w->p
+           + (size_t)(row * swa__row_stride(w) + col) * swa__type_size((int)w->w->type);
+}
+/* Rows [row, row+n) as f32, one behind the other; up to 15 floats behind them are overwritten too. */
+static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa__weight *w, int64_t row, int n,
+                             float *out) {
+    float scale;
+    int i;
+    if (w->w->type == SWA_OPAQUE) {
+        m->rows(m->user, w->w, row, n, out);
+        return;
+    }
+    for (i = 0; i < n; i++, out += w->cols)
+        kr->round(SWA_F32, swa__weight_at(w, row + i, 0), (int)swa__type_or(w->w->type, SWA_F32), w->cols, out, &scale);
+}
 
 /* ---- checks and sizes ---- */
 
-static swa_status swa__matrix_check(const swa_matrix *w, int64_t cols) {
-    if (w->p == NULL || w->stride < 0 || (w->stride > 0 && w->stride < cols)) return SWA_ERR_ARG;
-    if (w->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
-    return swa__type_ok(w->type) ? SWA_OK : SWA_ERR_ARG;
+static swa_status swa__mla_dims_check(const swa_mla *m) {
+    int dims[7], i;
+    int64_t most;
+    if (m == NULL || m->rope_dim % 2 != 0) return SWA_ERR_ARG;
+    dims[0] = m->hidden;
+    dims[1] = m->n_heads;
+    dims[2] = m->kv_lora_rank;
+    dims[3] = m->nope_dim;
+    dims[4] = m->v_dim;
+    dims[5] = m->q_lora_rank;            /* this and the next may be 0 */
+    dims[6] = m->rope_dim;
+    for (i = 0; i < 7; i++)
+        if (dims[i] < (i < 5)) return SWA_ERR_ARG;
+    for (i = 0; i < 7; i++)
+        if (dims[i] > SWA__MLA_MAX) return SWA_ERR_OVERFLOW;
+    most = swa__max64(m->kv_lora_rank, swa__max64(m->nope_dim + m->rope_dim, m->nope_dim + m->v_dim));
+    return m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW;
 }
-static swa_status swa__mla_check(const swa_mla *m) {
-    const swa_matrix *w[8];
-    int64_t cols[8], q_in, heads;
-    swa_status status;
+/* A weight that is read is there, and can be cut where the block has to cut it: between heads, and between two
+   weights that lie in one matrix. */
+static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
+    const swa_matrix *a = w->w;
+    if (w->heads == 0) return SWA_OK;
+    if (a->p == NULL || a->stride < 0 || a->block_rows < 0 || a->block_cols < 0) return SWA_ERR_ARG;
+    if (a->block_rows > 1 && (w->first % a->block_rows != 0 || (w->heads > 1 && w->per % a->block_rows != 0)))
+        return SWA_ERR_ARG;
+    if (a->type == SWA_OPAQUE) return m->gemm != NULL ? SWA_OK : SWA_ERR_ARG;
+    if (a->stride > 0 && a->stride < w->cols) return SWA_ERR_ARG;
+    if (a->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
+    return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
+}
+static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
+
+/* w: the weights as this block has them. */
+static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
+    swa_status status = swa__mla_dims_check(m);
+    double factor[3];
     int i;
-    if (m == NULL || m->hidden <= 0 || m->n_heads <= 0 || m->q_lora_rank < 0 || m->kv_lora_rank <= 0)
-        return SWA_ERR_ARG;
-    if (m->nope_dim <= 0 || m->rope_dim < 0 || m->rope_dim % 2 != 0 || m->v_dim <= 0) return SWA_ERR_ARG;
-    if (m->hidden > SWA__MLA_MAX || m->n_heads > SWA__MLA_MAX || m->q_lora_rank > SWA__MLA_MAX) return SWA_ERR_OVERFLOW;
-    if (m->kv_lora_rank > SWA__MLA_MAX || m->nope_dim > SWA__MLA_MAX || m->rope_dim > SWA__MLA_MAX)
-        return SWA_ERR_OVERFLOW;
-    heads = m->n_heads;
-    if (m->v_dim > SWA__MLA_MAX || heads * (m->nope_dim + m->rope_dim) > INT32_MAX) return SWA_ERR_OVERFLOW;
-    if (heads * m->v_dim > INT32_MAX || heads * m->kv_lora_rank > INT32_MAX) return SWA_ERR_OVERFLOW;
-    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_MERGED) return SWA_ERR_ARG;
+    if (status != SWA_OK) return status;
+    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0) return SWA_ERR_ARG;
     if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF)) return SWA_ERR_ARG;
-    if (!(m->eps >= 0.0f) || !swa__finite(m->eps) || (m->q_lora_rank == 0 && m->q_norm != NULL)) return SWA_ERR_ARG;
-    if (m->scale != 0 && !swa__positive(m->scale)) return SWA_ERR_ARG;
-    if ((m->mscale != 0 && !swa__positive(m->mscale)) || (m->rope_mscale != 0 && !swa__positive(m->rope_mscale)))
-        return SWA_ERR_ARG;
-    q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden;
-    w[0] = m->q_lora_rank > 0 ? &m->w_dq : NULL;            cols[0] = m->hidden;
-    w[1] = &m->w_uq;                                        cols[1] = q_in;
-    w[2] = m->w_qr.p != NULL ? &m->w_qr : NULL;             cols[2] = q_in;
-    w[3] = &m->w_dkv;                                       cols[3] = m->hidden;
-    w[4] = m->w_kr.p != NULL ? &m->w_kr : NULL;             cols[4] = m->hidden;
-    w[5] = &m->w_uk;                                        cols[5] = m->kv_lora_rank;
-    w[6] = m->w_uv.p != NULL ? &m->w_uv : NULL;             cols[6] = m->kv_lora_rank;
-    w[7] = &m->w_o;                                         cols[7] = heads * m->v_dim;
-    for (i = 0; i < 8; i++)
-        if (w[i] != NULL && (status = swa__matrix_check(w[i], cols[i])) != SWA_OK) return status;
-    return SWA_OK;
+    if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
+    if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
+    if ((m->q_norm != NULL || m->kv_norm != NULL) && !(m->eps > 0.0f)) return SWA_ERR_ARG;
+    factor[0] = m->scale;
+    factor[1] = m->mscale;
+    factor[2] = m->rope_mscale;
+    for (i = 0; i < 3; i++)
+        if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
+    if (swa__merged(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;     /* or is the W_UV in w_uk left out? */
+    swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
+    for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
+    return status;
 }
 SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
     if (nope_dim <= 0 || rope_dim < 0) return 0.0;          /* which swa_attend refuses */
@@ -5985,704 +6120,622 @@ static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
     return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
            && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim && (a->v_in_k != 0) == (b->v_in_k != 0);
 }
-static swa__mla swa__mla_sizes(const swa_mla *m) {
-    swa__mla x;
-    memset(&x, 0, sizeof x);
-    x.m = m;
-    x.heads = (size_t)m->n_heads;
-    x.q_lora = (size_t)m->q_lora_rank;
-    x.q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden);
-    x.latent = (size_t)m->kv_lora_rank;
-    x.rope = (size_t)m->rope_dim;
-    x.nope = (size_t)m->nope_dim;
-    x.dv = (size_t)m->v_dim;
-    x.dk = x.nope + x.rope;
-    return x;
-}
-/* What the naive stage adds to a part: latents of a block, and the weights of one head as f32. */
-typedef struct { float *k, *scale, *row, *turn, *w_uk, *w_uv; int32_t *head; size_t bytes; } swa__expand_scratch;
-
-static swa__expand_scratch swa__expand_carve(const swa_mla *m, unsigned char *base) {
-    const size_t row = (size_t)m->kv_lora_rank + (size_t)m->rope_dim, dvp = ((size_t)m->v_dim + 15) / 16 * 16;
-    const swa_shape naive = swa_mla_shape(m, 1);
-    swa__scratch w;
-    swa__expand_scratch x;
-    float *head;
-    memset(&w, 0, sizeof w);
-    w.bytes = swa__part_bytes(&naive, 0);
-    swa__take(&w, base, &x.k, SWA_BLOCK * row);
-    swa__take(&w, base, &x.scale, 3 * SWA_BLOCK);
-    swa__take(&w, base, &x.row, 16 * (row + 16));
-    swa__take(&w, base, &x.turn, 32 * dvp);
-    swa__take(&w, base, &x.w_uk, ((size_t)m->nope_dim + 15) / 16 * 16 * (size_t)m->kv_lora_rank);
-    swa__take(&w, base, &x.w_uv, dvp * (size_t)m->kv_lora_rank);
-    swa__take(&w, base, &head, 16);
-    x.head = (int32_t *)(void *)head;
-    x.bytes = w.bytes;
-    return x;
-}
-/* Arrays of a call, one after the other; at NULL only their size. 0 = overflow. */
-static int swa__mla_carve(swa__mla *x, size_t n, int parts, unsigned char *base) {
-    const swa_mla_path path = x->m->path;
-    size_t wide = x->nope + x->rope + x->dv, at[9];
-    x->n = n;
-    x->bytes = 0;
-    if (path == SWA_MLA_ABSORBED || path == SWA_MLA_MERGED || (path == SWA_MLA_AUTO && wide < x->latent))
-        wide = x->latent;
-    x->part_bytes = path == SWA_MLA_ABSORBED || path == SWA_MLA_MERGED ? 0 : swa__expand_carve(x->m, NULL).bytes;
-    at[0] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->q_lora, sizeof(float))) return 0;
-    at[1] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->latent, sizeof(float))) return 0;
-    at[2] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->rope, sizeof(float))) return 0;
-    at[3] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->heads * x->dk, sizeof(float))) return 0;
-    at[4] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->heads * x->dv, sizeof(float))) return 0;
-    at[5] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->heads * wide, sizeof(float))) return 0;
-    at[6] = x->bytes;
-    if (!swa__region(&x->bytes, n, x->rope, sizeof(double))) return 0;
-    at[7] = x->bytes;
-    if (!swa__region(&x->bytes, x->part_bytes, (size_t)parts, 1)) return 0;
-    at[8] = x->bytes;
-    if (!swa__region(&x->bytes, n > 1 ? SWA__PACK : 0, (size_t)parts, sizeof(float))) return 0;
-    if (base == NULL) return 1;
-    x->c_q = (float *)(void *)(base + at[0]);
-    x->c_kv = (float *)(void *)(base + at[1]);
-    x->k_rope = (float *)(void *)(base + at[2]);
-    x->q = (float *)(void *)(base + at[3]);
-    x->o = (float *)(void *)(base + at[4]);
-    x->wide = (float *)(void *)(base + at[5]);
-    x->angles = (double *)(void *)(base + at[6]);
-    x->parts = base + at[7];
-    x->pack = (float *)(void *)(base + at[8]);
-    return 1;
-}
-SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
-    swa__mla x;
-    size_t ring = swa_cache_scratch_bytes(desc, parts), total;
-    if (ring == 0 || swa__mla_check(mla) != SWA_OK || n_tokens < 0) return 0;
-    x = swa__mla_sizes(mla);
-    return swa__mla_carve(&x, (size_t)n_tokens, parts, NULL) && swa__add(x.bytes, ring, &total) ? total : 0;
-}
 
 /* ---- the rule ---- */
 
-SWA_API swa_status swa_mla_document_macs(const swa_mla *mla, int64_t n, double macs[4]) {
-    double heads, q, l, out, uq, each;
-    if (mla == NULL || macs == NULL || n < 0 || swa__mla_check(mla) != SWA_OK) return SWA_ERR_ARG;
-    heads = mla->n_heads;
-    l = mla->kv_lora_rank;
-    q = mla->q_lora_rank > 0 ? mla->q_lora_rank : mla->hidden;
-    uq = q * heads * mla->nope_dim;
-    out = heads * mla->v_dim * mla->hidden;
-    each = heads * l * ((double)mla->nope_dim + mla->v_dim);         /* W_UK and W_UV for one token */
-    macs[0] = uq + out + (each + heads * ((double)mla->nope_dim + mla->v_dim)) * (double)n;
-    macs[1] = uq + out + each + 2 * heads * l * (double)n;
-    macs[2] = (q + mla->hidden) * heads * l + 2 * heads * l * (double)n;
-    macs[3] = uq + out + each + heads * ((double)mla->nope_dim + mla->v_dim) * (double)n;
-    return SWA_OK;
-}
-/* Bytes of `rows` rows of a matrix, or of both of a pair in whichever form. */
-static double swa__weight(const swa_matrix *w, const swa_matrix *second, double rows, double rows2, double cols) {
-    double first = (double)swa__type_size((int)w->type) * cols;
-    return second->p == NULL ? first * (rows + rows2)
-                             : first * rows + (double)swa__type_size((int)second->type) * cols * rows2;
-}
-static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
-    const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim, dn = m->nope_dim, dv = m->v_dim, hid = m->hidden;
-    const double ql = m->q_lora_rank, q = ql > 0 ? ql : hid, keys = cached + n, pairs = n * cached + n * (n + 1) / 2;
-    const double in = n * (hid * (ql + l + r) + q * h * (dn + r)), up = l * h * (dn + dv), down = h * dv * hid;
-    const swa_matrix none = { NULL, SWA_F32, 0 };
-    double bytes = swa__weight(&m->w_dkv, &m->w_kr, l, r, hid), uq, uo;
-    if (ql > 0) bytes += swa__weight(&m->w_dq, &none, ql, 0, hid);
-    uq = swa__weight(&m->w_uq, &m->w_qr, h * dn, h * r, q);
-    uo = swa__weight(&m->w_uk, &m->w_uv, h * dn, h * dv, l) + swa__weight(&m->w_o, &none, hid, 0, h * dv);
-    cost[0].macs = in + keys * up + pairs * h * (dn + r + dv) + n * down;
-    cost[1].macs = in + n * up + pairs * h * (2 * l + r) + n * down;
-    cost[2].macs = n * (hid * (ql + l + r) + q * h * (l + r) + h * l * hid) + pairs * h * (2 * l + r);
-    cost[3].macs = in + n * up + pairs * h * (dn + r + dv) + n * down;
-    cost[0].weight_bytes = cost[1].weight_bytes = cost[3].weight_bytes = bytes + uq + uo;
-    cost[2].weight_bytes = bytes + 4 * (q + hid) * h * l + swa__weight(&m->w_uq, &m->w_qr, 0, h * r, q);
-    cost[0].cache_bytes = cost[1].cache_bytes = cost[2].cache_bytes = 4 * cached * (l + r);
-    cost[3].cache_bytes = 4 * cached * h * (dn + r + dv);
-}
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
+    if (swa__merged(m)) return SWA_MLA_ABSORBED;
     return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
+/* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the sooner it does; over the
+   history its two sides are straight lines with a bend at 16 keys, so the bend and the ends decide. */
+static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
+    return swa__mla_rule(m, 0, n) == SWA_MLA_NAIVE || swa__mla_rule(m, INT64_MAX / 2, n) == SWA_MLA_NAIVE
+           || (n < 16 && swa__mla_rule(m, 16 - n, n) == SWA_MLA_NAIVE);
+}
+/* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE ones. */
+static double swa__weight_count(const swa__weight *w, double *bytes) {
+    double all = 0, n;
+    int i;
+    *bytes = 0;
+    for (i = 0; i < SWA__W_UKT; i++) {
+        n = (double)swa__outputs(&w[i]) * w[i].cols;
+        all += n;
+        if (w[i].w->type != SWA_OPAQUE) *bytes += n * (double)swa__type_size((int)w[i].w->type);
+    }
+    return all;
+}
+static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
+    const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim, expanded = (double)m->nope_dim + r + m->v_dim;
+    const double pairs = (n * cached + n * (n + 1) / 2) * h;
+    swa__weight w[SWA__WEIGHTS];
+    int i;
+    for (i = 0; i < 4; i++) {
+        swa__weights(m, i == 2, i == 2, w);
+        cost[i].macs = n * swa__weight_count(w, &cost[i].weight_bytes);      /* every weight, once a token */
+        cost[i].macs += pairs * (i == 1 || i == 2 ? 2 * l + r : expanded);
+        cost[i].cache_bytes = 4 * cached * (i < 3 ? l + r : h * expanded);
+    }
+    cost[0].macs += cached * l * h * ((double)m->nope_dim + m->v_dim);       /* W_UK and W_UV for the old tokens too */
+}
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]) {
-    if (swa__mla_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
+    if (swa__mla_dims_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
     if (cost != NULL) swa__mla_costs(mla, (double)n_cached, n_new, cost);
     return swa__mla_rule(mla, n_cached, n_new);
 }
 /* The path of one run: its own length and the cached rows in its reach decide, not the batch it is in. */
-static swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    const swa__seq *s = swa__seq_of(c, run->seq);
-    int64_t lo = swa__max64(swa__lowest(&l->window, run->pos), s->start);
-    if (l->shape.n_kv_heads != 1 || !l->shape.v_in_k) return SWA_MLA_NAIVE;
-    if (m->path != SWA_MLA_AUTO) return m->path;
-    return swa__mla_rule(m, run->pos - lo + swa__min64(l->window.n_sink, lo), run->n);
+static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
+    const swa_window *window = &x->l->window;
+    const int64_t lo = swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
+    if (x->expanded) return SWA_MLA_NAIVE;
+    if (x->m->path != SWA_MLA_AUTO) return x->m->path;
+    return swa__mla_rule(x->m, run->pos - lo + swa__min64(window->n_sink, lo), run->n);
 }
-/* The next packed rows [t0, t1) from run *i on that take one of the paths [lo, hi]; 0 at the end. */
-static int swa__mla_rows(const swa__mla *x, swa_mla_path lo, swa_mla_path hi, int *i, size_t *t0, size_t *t1) {
-    *t0 = *t1 = 0;
-    for (; *i < x->n_runs; (*i)++) {
-        const swa_run *run = &x->runs[*i];
-        swa_mla_path path;
-        path = swa__mla_path_of(x->m, x->c, x->layer, run);
-        if (path >= lo && path <= hi) {
-            if (*t1 == 0) *t0 = (size_t)run->row;
-            *t1 = (size_t)run->row + (size_t)run->n;
-        } else if (*t1 > 0) return 1;
+
+/* ---- scratch ---- */
+
+/* The naive path in one part: room for the latents of a block, their values before they are turned into rows, and the
+   weights of head h as f32, in panels of 16 dims, [dims/16][latent][16]. */
+typedef struct {
+    const swa__mla *x;
+    swa__room latents;
+    float *dims, *w_uk, *w_uv;
+    int h;
+} swa__naive;
+
+/* Carves it behind the scratch of the attention over expanded heads; returns the bytes of both. */
+static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned char *base, swa__naive *e) {
+    const size_t latent = (size_t)m->kv_lora_rank, row = latent + (size_t)m->rope_dim, dvp = swa__pad16(m->v_dim);
+    const swa_shape shape = swa_mla_shape(m, 1);
+    swa__scratch w;
+    memset(&w, 0, sizeof w);
+    w.bytes = swa__part_bytes(&shape, sinks);
+    swa__take(&w, base, &e->latents.k, SWA_BLOCK * row);
+    swa__take(&w, base, &e->latents.scale, SWA__OPERANDS * SWA_BLOCK);
+    swa__take(&w, base, &e->latents.row, SWA__TILE * (row + SWA__TILE));
+    swa__take(&w, base, &e->dims, 2 * SWA__TILE * dvp);
+    swa__take(&w, base, &e->w_uk, swa__pad16(m->nope_dim) * latent);
+    swa__take(&w, base, &e->w_uv, dvp * latent);
+    return w.bytes;
+}
+/* The next n times `each` bytes of the scratch; NULL while only its size is wanted. */
+static void *swa__mla_take(swa__mla *x, size_t n, size_t each) {
+    void *at = x->base != NULL ? x->base + x->bytes : NULL;
+    x->fits = x->fits && swa__region(&x->bytes, n, each, 1);
+    return at;
+}
+/* Array i of n tokens: heads 0 = there is none; 1: the same for all heads. */
+static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
+    swa__array *a = &x->a[i];
+    a->token = (int64_t)heads * dim;
+    a->head = heads > 1 ? dim : 0;
+    a->in = a->out = (float *)swa__mla_take(x, (size_t)x->n, (size_t)a->token * sizeof(float));
+}
+/* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. */
+static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base) {
+    const swa_mla *m = x->m;
+    const int heads = m->n_heads, dk = m->nope_dim + m->rope_dim;
+    swa__naive e;
+    x->n = n;
+    x->absorbed = !x->expanded && m->path != SWA_MLA_NAIVE;
+    x->naive = !x->expanded && m->path != SWA_MLA_ABSORBED
+               && (m->path == SWA_MLA_NAIVE || swa__mla_may_expand(m, (int32_t)n));
+    x->sinks = m->sink_pos > 0 && m->rope_dim > 0 && x->l->window.n_sink > 0;
+    x->base = base;
+    x->bytes = 0;
+    x->fits = 1;
+    if (m->q_lora_rank > 0) swa__mla_array(x, SWA__A_CQ, 1, m->q_lora_rank);
+    else x->a[SWA__A_CQ] = x->a[SWA__A_H];
+    swa__mla_array(x, SWA__A_CKV, 1, m->kv_lora_rank);
+    swa__mla_array(x, SWA__A_KROPE, 1, m->rope_dim);
+    swa__mla_array(x, SWA__A_Q, heads, dk);
+    x->a[SWA__A_QROPE] = x->a[SWA__A_Q];
+    if (base != NULL) x->a[SWA__A_QROPE].in = x->a[SWA__A_QROPE].out += m->nope_dim;
+    swa__mla_array(x, SWA__A_QSINK, x->sinks ? heads : 0, dk);
+    swa__mla_array(x, SWA__A_WIDE, x->absorbed ? heads : 0, m->kv_lora_rank);
+    swa__mla_array(x, SWA__A_O, m->w_uvo.p == NULL ? heads : 0, m->v_dim);
+    swa__mla_array(x, SWA__A_K, x->expanded ? heads : 0, dk);
+    swa__mla_array(x, SWA__A_V, x->expanded ? heads : 0, m->v_dim);
+    x->angles = (double *)swa__mla_take(x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim * sizeof(double));
+    x->naive_bytes = x->naive ? swa__naive_carve(m, x->sinks, NULL, &e) : 0;
+    x->naive_parts = (unsigned char *)swa__mla_take(x, (size_t)parts, x->naive_bytes);
+    x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
+    return x->fits;
+}
+/* x for a checked block and a layer, or why they do not go together. */
+static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
+    swa_shape shape = swa_mla_shape(m, 0);
+    x->m = m;
+    x->l = l;
+    x->expanded = !swa__shape_is(&l->shape, &shape);
+    shape = swa_mla_shape(m, 1);
+    if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
+        if (m->path == SWA_MLA_ABSORBED || swa__merged(m)) return SWA_ERR_ARG;
+        return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
     }
-    return *t1 > 0;
+    if (swa__merged(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
+    return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
+}
+SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
+    const size_t ring = swa_cache_scratch_bytes(desc, parts);
+    size_t most = 0, total;
+    swa__layer l;
+    swa__mla x;
+    int i;
+    if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w) != SWA_OK) return 0;
+    memset(x.a, 0, sizeof x.a);
+    for (i = 0; i < desc->n_layers; i++) {               /* of the layers that fit, the one that needs most */
+        if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x) != SWA_OK) continue;
+        if (!swa__mla_carve(&x, n_tokens, parts, NULL)) return 0;
+        if (x.bytes > most) most = x.bytes;
+    }
+    return most > 0 && swa__add(most, ring, &total) ? total : 0;
 }
 
 /* ---- products ---- */
 
-/* Rows [a, b) of one of the pair of matrices, of head h where there are heads. */
-typedef struct { const swa_matrix *w; size_t stride, first; } swa__rows_at;
+/* A part's share [a, b) of the outputs of a phase, of which `at` have gone by, for n tokens from t0 on. */
+typedef struct { int64_t a, b, at, t0, n; } swa__share;
 
-static swa__rows_at swa__rows_at_of(const swa_matrix *w, const swa_matrix *second, int which, size_t h, size_t n0,
-                                    size_t n1, size_t cols) {
-    swa__rows_at r;
-    r.w = which == 1 && second->p != NULL ? second : w;
-    r.stride = r.w->stride > 0 ? (size_t)r.w->stride : cols;
-    if (second->p != NULL) r.first = h * (which == 0 ? n0 : n1);
-    else r.first = h * (n0 + n1) + (which == 0 ? 0 : n0);
-    return r;
+static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
+    const int64_t units = (outputs + 15) / 16;
+    swa__share s;
+    s.a = swa__min64(units * x->part / x->parts * 16, outputs);
+    s.b = swa__min64(units * (x->part + 1) / x->parts * 16, outputs);
+    s.at = s.t0 = 0;
+    s.n = x->n;
+    return s;
 }
-static void swa__product(const swa__mla *x, const swa_gemm *p) {
-    if (x->m->gemm != NULL) x->m->gemm(x->m->user, p);
-    else x->kr->product(p, x->pack);
+/* Where in a matrix of n outputs a share ends: down to where it may be cut, as its neighbour does. */
+static int64_t swa__cut_at(int64_t at, int64_t n, int64_t step) {
+    return at <= 0 ? 0 : at >= n ? n : step > 1 ? at / step * step : at;
 }
-static const void *swa__element(const swa_matrix *w, size_t i) {
-    return (const unsigned char *)w->p + i * swa__type_size((int)w->type);
-}
-/* Outputs [a, b) of a matrix: rows a.. of w from r on, into y + a. */
-static void swa__project(const swa__mla *x, swa__rows_at r, size_t a, size_t b, size_t n_in, size_t n, const float *in,
-                         size_t in_stride, float *y, size_t y_stride) {
+/* out = w in: this part's outputs, head by head. */
+static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w, const swa__array *in,
+                          const swa__array *out) {
+    const int64_t n_out = w->transposed ? w->cols : w->rows, step = w->transposed ? w->w->block_cols : w->w->block_rows;
+    int64_t a, b;
     swa_gemm p;
-    if (a >= b) return;
-    p.n = (int32_t)n;
-    p.n_in = (int32_t)n_in;
-    p.n_out = (int32_t)(b - a);
-    p.transposed = 0;
-    p.x = in;
-    p.x_stride = (int64_t)in_stride;
-    p.w.p = swa__element(r.w, (r.first + a) * r.stride);
-    p.w.type = swa__type_or(r.w->type, SWA_F32);
-    p.w.stride = (int64_t)r.stride;
-    p.y = y + a;
-    p.y_stride = (int64_t)y_stride;
-    swa__product(x, &p);
+    int32_t h;
+    for (h = 0; h < w->heads; h++, s->at += n_out) {
+        a = swa__cut_at(s->a - s->at, n_out, step);
+        b = swa__cut_at(s->b - s->at, n_out, step);
+        if (a == b) continue;
+        p.n = (int32_t)s->n;
+        p.n_in = w->transposed ? w->rows : w->cols;
+        p.n_out = (int32_t)(b - a);
+        p.transposed = w->transposed;
+        p.x = in->in + s->t0 * in->token + h * in->head;
+        p.x_stride = in->token;
+        p.row = w->first + h * w->per + (w->transposed ? 0 : a);
+        p.col = w->transposed ? a : 0;
+        p.y = out->out + s->t0 * out->token + h * out->head + a;
+        p.y_stride = out->token;
+        p.w = *w->w;
+        p.w.type = swa__type_or(p.w.type, SWA_F32);
+        if (p.w.type != SWA_OPAQUE) p.w.stride = swa__row_stride(w);
+        if (x->m->gemm != NULL) {
+            x->m->gemm(x->m->user, &p);
+            continue;
+        }
+        p.w.p = swa__weight_at(w, p.row, p.col);
+        swa__kernels_of(x->c->d.isa)->product(&p, x->pack + (size_t)x->part * SWA__PACK);
+    }
 }
-/* This part's share [a, b) of n things, cut at multiples of `step`. */
-static void swa__share(const swa__mla *x, size_t n, size_t step, size_t *a, size_t *b) {
-    size_t units = (n + step - 1) / step, part = (size_t)x->part, of = (size_t)x->of;
-    *a = units / of * part + (units % of * part) / of;
-    *b = units / of * (part + 1) + (units % of * (part + 1)) / of;
-    *a = *a * step < n ? *a * step : n;
-    *b = *b * step < n ? *b * step : n;
+/* The next stretch of packed rows, from run *i on, that take the absorbed path; 0 at the end. */
+static int swa__absorbed_rows(const swa__mla *x, int *i, swa__share *s) {
+    s->at = s->n = 0;
+    for (; *i < x->c->n_runs; (*i)++) {
+        const swa_run *run = &swa__runs_of(x->c)[*i];
+        if (swa__mla_path_of(x, run) == SWA_MLA_ABSORBED) {
+            if (s->n == 0) s->t0 = run->row;
+            s->n += run->n;
+        } else if (s->n > 0) return 1;
+    }
+    return s->n > 0;
 }
-static size_t swa__within(size_t at, size_t from, size_t n) { return at <= from ? 0 : at - from < n ? at - from : n; }
 
-/* Phase 0: outputs are c_q, c_kv and k_rope side by side. */
-static void swa__mla_down(const swa__mla *x) {
-    const size_t hidden = (size_t)x->m->hidden;
-    const swa_matrix none = { NULL, SWA_F32, 0 };
-    size_t a, b, at = 0;
-    swa__share(x, x->q_lora + x->latent + x->rope, 16, &a, &b);
-    if (x->q_lora > 0)
-        swa__project(x, swa__rows_at_of(&x->m->w_dq, &none, 0, 0, x->q_lora, 0, hidden), swa__within(a, at, x->q_lora),
-                     swa__within(b, at, x->q_lora), hidden, x->n, x->h, hidden, x->c_q, x->q_lora);
-    at += x->q_lora;
-    swa__project(x, swa__rows_at_of(&x->m->w_dkv, &x->m->w_kr, 0, 0, x->latent, x->rope, hidden),
-                 swa__within(a, at, x->latent), swa__within(b, at, x->latent), hidden, x->n, x->h, hidden, x->c_kv,
-                 x->latent);
-    at += x->latent;
-    swa__project(x, swa__rows_at_of(&x->m->w_dkv, &x->m->w_kr, 1, 0, x->latent, x->rope, hidden),
-                 swa__within(a, at, x->rope), swa__within(b, at, x->rope), hidden, x->n, x->h, hidden, x->k_rope,
-                 x->rope);
+/* The products of a phase; some are only for the rows that take the absorbed path. */
+static void swa__mla_products(const swa__mla *x, int phase) {
+    enum { N = sizeof swa__products / sizeof *swa__products };
+    const int when[] = { 1, x->expanded, x->absorbed };
+    swa__share s;
+    int64_t outputs = 0;
+    int i, run = 0;
+    for (i = 0; i < N; i++)
+        if (swa__products[i].phase == phase && when[swa__products[i].when])
+            outputs += swa__outputs(&x->w[swa__products[i].w]);
+    s = swa__share_of(x, outputs);
+    for (i = 0; i < N; i++) {
+        const swa__weight *w = &x->w[swa__products[i].w];
+        const swa__array *in = &x->a[swa__products[i].in], *out = &x->a[swa__products[i].out];
+        if (swa__products[i].phase != phase || !when[swa__products[i].when]) continue;
+        if (swa__products[i].when != SWA__ABSORBED) swa__multiply(x, &s, w, in, out);
+        else while (swa__absorbed_rows(x, &run, &s)) swa__multiply(x, &s, w, in, out);
+    }
 }
-/* Rotates one head's rope part of token t. */
-static void swa__mla_rotate(const swa__mla *x, size_t t, float *v) {
-    const size_t half = x->rope / 2;
-    const double *c = x->angles + t * x->rope;
-    const int apart = x->m->pairs == SWA_ROPE_HALF;
-    swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, c, c + half);
+
+/* ---- norms and rotations ---- */
+
+/* cos and sin of token t; which: 1 = as the pinned sinks see it. */
+static double *swa__mla_angles(const swa__mla *x, int which, int64_t t) {
+    return x->angles + (which * x->n + t) * x->m->rope_dim;
 }
-static void swa__mla_norm(const swa__mla *x, float *row, const float *w, size_t n) {
-    if (w != NULL) swa__norm_rows(row, row, w, 1, (int)n, (double)x->m->eps);
-}
-/* Phase 1: norms, angles, and RoPE of k, token by token. */
-static void swa__mla_norms(const swa__mla *x) {
+static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_t pos) {
     const double mscale = x->m->rope_mscale != 0 ? x->m->rope_mscale : 1.0;
-    const size_t half = x->rope / 2;
+    const int half = x->m->rope_dim / 2;
+    double *c = swa__mla_angles(x, which, t);
+    int d;
+    for (d = 0; d < half; d++) {
+        swa__rope_angle(pos, x->m->freq[d], c + d, c + half + d);
+        c[d] *= mscale;
+        c[half + d] *= mscale;
+    }
+}
+static void swa__mla_rotate(const swa__mla *x, const double *angles, float *v) {
+    const size_t half = (size_t)x->m->rope_dim / 2;
+    const int apart = x->m->pairs == SWA_ROPE_HALF;
+    swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, angles, angles + half);
+}
+static void swa__mla_norm(const swa__mla *x, int array, int64_t t, const float *w) {
+    float *row = x->a[array].out + t * x->a[array].token;
+    if (w != NULL) swa__norm_rows(row, row, w, 1, (int)x->a[array].token, (double)x->m->eps);
+}
+static void swa__mla_norms(const swa__mla *x) {
+    const swa_run *run = swa__runs_of(x->c);
     int i;
-    int32_t r;
-    size_t t, d;
-    for (i = 0; i < x->n_runs; i++) {
-        const swa_run *run = &x->runs[i];
-        for (r = 0; r < run->n; r++) {
-            t = (size_t)run->row + (size_t)r;
-            if (t % (size_t)x->of != (size_t)x->part) continue;
-            for (d = 0; d < half; d++) {
-                double *c = x->angles + t * x->rope + d;
-                swa__rope_angle(run->pos + r, x->m->freq[d], c, c + half);
-                c[0] *= mscale;
-                c[half] *= mscale;
-            }
-            swa__mla_norm(x, x->c_q + t * x->q_lora, x->m->q_norm, x->q_lora);
-            swa__mla_norm(x, x->c_kv + t * x->latent, x->m->kv_norm, x->latent);
-            swa__mla_rotate(x, t, x->k_rope + t * x->rope);
+    for (i = 0; i < x->c->n_runs; i++, run++) {
+        int64_t t, pos = run->pos;
+        for (t = run->row; t < run->row + run->n; t++, pos++) {
+            if (t % x->parts != x->part) continue;
+            swa__mla_angles_make(x, 0, t, pos);
+            if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
+            swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
+            swa__mla_norm(x, SWA__A_CKV, t, x->m->kv_norm);
+            swa__mla_rotate(x, swa__mla_angles(x, 0, t), x->a[SWA__A_KROPE].out + t * x->m->rope_dim);
         }
     }
 }
-static const float *swa__mla_uqk(const swa_mla *m) { return (const float *)(const void *)swa__align64(m->merged); }
-static size_t swa__round64(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
-
-/* Phase 2: q [heads][nope | rope] from c_q. Merged: the nope part goes straight into latent space. */
-static void swa__mla_queries(const swa__mla *x) {
-    const float *in = x->q_lora > 0 ? x->c_q : x->h;
-    const size_t row = x->heads * x->dk, dims[2] = { x->nope, x->rope };
-    const int merged = x->m->path == SWA_MLA_MERGED;
-    size_t a, b, h, at;
-    int which;
-    swa__share(x, row, 16, &a, &b);
-    if (merged) {
-        swa_matrix w = { NULL, SWA_F32, 0 }, none = { NULL, SWA_F32, 0 };
-        size_t c, d;
-        w.p = swa__mla_uqk(x->m);
-        swa__share(x, x->heads * x->latent, 16, &c, &d);
-        swa__project(x, swa__rows_at_of(&w, &none, 0, 0, 0, 0, x->q_in), c, d, x->q_in, x->n, in, x->q_in, x->wide,
-                     x->heads * x->latent);
-    } else if (x->m->w_qr.p == NULL) {   /* rows of W_UQ are outputs of q, one product */
-        swa__project(x, swa__rows_at_of(&x->m->w_uq, &x->m->w_qr, 0, 0, 0, 0, x->q_in), a, b, x->q_in, x->n, in,
-                     x->q_in, x->q, row);
-        return;
-    }
-    for (h = 0; h < x->heads; h++)
-        for (which = merged; which < 2; which++) {
-            at = h * x->dk + (which == 1 ? x->nope : 0);
-            swa__project(x, swa__rows_at_of(&x->m->w_uq, &x->m->w_qr, which, h, x->nope, x->rope, x->q_in),
-                         swa__within(a, at, dims[which]), swa__within(b, at, dims[which]), x->q_in, x->n, in, x->q_in,
-                         x->q + at, row);
+/* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where it is expanded. */
+static void swa__mla_rope(const swa__mla *x) {
+    const int64_t nope = x->m->nope_dim, rope = x->m->rope_dim, dk = nope + rope;
+    int64_t i;
+    for (i = x->part; rope > 0 && i < x->n * x->m->n_heads; i += x->parts) {
+        const int64_t t = i / x->m->n_heads;
+        float *q = x->a[SWA__A_Q].out + i * dk, *sink;
+        if (x->sinks) {
+            sink = x->a[SWA__A_QSINK].out + i * dk;
+            memcpy(sink, q, (size_t)dk * sizeof(float));
+            swa__mla_rotate(x, swa__mla_angles(x, 1, t), sink + nope);
         }
-}
-/* Phase 3 in latent space: q_nope of rows [t0, t1) through W_UK, head by head, some of the columns. */
-static void swa__mla_absorb(const swa__mla *x, size_t t0, size_t t1) {
-    const size_t row = x->heads * x->latent;
-    size_t a, b, h;
-    swa_gemm p;
-    swa__share(x, row, 16, &a, &b);
-    p.n = (int32_t)(t1 - t0);
-    p.n_in = (int32_t)x->nope;
-    p.transposed = 1;
-    p.x_stride = (int64_t)(x->heads * x->dk);
-    p.y_stride = (int64_t)row;
-    for (h = 0; h < x->heads; h++) {
-        const size_t c = swa__within(a, h * x->latent, x->latent), d = swa__within(b, h * x->latent, x->latent);
-        const swa__rows_at r = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 0, h, x->nope, x->dv, x->latent);
-        if (c == d) continue;
-        p.n_out = (int32_t)(d - c);
-        p.x = x->q + t0 * x->heads * x->dk + h * x->dk;
-        p.w.p = swa__element(r.w, r.first * r.stride + c);
-        p.w.type = swa__type_or(r.w->type, SWA_F32);
-        p.w.stride = (int64_t)r.stride;
-        p.y = x->wide + t0 * row + h * x->latent + c;
-        swa__product(x, &p);
+        swa__mla_rotate(x, swa__mla_angles(x, 0, t), q + nope);
+        if (x->expanded)
+            memcpy(x->a[SWA__A_K].out + i * dk + nope, x->a[SWA__A_KROPE].in + t * rope, (size_t)rope * sizeof(float));
     }
-}
-/* Phase 3 of an expanded cache: K [n][heads][nope | rope] and V [n][heads][v] of the new tokens. */
-static void swa__mla_expand_new(const swa__mla *x) {
-    const size_t row = x->heads * x->dk, per = x->nope + x->dv;
-    float *k = x->wide, *v = x->wide + x->n * row;
-    size_t a, b, h, t;
-    swa__share(x, x->heads * per, 16, &a, &b);
-    for (h = 0; h < x->heads; h++) {
-        const swa__rows_at uk = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 0, h, x->nope, x->dv, x->latent);
-        const swa__rows_at uv = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 1, h, x->nope, x->dv, x->latent);
-        swa__project(x, uk, swa__within(a, h * per, x->nope), swa__within(b, h * per, x->nope), x->latent, x->n,
-                     x->c_kv, x->latent, k + h * x->dk, row);
-        swa__project(x, uv, swa__within(a, h * per + x->nope, x->dv), swa__within(b, h * per + x->nope, x->dv),
-                     x->latent, x->n, x->c_kv, x->latent, v + h * x->dv, x->heads * x->dv);
-        for (t = 0; x->rope > 0 && h * per >= a && h * per < b && t < x->n; t++)
-            memcpy(k + t * row + h * x->dk + x->nope, x->k_rope + t * x->rope, x->rope * sizeof(float));
-    }
-}
-static void swa__mla_turn_queries(const swa__mla *x) {
-    size_t a, b, h, t;
-    int i = 0;
-    size_t t0, t1;
-    swa__share(x, x->heads, 1, &a, &b);
-    for (t = 0; x->rope > 0 && t < x->n; t++)
-        for (h = a; h < b; h++) swa__mla_rotate(x, t, x->q + (t * x->heads + h) * x->dk + x->nope);
-    if (x->expanded) swa__mla_expand_new(x);
-    while (swa__mla_rows(x, SWA_MLA_ABSORBED, SWA_MLA_ABSORBED, &i, &t0, &t1)) swa__mla_absorb(x, t0, t1);
-}
-/* Phase 6: the output in latent space through W_UV, per head. */
-static void swa__mla_values(const swa__mla *x) {
-    const size_t row = x->heads * x->latent;
-    size_t a, b, h, t0, t1;
-    int i = 0;
-    swa__share(x, x->heads * x->dv, 16, &a, &b);
-    while (swa__mla_rows(x, SWA_MLA_ABSORBED, SWA_MLA_ABSORBED, &i, &t0, &t1))
-        for (h = 0; h < x->heads; h++)
-            swa__project(x, swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 1, h, x->nope, x->dv, x->latent),
-                         swa__within(a, h * x->dv, x->dv), swa__within(b, h * x->dv, x->dv), x->latent, t1 - t0,
-                         x->wide + t0 * row + h * x->latent, row, x->o + (t0 * x->heads + h) * x->dv, x->heads * x->dv);
-}
-/* Phase 7 */
-static void swa__mla_output(const swa__mla *x) {
-    const swa_matrix none = { NULL, SWA_F32, 0 };
-    const size_t hidden = (size_t)x->m->hidden, heads = x->heads;
-    swa_matrix uvo = { NULL, SWA_F32, 0 };
-    size_t a, b;
-    swa__share(x, hidden, 16, &a, &b);
-    if (x->m->path == SWA_MLA_MERGED) {
-        uvo.p = (const unsigned char *)(const void *)swa__mla_uqk(x->m)
-                + swa__round64(heads * x->latent * x->q_in * sizeof(float));
-        swa__project(x, swa__rows_at_of(&uvo, &none, 0, 0, 0, 0, heads * x->latent), a, b, heads * x->latent, x->n,
-                     x->wide, heads * x->latent, x->out, hidden);
-    } else
-        swa__project(x, swa__rows_at_of(&x->m->w_o, &none, 0, 0, 0, 0, heads * x->dv), a, b, heads * x->dv, x->n, x->o,
-                     heads * x->dv, x->out, hidden);
 }
 
 /* ---- attention ---- */
 
-/* The naive path's stage: latents as the ring holds them, then K and V of one head as f32 tiles. */
-typedef struct {
-    const swa_mla *m;
-    const swa__kernels *kr;
-    swa__expand_scratch s;               /* this part's                                                              */
-} swa__expand;
-/* W_UK and W_UV of head h, f32 in panels of 16 dims, [dims/16][latent][16]: packed once per head. */
-static void swa__expand_weights(const swa_mla *m, const swa__kernels *kr, int h, const swa__expand_scratch *s) {
-    const size_t latent = (size_t)m->kv_lora_rank;
-    const void *src[16];
-    int which, d, i;
-    if (*s->head == h) return;
-    *s->head = h;
-    for (which = 0; which < 2; which++) {
-        const swa__rows_at r =
-            swa__rows_at_of(&m->w_uk, &m->w_uv, which, (size_t)h, (size_t)m->nope_dim, (size_t)m->v_dim, latent);
-        const int dims = which == 0 ? m->nope_dim : m->v_dim;
-        float *to = which == 0 ? s->w_uk : s->w_uv;
-        for (d = 0; d < dims; d += 16, to += 16 * latent) {
-            for (i = 0; i < 16; i++)
-                src[i] = swa__element(r.w, (r.first + (size_t)(d + i < dims ? d + i : dims - 1)) * r.stride);
-            kr->pack(src, (int)swa__type_or(r.w->type, SWA_F32), 16, m->kv_lora_rank, 1.0f, to);
+/* A weight's rows of head h in panels; where they are OPAQUE, 16 of them at a time in `rows`. */
+static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, float *rows, float *to) {
+    const swa__kernels *kr = swa__kernels_of(x->c->d.isa);
+    const int opaque = w->w->type == SWA_OPAQUE;
+    const void *src[SWA__TILE];
+    int64_t row = w->first + h * w->per;
+    int d, i, n;
+    for (d = 0; d < w->rows; d += n, row += n, to += SWA__TILE * (size_t)w->cols) {
+        n = w->rows - d < SWA__TILE ? w->rows - d : SWA__TILE;
+        if (opaque) swa__weight_rows(x->m, kr, w, row, n, rows);
+        for (i = 0; i < SWA__TILE; i++) {
+            const int at = i < n ? i : n - 1;            /* a panel that is not full ends in copies */
+            src[i] = opaque ? rows + (size_t)at * (size_t)w->cols : swa__weight_at(w, row + at, 0);
         }
+        kr->pack(src, opaque ? SWA_F32 : (int)swa__type_or(w->w->type, SWA_F32), SWA__TILE, w->cols, 1.0f, to);
     }
 }
-/* K [nope | rope][16] and V rows [16][dvp] of one head for two tiles; the second may be the first again. */
-static void swa__expand_tiles(const swa__expand *e, const swa__tile *const from[2], swa__tile *const to[2],
-                              float *const k[2], float *const v[2]) {
-    const swa_mla *m = e->m;
-    const swa__expand_scratch *s = &e->s;
-    const int dvp = (int)swa__pad16(m->v_dim), nope = m->nope_dim * 16;
-    const float *latent[2];
-    float *turn[2];
-    int x, d;
-    for (x = 0; x < 2; x++) {
-        latent[x] = (const float *)from[x]->k;
-        turn[x] = from[0] == from[1] ? s->turn : s->turn + x * 16 * dvp;
-        memset(turn[x], 0, 16 * (size_t)dvp * sizeof(float));
+/* Tiles t0 and t1 (which may be the same) of the head: K [nope | rope][16] and V rows [16][dvp] of the latents. */
+static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__room *room, const swa__block *latents,
+                              swa__block *b) {
+    const swa_mla *m = e->x->m;
+    const swa__kernels *kr = swa__kernels_of(e->x->c->d.isa);
+    const int t[2] = { t0, t1 }, dvp = (int)swa__pad16(m->v_dim), nope = m->nope_dim * SWA__TILE;
+    const float *from[2];
+    float *k[2], *dims[2];
+    int i, d;
+    for (i = 0; i < 2; i++) {
+        from[i] = (const float *)latents->tile[t[i]].k;
+        k[i] = room->k + (size_t)t[i] * SWA__TILE * (size_t)(m->nope_dim + m->rope_dim);
+        dims[i] = t0 == t1 ? e->dims : e->dims + i * SWA__TILE * dvp;
+        memset(dims[i], 0, SWA__TILE * (size_t)dvp * sizeof(float));
     }
-    e->kr->expand(m->nope_dim, m->kv_lora_rank, s->w_uk, latent, k);
-    e->kr->expand(m->v_dim, m->kv_lora_rank, s->w_uv, latent, turn);
-    for (x = 0; x < (from[0] == from[1] ? 1 : 2); x++) {
-        const float *ks = from[x]->k_scale, *ts = from[x]->tail_scale, *tail = (const float *)from[x]->tail;
-        for (d = 0; ks != NULL && d < nope; d++) k[x][d] *= ks[d % 16];
-        for (d = 0; ks != NULL && d < 16 * m->v_dim; d++) turn[x][d] *= ks[d % 16];
-        for (d = 0; d < 16 * m->rope_dim; d++) k[x][nope + d] = ts != NULL ? tail[d] * ts[d % 16] : tail[d];
-        e->kr->turn(dvp, turn[x], v[x], (size_t)dvp);
-        memset(to[x], 0, sizeof *to[x]);
-        to[x]->k = k[x];
-        to[x]->v = v[x];
-        to[x]->v_token = dvp;
-        to[x]->k_type = to[x]->tail_type = to[x]->v_type = SWA_F32;
+    kr->expand(m->nope_dim, m->kv_lora_rank, e->w_uk, from, k);
+    kr->expand(m->v_dim, m->kv_lora_rank, e->w_uv, from, dims);
+    for (i = 0; i < 2 && (i == 0 || t0 != t1); i++) {
+        const swa__tile *x = &latents->tile[t[i]];
+        const float *ks = x->k_scale, *ts = x->tail_scale, *tail = (const float *)x->tail;
+        float *v = room->v + (size_t)t[i] * SWA__TILE * (size_t)dvp;
+        for (d = 0; ks != NULL && d < nope; d++) k[i][d] *= ks[d % SWA__TILE];
+        for (d = 0; ks != NULL && d < SWA__TILE * m->v_dim; d++) dims[i][d] *= ks[d % SWA__TILE];
+        for (d = 0; d < SWA__TILE * m->rope_dim; d++)
+            k[i][nope + d] = ts != NULL ? tail[d] * ts[d % SWA__TILE] : tail[d];
+        kr->turn(dvp, dims[i], v, (size_t)dvp);
+        memset(&b->tile[t[i]], 0, sizeof b->tile[t[i]]);
+        swa__tile_put(&b->tile[t[i]], SWA__K, k[i], SWA_F32, NULL);
+        swa__tile_put(&b->tile[t[i]], SWA__V, v, SWA_F32, NULL);
+        b->tile[t[i]].v_token = dvp;
     }
 }
+/* In place of swa__stage: the latents as the ring holds them, widened, then K and V of head h, two tiles at a time. */
 static void swa__expand_stage(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
                               swa__block *b) {
-    const swa__expand *e = (const swa__expand *)user;
-    const swa__tile *from[2];
-    swa__tile *to[2];
-    float *k[2], *v[2];
-    swa__keys latent = *keys;
-    swa__room rows = *room;
-    swa__block staged;
-    int r, t, n = 0, done = -1;
-    rows.k = e->s.k;
-    rows.v = NULL;
-    rows.scale = e->s.scale;
-    rows.row = e->s.row;
-    latent.as_f32 = 1;
-    staged.pos = b->pos;
-    swa__stage(&latent, 0, range, &rows, &staged);
-    b->present = staged.present;
-    swa__expand_weights(e->m, e->kr, h, &e->s);
-    for (r = 0; r < 4; r += 2)
-        for (t = range[r] / 16; t * 16 < range[r + 1]; t++) {
-            if (t <= done) continue;
-            done = t;
-            from[n] = &staged.tile[t];
-            to[n] = &b->tile[t];
-            k[n] = room->k + (size_t)t * 16 * (size_t)(e->m->nope_dim + e->m->rope_dim);
-            v[n] = room->v + (size_t)t * 16 * swa__pad16(e->m->v_dim);
-            if (++n < 2) continue;
-            swa__expand_tiles(e, from, to, k, v);
-            n = 0;
-        }
-    if (n == 0) return;
-    from[1] = from[0];
-    to[1] = to[0];
-    k[1] = k[0];
-    v[1] = v[0];
-    swa__expand_tiles(e, from, to, k, v);
+    swa__naive *e = (swa__naive *)user;
+    swa__keys rows = *keys;
+    swa__block latents;
+    int t, a, z, before = -1;
+    rows.as_f32 = 1;
+    e->latents.present = room->present;
+    latents.pos = b->pos;
+    swa__stage(&rows, 0, range, &e->latents, &latents);
+    b->present = latents.present;
+    b->shift = 0;
+    if (e->h != h) {                     /* weights are packed once per head */
+        e->h = h;
+        swa__expand_weight(e->x, &e->x->w[SWA__W_UK], h, e->latents.row, e->w_uk);
+        swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
+    }
+    for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
+        if (!swa__tile_lanes(range, t, &a, &z)) continue;
+        if (before >= 0) swa__expand_tiles(e, before, t, room, &latents, b);
+        before = before >= 0 ? -1 : t;
+    }
+    if (before >= 0) swa__expand_tiles(e, before, before, room, &latents, b);
 }
-static swa_attn swa__mla_attn(const swa__mla *x) {
+static int swa__takes_naive(const void *user, const swa_run *run) {
+    return swa__mla_path_of(((const swa__naive *)user)->x, run) == SWA_MLA_NAIVE;
+}
+static int swa__takes_absorbed(const void *user, const swa_run *run) { return !swa__takes_naive(user, run); }
+
+static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
+    swa_in in;
+    in.p = x->a[array].in + first;
+    in.token = x->a[array].token;
+    in.head = x->a[array].head;
+    return in;
+}
+/* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage makes. */
+static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     const swa_mla *m = x->m;
+    const int heads = x->expanded || naive, out = heads ? SWA__A_O : SWA__A_WIDE;
     swa_attn a;
     memset(&a, 0, sizeof a);
     a.scale = (float)(m->scale != 0 ? m->scale : swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale));
     a.compute = m->compute;
-    if (x->expanded) {
-        a.q.p = x->q;
-        a.k.p = x->wide;
-        a.v.p = x->wide + x->n * x->heads * x->dk;
-        a.out.p = x->o;
-        return a;
-    }
-    a.q.p = a.out.p = x->wide;
-    a.k.p = x->c_kv;
-    if (x->rope > 0) {
-        a.q_tail.p = x->q + x->nope;
-        a.q_tail.head = (int64_t)x->dk;
-        a.q_tail.token = (int64_t)(x->heads * x->dk);
-        a.k_tail.p = x->k_rope;
-    }
+    if (!heads && !x->absorbed) a.mode = SWA_STORE_ONLY;
+    a.q = swa__reads(x, heads ? SWA__A_Q : SWA__A_WIDE, 0);
+    a.k = swa__reads(x, x->expanded ? SWA__A_K : SWA__A_CKV, 0);
+    if (x->expanded) a.v = swa__reads(x, SWA__A_V, 0);
+    a.out.p = x->a[out].out;
+    a.out.token = x->a[out].token;
+    a.out.head = x->a[out].head;
+    if (x->sinks && heads) a.q_sink = swa__reads(x, SWA__A_QSINK, 0);
+    if (heads || m->rope_dim == 0) return a;
+    a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
+    a.q_tail = swa__reads(x, SWA__A_QROPE, 0);
+    if (x->sinks) a.q_sink_tail = swa__reads(x, SWA__A_QSINK, m->nope_dim);
     return a;
 }
-/* Which runs of a step a path takes, where it is chosen for each. */
-typedef struct { const swa__mla *x; swa_mla_path path; swa__expand expand; } swa__mla_user;
-
-static int swa__mla_takes(const void *user, const swa_run *run) {
-    const swa__mla_user *u = (const swa__mla_user *)user;
-    return swa__mla_path_of(u->x->m, u->x->c, u->x->layer, run) == u->path;
-}
-static void swa__mla_stage(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
-                           swa__block *b) {
-    swa__expand_stage(&((swa__mla_user *)user)->expand, keys, h, range, room, b);
-}
-/* The naive call over the same step: ordinary heads, whose keys the stage expands. */
-static void swa__mla_naive(const swa__mla *x, const swa__call *latent, swa__call *call) {
+/* The naive call over the step of the other: ordinary heads, over the same rows. */
+static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     const swa_shape shape = swa_mla_shape(x->m, 1);
-    swa_attn a = swa__mla_attn(x);
-    memset(&a.q_tail, 0, sizeof a.q_tail);
-    a.q.p = x->q;
-    a.q.token = a.q.head = 0;
-    a.out.p = x->o;
-    swa__call_base(call, &shape, &a, x->c->d.isa);
-    call->a.mode = SWA_ATTEND_NO_STORE;
-    call->keys = latent->keys;
-    call->c = x->c;
-    call->layer = x->layer;
-    call->runs = x->runs;
-    call->n_jobs = x->n_runs;
-    call->scratch = x->parts;
-    call->part_bytes = x->part_bytes;
-    call->split = latent->split;
-    if (x->m->path == SWA_MLA_NAIVE)     /* AUTO: the absorbed runs of this step may need it */
-        call->split_rows = latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
+    const swa_attn a = swa__mla_attn(x, 1);
+    swa__call call = *latent, heads;
+    swa__call_base(&heads, &shape, &a, x->c->d.isa);
+    call.shape = shape;
+    call.a = heads.a;
+    call.geo = heads.geo;
+    call.qscale = heads.qscale;
+    call.group = heads.group;
+    call.sinks = x->sinks;
+    call.scratch = x->naive_parts;
+    call.part_bytes = x->naive_bytes;
+    if (x->absorbed) call.split_rows = 0;                /* its memory may be in use */
+    else call.split_rows = latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
+    return call;
 }
-/* Phases 4 and 5. Attention comes first, by path; then all new rows are stored. */
+/* Attention comes first, by path; then all new rows are stored. */
 static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase) {
     swa__call call = *base;
-    swa__mla_user user;
-    swa__ops ops;
     swa__part store;
+    swa__naive e;
+    swa__ops ops;
     if (x->expanded) {
-        swa__phase(&call, phase, x->part, x->of);
+        swa__phase(base, phase, x->part, x->parts);
         return;
     }
-    user.x = x;
-    ops.user = &user;
-    ops.takes = swa__mla_takes;
+    e.x = x;
+    e.h = -1;
+    ops.user = &e;
+    ops.takes = swa__takes_absorbed;
     ops.stage = NULL;
     call.ops = &ops;
     call.a.mode = SWA_ATTEND_NO_STORE;
-    if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_ABSORBED || x->m->path == SWA_MLA_MERGED) {
-        user.path = x->m->path == SWA_MLA_MERGED ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
-        swa__phase(&call, phase, x->part, x->of);
-    }
-    if (x->m->path == SWA_MLA_AUTO || x->m->path == SWA_MLA_NAIVE) {
-        swa__mla_naive(x, base, &call);
+    if (x->absorbed) swa__phase(&call, phase, x->part, x->parts);
+    if (x->naive) {
+        call = swa__mla_naive(x, base);
         call.ops = &ops;
-        ops.stage = swa__mla_stage;
-        user.path = SWA_MLA_NAIVE;
-        user.expand.m = x->m;
-        user.expand.kr = x->kr;
-        user.expand.s = swa__expand_carve(x->m, call.scratch + (size_t)x->part * call.part_bytes);
-        *user.expand.s.head = -1;
-        swa__phase(&call, phase, x->part, x->of);
+        call.a.mode = SWA_ATTEND_NO_STORE;
+        (void)swa__naive_carve(x->m, x->sinks, call.scratch + (size_t)x->part * call.part_bytes, &e);
+        ops.takes = swa__takes_naive;
+        ops.stage = swa__expand_stage;
+        swa__phase(&call, phase, x->part, x->parts);
     }
     if (phase == 0) return;
-    swa__part_begin(base, x->part, x->of, &store);
+    swa__part_begin(base, x->part, x->parts, &store);
     swa__store_rows(&store);
 }
 
 /* ---- merged weights ---- */
 
-enum { SWA__MERGE_ROWS = 64 };           /* rows of W_O widened at a time                                            */
-
-static int swa__merged_layout(const swa__mla *x, size_t *uvo, size_t *temp, size_t *total) {
-    size_t n = 0, hidden = (size_t)x->m->hidden, row = x->latent * x->nope;
-    if (!swa__region(&n, x->heads * x->latent, x->q_in, sizeof(float))) return 0;
-    *uvo = n;
-    if (!swa__region(&n, x->heads * x->latent, hidden, sizeof(float))) return 0;
-    *temp = n;
-    if (row < SWA__MERGE_ROWS * x->dv) row = SWA__MERGE_ROWS * x->dv;
-    return swa__region(&n, row, sizeof(float), 1) && swa__add(n, 63, total);
+/* Where W_UVO and the rows being multiplied lie, in floats from a multiple of 64 bytes on. 0 = overflow. */
+static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_t *bytes) {
+    const size_t heads = (size_t)m->n_heads, latent = (size_t)m->kv_lora_rank, nope = (size_t)m->nope_dim;
+    const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden), v = (size_t)m->v_dim;
+    size_t n = 0;
+    if (!swa__region(&n, heads * latent, q_in, sizeof(float))) return 0;
+    *uvo = n / sizeof(float);
+    if (!swa__region(&n, heads * latent, (size_t)m->hidden, sizeof(float))) return 0;
+    *rows = n / sizeof(float);
+    return swa__region(&n, nope * (2 * latent + q_in) + v * (heads * SWA__MERGE_ROWS + latent) + 64, sizeof(float), 1)
+           && swa__add(n, 63, bytes);
 }
 SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
-    size_t uvo, temp, total;
-    swa__mla x;
-    if (swa__mla_check(mla) != SWA_OK) return 0;
-    x = swa__mla_sizes(mla);
-    return swa__merged_layout(&x, &uvo, &temp, &total) ? total : 0;
+    size_t uvo, rows, bytes;
+    return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes) ? bytes : 0;
 }
-static void swa__merge_head(const swa__mla *x, size_t h, float *uqk, float *uvo, float *temp) {
-    const swa__rows_at uq = swa__rows_at_of(&x->m->w_uq, &x->m->w_qr, 0, h, x->nope, x->rope, x->q_in);
-    const swa__rows_at uk = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 0, h, x->nope, x->dv, x->latent);
-    const swa__rows_at uv = swa__rows_at_of(&x->m->w_uk, &x->m->w_uv, 1, h, x->nope, x->dv, x->latent);
-    const size_t hidden = (size_t)x->m->hidden,
-                 o_stride = x->m->w_o.stride > 0 ? (size_t)x->m->w_o.stride : x->heads * x->dv;
-    size_t c, d, r, n;
+/* y [n][cols] = x [n][..] times head h of w, whose f32 rows come into buf. */
+static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float *buf, swa_gemm *p) {
+    const swa__kernels *kr = swa__kernels_of(swa_isa_best());
+    swa__weight_rows(m, kr, w, w->first + h * w->per, w->rows, buf);
+    p->n_in = w->rows;
+    p->n_out = w->cols;
+    p->transposed = 1;
+    p->w.p = buf;
+    p->w.type = SWA_F32;
+    p->w.stride = w->cols;
+    kr->product(p, NULL);
+}
+/* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of W_UQ. */
+static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, float *rows) {
+    const swa__weight *uk = &w[SWA__W_UK], *uq = &w[SWA__W_UQ];
+    const size_t n = (size_t)uk->rows * (size_t)uk->cols;
+    float *left = rows + n + 16;
     swa_gemm p;
-    p.transposed = 1;
-    for (d = 0; d < x->nope; d++)
-        for (c = 0; c < x->latent; c++)
-            temp[c * x->nope + d] = swa__load1((int)uk.w->type, uk.w->p, (uk.first + d) * uk.stride + c);
-    p.n = (int32_t)x->latent;
-    p.n_in = (int32_t)x->nope;
-    p.n_out = (int32_t)x->q_in;
-    p.x = temp;
-    p.x_stride = (int64_t)x->nope;
-    p.w.p = swa__element(uq.w, uq.first * uq.stride);
-    p.w.type = swa__type_or(uq.w->type, SWA_F32);
-    p.w.stride = (int64_t)uq.stride;
-    p.y = uqk + h * x->latent * x->q_in;
-    p.y_stride = (int64_t)x->q_in;
-    swa__product(x, &p);
-    p.n_in = (int32_t)x->dv;
-    p.n_out = (int32_t)x->latent;
-    p.x_stride = (int64_t)x->dv;
-    p.w.p = swa__element(uv.w, uv.first * uv.stride);
-    p.w.type = swa__type_or(uv.w->type, SWA_F32);
-    p.w.stride = (int64_t)uv.stride;
-    p.y_stride = (int64_t)(x->heads * x->latent);
-    for (r = 0; r < hidden; r += n) {
-        n = hidden - r < SWA__MERGE_ROWS ? hidden - r : (size_t)SWA__MERGE_ROWS;
-        for (c = 0; c < n; c++)
-            for (d = 0; d < x->dv; d++)
-                temp[c * x->dv + d] = swa__load1((int)x->m->w_o.type, x->m->w_o.p, (r + c) * o_stride + h * x->dv + d);
-        p.n = (int32_t)n;
-        p.y = uvo + r * x->heads * x->latent + h * x->latent;
-        swa__product(x, &p);
+    int h, c, d;
+    p.n = uk->cols;
+    p.x = left;
+    p.x_stride = uk->rows;
+    p.y_stride = uq->cols;
+    for (h = 0; h < m->n_heads; h++) {
+        swa__weight_rows(m, swa__kernels_of(swa_isa_best()), uk, uk->first + h * uk->per, uk->rows, rows);
+        for (d = 0; d < uk->rows; d++)
+            for (c = 0; c < uk->cols; c++) left[c * uk->rows + d] = rows[d * uk->cols + c];
+        p.y = uqk + (size_t)h * (size_t)uk->cols * (size_t)uq->cols;
+        swa__merge_head(m, uq, h, left + n, &p);
     }
 }
-SWA_API swa_status swa_mla_precompute(const swa_mla *mla, void *merged, size_t bytes) {
-    swa_status status = swa__mla_check(mla);
-    size_t uvo, temp, total, h;
-    unsigned char *base;
-    swa__mla x;
+/* Rows of W_O, some at a time, stand on the left of every head's W_UV as they are. */
+static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, float *rows) {
+    const swa__weight *uv = &w[SWA__W_UV], *o = &w[SWA__W_O];
+    swa_gemm p;
+    int h, r;
+    p.x_stride = o->cols;
+    p.y_stride = (int64_t)m->n_heads * uv->cols;
+    for (r = 0; r < o->rows; r += p.n) {
+        p.n = o->rows - r < SWA__MERGE_ROWS ? o->rows - r : SWA__MERGE_ROWS;
+        swa__weight_rows(m, swa__kernels_of(swa_isa_best()), o, r, p.n, rows);
+        for (h = 0; h < m->n_heads; h++) {
+            p.x = rows + (size_t)h * (size_t)uv->rows;
+            p.y = uvo + (size_t)r * (size_t)p.y_stride + (size_t)h * (size_t)uv->cols;
+            swa__merge_head(m, uv, h, rows + (size_t)SWA__MERGE_ROWS * (size_t)o->cols + 16, &p);
+        }
+    }
+}
+SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst) {
+    const swa_matrix none = { NULL, SWA_F32, 0, 0, 0 };
+    swa__weight w[SWA__WEIGHTS];
+    swa_status status = swa__mla_check(src, w);
+    size_t uvo, rows, total;
+    swa_mla merged;
+    float *base;
+    int i;
     if (status != SWA_OK) return status;
-    if (merged == NULL) return SWA_ERR_ARG;
-    x = swa__mla_sizes(mla);
-    if (!swa__merged_layout(&x, &uvo, &temp, &total)) return SWA_ERR_OVERFLOW;
+    if (mem == NULL || dst == NULL || swa__merged(src) || src->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    for (i = SWA__W_UQ; i <= SWA__W_O; i++)
+        if (i != SWA__W_QR && w[i].w->type == SWA_OPAQUE && src->rows == NULL) return SWA_ERR_ARG;
+    if (!swa__merged_layout(src, &uvo, &rows, &total)) return SWA_ERR_OVERFLOW;
     if (bytes < total) return SWA_ERR_MEMORY;
-    x.kr = swa__kernels_of(swa_isa_best());
-    base = swa__align64(merged);
-    for (h = 0; h < x.heads; h++)
-        swa__merge_head(&x, h, (float *)(void *)base, (float *)(void *)(base + uvo), (float *)(void *)(base + temp));
+    base = (float *)(void *)swa__align64(mem);
+
+    merged = *src;
+    merged.w_uk = merged.w_uv = merged.w_o = merged.w_uqk = merged.w_uvo = none;
+    if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
+    merged.w_uqk.p = base;
+    merged.w_uvo.p = base + uvo;
+    status = swa__mla_check(&merged, w);     /* W_QR in w_uq is cut now, head by head: its blocks may forbid that */
+    if (status != SWA_OK) return status;
+
+    swa__weights(src, 1, 1, w);              /* where the factors lie, head by head */
+    swa__merge_uqk(src, w, base, base + rows);
+    swa__merge_uvo(src, w, base + uvo, base + rows);
+    *dst = merged;
     return SWA_OK;
 }
 
 /* ---- the public calls ---- */
 
-static swa_status swa__mla_call(const swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
-                                int phase, int part, int parts, swa__mla *x, swa__call *call) {
+static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                 swa__mla *x) {
     const swa__cache *c = swa__get(cache);
-    swa_status status = swa__mla_check(mla);
-    swa_shape latent, expanded;
-    swa_attn a;
-    if (status != SWA_OK) return status;
+    swa_status status;
     if (c == NULL || h == NULL || out == NULL) return SWA_ERR_ARG;
-    if (mla->path == SWA_MLA_MERGED && mla->merged == NULL) return SWA_ERR_ARG;
-    latent = swa_mla_shape(mla, 0);
-    expanded = swa_mla_shape(mla, 1);
-    *x = swa__mla_sizes(mla);
+    status = swa__mla_check(mla, x->w);
+    if (status != SWA_OK) return status;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    x->expanded = !swa__shape_is(&swa__layer_of(c, layer)->shape, &latent);
-    if (x->expanded && !swa__shape_is(&swa__layer_of(c, layer)->shape, &expanded)) return SWA_ERR_ARG;
-    if (x->expanded && (mla->path == SWA_MLA_ABSORBED || mla->path == SWA_MLA_MERGED)) return SWA_ERR_ARG;
-    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
-    x->n_runs = c->n_runs;
-    x->runs = swa__runs_of(c);
+    x->cache = cache;
     x->c = c;
     x->layer = layer;
-    x->kr = swa__kernels_of(c->d.isa);
-    x->h = h;
-    x->out = out;
-    x->part = part;
-    x->of = parts;
+    x->a[SWA__A_H].in = h;
+    x->a[SWA__A_OUT].out = out;
+    x->a[SWA__A_H].token = x->a[SWA__A_OUT].token = mla->hidden;
+    x->a[SWA__A_H].head = x->a[SWA__A_OUT].head = 0;
+    return swa__mla_fit(mla, swa__layer_of(c, layer), x);
+}
+/* Places the call's arrays, and readies the attention among them. */
+static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts, swa__call *call) {
+    const swa__cache *c = x->c;
+    swa_status status;
+    swa_attn a;
+    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
     if (c->begun != SWA_OK) return c->begun;
-    if (!swa__mla_carve(x, (size_t)c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
+    x->part = part;
+    x->parts = parts;
+    if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
     if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
-    (void)swa__mla_carve(x, x->n, parts, c->scratch);
-    a = swa__mla_attn(x);
-    status = swa__ring_call(cache, layer, &a, phase >= 5, part, parts, call);        /* 5 is its second phase */
+    (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
+    a = swa__mla_attn(x, 0);
+    status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, call);
     if (status != SWA_OK) return status;
-    x->pack += (size_t)part * SWA__PACK;
     return swa__call_scratch(call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
 static void swa__mla_phase(const swa__mla *x, const swa__call *call, int phase) {
-    if (phase == 0) swa__mla_down(x);
-    else if (phase == 1) swa__mla_norms(x);
-    else if (phase == 2) swa__mla_queries(x);
-    else if (phase == 3) swa__mla_turn_queries(x);
-    else if (phase == 4 || phase == 5) swa__mla_attend(x, call, phase - 4);
-    else if (phase == 6) swa__mla_values(x);
-    else swa__mla_output(x);
+    if (phase == 1) swa__mla_norms(x);
+    if (phase == 3) swa__mla_rope(x);
+    if (phase == SWA__MLA_ATTEND || phase == SWA__MLA_ATTEND + 1) swa__mla_attend(x, call, phase - SWA__MLA_ATTEND);
+    else swa__mla_products(x, phase);
 }
 SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
                                         int phase, int part, int parts) {
     swa__mla x;
     swa__call call;
-    swa_status status = swa__mla_call(cache, layer, mla, h, out, phase, part, parts, &x, &call);
+    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
+    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts, &call);
     if (status == SWA_OK) swa__mla_phase(&x, &call, phase);
     return status;
 }
 SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out) {
     swa__mla x;
     swa__call call;
-    swa_status status;
+    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     int parts = 1, phase, part;
+    if (status != SWA_OK) return status;
 #if SWA__OPENMP
     parts = omp_get_max_threads();
 #endif
-    status = swa__mla_call(cache, layer, mla, h, out, 0, 0, parts, &x, &call);
+    status = swa__mla_ready(&x, 0, 0, parts, &call);
     while (status == SWA_ERR_MEMORY && parts > 1)
-        status = swa__mla_call(cache, layer, mla, h, out, 0, 0, --parts, &x, &call);
+        status = swa__mla_ready(&x, 0, 0, --parts, &call);
     if (status != SWA_OK) return status;
     for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
 #if SWA__OPENMP
@@ -6691,26 +6744,12 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
         for (part = 0; part < parts; part++) {
             swa__mla mine = x;
             mine.part = part;
-            mine.pack += (size_t)part * SWA__PACK;
             swa__mla_phase(&mine, &call, phase);
         }
     }
     return SWA_OK;
 }
 
-#else                                    /* what [SECTION 12] asks about the latent block, which is not there */
-SWA__INLINE void swa__stage_expanded(const swa__job *j, int h, const int range[4], const swa__scratch *w,
-                                     swa__block *b) {
-    (void)j; (void)h; (void)range; (void)w; (void)b;
-}
-SWA__INLINE const swa__job *swa__expand_rows_of(const struct swa__expand *e) {
-    (void)e;
-    return NULL;
-}
-SWA__INLINE swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c, int layer, const swa_run *run) {
-    (void)m; (void)c; (void)layer; (void)run;
-    return SWA_MLA_AUTO;
-}
 #endif /* SWA__MLA */
 
 #ifdef __cplusplus
@@ -6721,10 +6760,10 @@ SWA__INLINE swa_mla_path swa__mla_path_of(const swa_mla *m, const swa__cache *c,
 
 /* ==== [SECTION 14] HISTORY ======================================================================================
    What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major version; the bits of
-   every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of caches, scratch and blobs, speed, anything
-   with two underscores or a name that ends in one.
+   every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
+   caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
 
-   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, MLA. API still free to change. */
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, MLA. The API may change. */
 
 /* ==== [SECTION 15] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense

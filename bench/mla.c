@@ -29,7 +29,8 @@
 #include "report.h"
 
 enum { HIDDEN = 7168, HEADS = 128, Q_LORA = 1536, KV_LORA = 512, ROPE = 64, NOPE = 128, V_DIM = 128 };
-enum { MOST_CACHED = 4096, N_PATHS = 4 };
+enum { MOST_CACHED = 4096 };
+enum { MERGED = SWA_MLA_ABSORBED + 1, N_PATHS };     /* the absorbed path over merged weights counts as one */
 static const char *const path_names[N_PATHS] = { "auto", "naive", "absorbed", "merged" };
 
 #define TOLERANCE   2e-5                 /* relative rms between two paths                                         */
@@ -89,23 +90,23 @@ static void weights_set(swa_mla *m, swa_type type)
     }
 }
 
-/* The merged matrices, of the f32 weights: 2.3 GB and some seconds, so once. */
-static const void *merged_get(const swa_mla *m)
+/* The block with merged matrices, of the f32 weights: 2.3 GB and some seconds, so once. */
+static const swa_mla *merged_get(const swa_mla *m)
 {
-    static void *made;
+    static swa_mla made;
     size_t bytes = swa_mla_merged_bytes(m);
     double began = now();
-    if (made) return made;
-    made = big_alloc(bytes);
-    must(swa_mla_precompute(m, made, bytes), "precompute");
+    if (made.w_uqk.p) return &made;
+    must(swa_mla_merge(m, big_alloc(bytes), bytes, &made), "merge");
     printf("%-46s %.2f GB in %.1f s\n", "  merged matrices", (double)bytes * 1e-9, now() - began);
-    return made;
+    return &made;
 }
 
 /* ---- the block over a cache ---- */
 
 typedef struct {
     swa_mla   mla;
+    const swa_mla *use;                  /* this, or the merged one                                                */
     swa_cache cache;
     int64_t   cached;                    /* positions before the step, the same for every sample                   */
     int       fresh;                     /* tokens of the step                                                     */
@@ -162,7 +163,7 @@ static void block_setup(block *b, swa_type type, int64_t cached, int fresh, pool
     d.n_layers = 1;
     d.max_context = cached + fresh;
     b->fresh = fresh;
-    for (int path = 0; path < N_PATHS; path++) {
+    for (int path = 0; path < MERGED; path++) {          /* merged takes less */
         b->mla.path = (swa_mla_path)path;
         bytes = swa_mla_scratch_bytes(&b->mla, &d, fresh, p->n);
         if (bytes > most) most = bytes;
@@ -178,19 +179,19 @@ static void block_part(void *arg, int part, int parts)
     block *b = (block *)arg;
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++) {
         double began = now();
-        must(swa_mla_forward_part(&b->cache, 0, &b->mla, b->h, b->out, phase, part, parts), "forward");
+        must(swa_mla_forward_part(&b->cache, 0, b->use, b->h, b->out, phase, part, parts), "forward");
         pool_join(b->p);
         if (part == 0) b->phase[phase] = now() - began;
     }
 }
 
 /* Seconds of one step. Every sample takes the last one's tokens back and is the same step again. */
-static double block_sample(block *b, swa_mla_path path)
+static double block_sample(block *b, int path)
 {
     swa_run run = { .n = b->fresh, .pos = b->cached, .rewind = 1 };
     double t;
-    b->mla.path = path;
-    if (path == SWA_MLA_MERGED) b->mla.merged = merged_get(&b->mla);
+    b->mla.path = path == MERGED ? SWA_MLA_AUTO : (swa_mla_path)path;
+    b->use = path == MERGED ? merged_get(&b->mla) : &b->mla;
     must(swa_step_begin(&b->cache, &run, 1), "begin");
     t = pool_time(b->p, block_part, b);
     b->lost = pool_lost(b->p) / t;
@@ -232,7 +233,7 @@ typedef struct {
 } samples;
 
 /* Steps by a path; if that is not the absorbed one, each beside a step by that. */
-static void take_samples(samples *s, block *b, swa_mla_path path, int quick)
+static void take_samples(samples *s, block *b, int path, int quick)
 {
     double budget = quick ? 0.3 : 2.0, lost = 0, limit_s = 0.002, began;
     int least = quick ? 2 : 3, tries = 0, isa = swa_isa_best();
@@ -300,7 +301,7 @@ static void limited_row(options *o, const char *name, int threads, const samples
 typedef struct {
     const char *name;
     int64_t cached;                      /* 1: the matrices by phase too                                           */
-    swa_mla_path path;
+    int path;
     swa_type type;
     const char *against;                 /* how the row of pairs is called                                         */
 } test;
@@ -311,7 +312,7 @@ static const test tests[] = {
     { "mla-step-n4096-absorbed-f32", 4096, SWA_MLA_ABSORBED, SWA_F32, NULL },
     { "mla-step-n4096-absorbed-bf16", 4096, SWA_MLA_ABSORBED, SWA_BF16, NULL },
     { "mla-step-n4096-naive-f32", 4096, SWA_MLA_NAIVE, SWA_F32, "mla-step-n4096-absorbed-f32-against-naive" },
-    { "mla-step-n4096-merged-f32", 4096, SWA_MLA_MERGED, SWA_F32, "mla-step-n4096-absorbed-f32-against-merged" },
+    { "mla-step-n4096-merged-f32", 4096, MERGED, SWA_F32, "mla-step-n4096-absorbed-f32-against-merged" },
 };
 
 /* The phases that are matrix products. */
@@ -349,7 +350,7 @@ static void against_row(options *o, const test *t, const samples *s, int threads
 static void run_test(options *o, const test *t, int threads)
 {
     static samples s;
-    swa_mla_path other = t->path == SWA_MLA_NAIVE ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
+    int other = t->path == SWA_MLA_NAIVE ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
     swa_mla_cost cost[4];
     const swa_mla_cost *c = &cost[t->path - SWA_MLA_NAIVE];
     const float *want;
@@ -376,7 +377,7 @@ static const int quick_cached[] = { 0, 1, 0, 0, 1, 0 }, quick_fresh[] = { 1, 1, 
 enum { N_CACHED = 6, N_FRESH = 5 };
 
 typedef struct {
-    swa_mla_path choice, best;
+    int    choice, best;
     double over;                         /* percent; 0 if the choice is the best                                   */
     int    state;                        /* 0 = not asked for, 1 = measured, 2 = would take too long               */
 } cell;
@@ -384,10 +385,10 @@ typedef struct {
 typedef struct { int n[N_PATHS], disturbed; double time[N_PATHS][MAX_SAMPLES]; double error, differs; } cell_samples;
 
 /* AUTO once, for its bits and to touch all memory, then the paths in turn. */
-static void cell_take(cell_samples *s, block *b, swa_mla_path choice, int quick)
+static void cell_take(cell_samples *s, block *b, int choice, int quick)
 {
     double budget = quick ? 0.2 : 1.0, began;
-    int least = quick ? 1 : 2, clean = 0, tries = 0, most = b->fresh == 1 ? SWA_MLA_MERGED : SWA_MLA_ABSORBED;
+    int least = quick ? 1 : 2, clean = 0, tries = 0, most = b->fresh == 1 ? MERGED : SWA_MLA_ABSORBED;
     const float *want;
     memset(s, 0, sizeof *s);
     s->time[SWA_MLA_AUTO][0] = block_sample(b, SWA_MLA_AUTO);
@@ -395,11 +396,11 @@ static void cell_take(cell_samples *s, block *b, swa_mla_path choice, int quick)
     for (began = now(); tries < MAX_SAMPLES - 1; tries++) {
         double lost = 0, late;
         for (int path = SWA_MLA_NAIVE; path <= most; path++) {
-            s->time[path][tries] = block_sample(b, (swa_mla_path)path);
+            s->time[path][tries] = block_sample(b, path);
             s->n[path] = tries + 1;
             if (b->lost > lost) lost = b->lost;
             if (tries > 0) continue;
-            if (path == (int)choice) s->differs = memcmp(b->out, want, out_count(b) * sizeof(float)) != 0;
+            if (path == choice) s->differs = memcmp(b->out, want, out_count(b) * sizeof(float)) != 0;
             else if (out_error(b, want) > s->error) s->error = out_error(b, want);
         }
         clean += lost < 0.02;
@@ -435,7 +436,7 @@ static void run_cell(options *o, pool *p, int cached, int fresh, cell *c)
     c->best = SWA_MLA_NAIVE;
     for (int path = SWA_MLA_NAIVE; path < N_PATHS && s.n[path] > 0; path++) {
         least[path] = smallest(s.time[path], s.n[path]);
-        if (least[path] < least[c->best]) c->best = (swa_mla_path)path;
+        if (least[path] < least[c->best]) c->best = path;
     }
     c->over = 100 * (least[c->choice] / least[c->best] - 1);
     r.med = median(s.time[c->choice], s.n[c->choice]);

@@ -160,8 +160,9 @@ static void model_close(model *m) {
 
 /* ---- engine ---- */
 
-/* The ways to run: the paths over a cache of latents, and last the naive one over a cache of expanded rows. */
-enum { EXPANDED = SWA_MLA_MERGED + 1, N_WAYS };
+/* The ways to run: the paths over a cache of latents, there also with merged weights, and last the naive one over a
+   cache of expanded rows. */
+enum { MERGED = SWA_MLA_ABSORBED + 1, EXPANDED, N_WAYS };
 static const char *const way_name[N_WAYS] = { "auto", "naive", "absorbed", "merged", "expanded" };
 
 typedef struct {
@@ -198,13 +199,13 @@ static void engine_close(engine *e) {
 static swa_status engine_merge(engine *e) {
     e->merged = (void **)calloc((size_t)e->m->n_layers, sizeof *e->merged);
     for (int l = 0; e->merged && l < e->m->n_layers; l++) {
-        size_t bytes = swa_mla_merged_bytes(&e->attention[l]);
+        swa_mla *a = &e->attention[l], factors = *a;
+        size_t bytes = swa_mla_merged_bytes(a);
         swa_status status;
         e->merged[l] = malloc(bytes);
         if (!e->merged[l]) return SWA_ERR_MEMORY;
-        status = swa_mla_precompute(&e->attention[l], e->merged[l], bytes);
+        status = swa_mla_merge(&factors, e->merged[l], bytes, a);
         if (status != SWA_OK) return status;
-        e->attention[l].merged = e->merged[l];
     }
     return e->merged ? SWA_OK : SWA_ERR_MEMORY;
 }
@@ -228,12 +229,12 @@ static swa_status engine_open(engine *e, model *m, int way, int64_t window, int6
     e->up = e->gate + rows * hidden;
     for (int l = 0; l < m->n_layers; l++) {
         e->attention[l] = m->layers[l].attention;
-        e->attention[l].path = way == EXPANDED ? SWA_MLA_AUTO : (swa_mla_path)way;
+        e->attention[l].path = way > SWA_MLA_ABSORBED ? SWA_MLA_AUTO : (swa_mla_path)way;
     }
     bytes = swa_mla_scratch_bytes(&e->attention[0], &d, chunk, threads);
     e->scratch = malloc(bytes);
     if (bytes == 0 || !e->scratch) return SWA_ERR_MEMORY;
-    if (way == SWA_MLA_MERGED) {
+    if (way == MERGED) {
         status = engine_merge(e);
         if (status != SWA_OK) return status;
     }
@@ -424,26 +425,29 @@ static void show_choice(const char *title, const swa_mla *a) {
         puts("");
     }
 }
-static void show_v3(const swa_mla *like) {
-    static const float weight[1] = { 0.0f };
-    static const double freq[32] = { 0.0 };
-    swa_mla a = *like;
-    double macs[4];
+/* Multiply-adds of one token over n as the article [MLA] counts them: without W_DQ, W_DKV and the rope parts. */
+static double document_macs(const swa_mla *a, int64_t n, int way) {
+    double q = a->q_lora_rank > 0 ? a->q_lora_rank : a->hidden, rope = (double)a->n_heads * a->rope_dim;
+    swa_mla_cost cost[4];
+    if (swa_mla_choose(a, n - 1, 1, cost) == SWA_MLA_AUTO) return 0.0;
+    return cost[way].macs - a->hidden * ((double)a->q_lora_rank + a->kv_lora_rank + a->rope_dim)
+           - (q + (double)n) * rope;
+}
+static void show_v3(void) {
+    swa_mla a = { 0 };                     /* only the sizes count */
     a.hidden = 7168;
     a.n_heads = 128;
     a.q_lora_rank = 1536;
     a.kv_lora_rank = 512;
     a.nope_dim = a.v_dim = 128;
     a.rope_dim = 64;
-    a.w_dq.p = a.w_uq.p = a.w_dkv.p = a.w_uk.p = a.w_o.p = weight;      /* only the sizes count */
-    a.freq = freq;
     show_choice("DeepSeek-V3's sizes", &a);
     puts("\none token over n, multiply-adds as the well-known article counts them:\n"
          "       n     naive (\"before\")    merged (\"after\")    absorbed per head, which it leaves out");
     for (int i = 0; i < 4; i++) {
         static const int64_t n[] = { 1, 26, 4096, 20000 };
-        if (swa_mla_document_macs(&a, n[i], macs) != SWA_OK) return;
-        printf("%8ld %20.0f %20.0f %20.0f\n", (long)n[i], macs[0], macs[2], macs[1]);
+        printf("%8ld %20.0f %20.0f %20.0f\n", (long)n[i], document_macs(&a, n[i], 0), document_macs(&a, n[i], 2),
+               document_macs(&a, n[i], 1));
     }
 }
 
@@ -460,7 +464,7 @@ static int run(model *m, const options *o) {
     if (!failed) {
         show_cache(m, window);
         show_choice("this model", &m->layers[0].attention);
-        show_v3(&m->layers[0].attention);
+        show_v3();
     }
     free(ids);
     return failed;

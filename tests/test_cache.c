@@ -361,7 +361,8 @@ static int law_copies(laws *m) {
     size_t n = swa_cache_save_bytes(&m->kv, 0);
     unsigned char *blob = (unsigned char *)malloc(n);
     int ok = CHECK_OK(swa_cache_fork(&m->kv, 1, 0, -1)) && law_rows(m, 1)
-             && CHECK_OK(swa_cache_save(&m->kv, 0, blob, n)) && CHECK_OK(swa_cache_reset(&m->kv, 1, 0, 0)) && CHECK_OK(swa_cache_load(&m->kv, 1, blob, n))
+             && CHECK_OK(swa_cache_save(&m->kv, 0, blob, n)) && CHECK_OK(swa_cache_reset(&m->kv, 1, 0, 0))
+             && CHECK_OK(swa_cache_load(&m->kv, 1, blob, n))
              && law_rows(m, 1) && law_append(m, 1, 3);
     free(blob);
     return ok;

@@ -279,6 +279,7 @@ TEST_EACH_ISA(checksums_merge) {
 
 /* ---- the latent block, by path and type of weights ---- */
 
+enum { MERGED = SWA_MLA_ABSORBED + 1 };              /* besides SWA_MLA_* */
 typedef struct {
     const char *name;
     int      path, expanded;
@@ -291,7 +292,7 @@ static const block_case blocks[] = {
       .out = 0xb7d6946bd43b9f37 },
     { .name = "absorbed f32", .path = SWA_MLA_ABSORBED, .weights = SWA_F32, .hidden = 96, .q_lora = 24,
       .out = 0x692e49b7ebed0a28 },
-    { .name = "merged f32", .path = SWA_MLA_MERGED, .weights = SWA_F32, .hidden = 96, .q_lora = 24,
+    { .name = "merged f32", .path = MERGED, .weights = SWA_F32, .hidden = 96, .q_lora = 24,
       .out = 0xcd52fb2619a8c052 },
     { .name = "expanded f32", .path = SWA_MLA_AUTO, .expanded = 1, .weights = SWA_F32, .hidden = 96, .q_lora = 24,
       .out = 0x5ca0716dd92174fb },
@@ -328,7 +329,8 @@ static swa_mla mla_of(const block_case *b) {
     memset(&m, 0, sizeof m);
     m.hidden = b->hidden; m.n_heads = 3; m.q_lora_rank = b->q_lora; m.kv_lora_rank = 40;
     m.nope_dim = 16; m.rope_dim = 8; m.v_dim = 20;
-    m.eps = 1e-6f; m.freq = freq; m.compute = b->compute; m.path = (swa_mla_path)b->path;
+    m.eps = 1e-6f; m.freq = freq; m.compute = b->compute;
+    m.path = b->path == MERGED ? SWA_MLA_AUTO : (swa_mla_path)b->path;
     if (b->q_lora) {
         m.w_dq = weights_of(q, hid, b->weights);
         m.q_norm = t_random(q, 1.0f);
@@ -357,11 +359,10 @@ static int block_open(swa_cache *cache, const block_case *b, swa_mla *m, int n, 
     if (!t_cache_new(cache, &d, 1)) return 0;
     bytes = swa_mla_scratch_bytes(m, &d, n, 1);
     if (!CHECK_OK(swa_cache_set_scratch(cache, t_alloc(bytes), bytes))) return 0;
-    if (b->path == SWA_MLA_MERGED) {
+    if (b->path == MERGED && !m->w_uqk.p) {
+        const swa_mla factors = *m;
         size_t merged = swa_mla_merged_bytes(m);
-        void *p = t_alloc(merged);
-        m->merged = p;
-        return CHECK_OK(swa_mla_precompute(m, p, merged));
+        return CHECK_OK(swa_mla_merge(&factors, t_alloc(merged), merged, m));
     }
     return 1;
 }

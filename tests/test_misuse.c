@@ -862,8 +862,8 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
 }
 static void misuse_mla_sizes(void) {
     swa_mla m = good_mla();
-    double macs[4];
-    unsigned char *merged = (unsigned char *)t_alloc(swa_mla_merged_bytes(&m));
+    swa_mla merged;
+    void *mem = t_alloc(swa_mla_merged_bytes(&m));
     swa_cache_desc d = w.desc;
     d.shape = swa_mla_shape(&m, 0);
     ANSWER(swa_mla_scratch_bytes, (NULL, &d, 1, 1), 0);
@@ -877,14 +877,12 @@ static void misuse_mla_sizes(void) {
     ANSWER(swa_mla_choose, (&m, INT64_MIN, INT32_MIN, NULL), SWA_MLA_AUTO);
     ANSWER(swa_mla_choose, (&m, 0, -1, NULL), SWA_MLA_AUTO);
     CHECK(swa_mla_choose(&m, INT64_MAX, INT32_MAX, NULL) != SWA_MLA_AUTO);
-    REFUSE(swa_mla_document_macs, (NULL, 1, macs), SWA_ERR_ARG);
-    REFUSE(swa_mla_document_macs, (&m, 1, NULL), SWA_ERR_ARG);
-    REFUSE(swa_mla_document_macs, (&m, -1, macs), SWA_ERR_ARG);
-    REFUSE(swa_mla_precompute, (NULL, merged, SIZE_MAX), SWA_ERR_ARG);
-    REFUSE(swa_mla_precompute, (&m, NULL, SIZE_MAX), SWA_ERR_ARG);
-    REFUSE(swa_mla_precompute, (&m, merged, 0), SWA_ERR_MEMORY);
-    REFUSE(swa_mla_precompute, (&m, merged, swa_mla_merged_bytes(&m) - 1), SWA_ERR_MEMORY);
-    ACCEPT(swa_mla_precompute, (&m, merged, swa_mla_merged_bytes(&m)));
+    REFUSE(swa_mla_merge, (NULL, mem, SIZE_MAX, &merged), SWA_ERR_ARG);
+    REFUSE(swa_mla_merge, (&m, NULL, SIZE_MAX, &merged), SWA_ERR_ARG);
+    REFUSE(swa_mla_merge, (&m, mem, SIZE_MAX, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_merge, (&m, mem, 0, &merged), SWA_ERR_MEMORY);
+    REFUSE(swa_mla_merge, (&m, mem, swa_mla_merged_bytes(&m) - 1, &merged), SWA_ERR_MEMORY);
+    ACCEPT(swa_mla_merge, (&m, mem, swa_mla_merged_bytes(&m), &merged));
     name_called("swa_mla_scale");
     CHECK(!(swa_mla_scale(0, 2, 1) > 0) && !(swa_mla_scale(4, -2, 1) > 0) && !(swa_mla_scale(INT32_MIN, 0, 0) > 0));
     CHECK(swa_mla_scale(INT32_MAX, INT32_MAX, 0) > 0);
@@ -927,7 +925,7 @@ static void misuse_mla(void) {
     size_t bytes;
     swa_cache c;
     swa_status want;
-    double macs[4];
+    swa_mla merged;
     t_label("mla");
     misuse_mla_sizes();
     d.shape = swa_mla_shape(&m, 0);
@@ -939,9 +937,11 @@ static void misuse_mla(void) {
     for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
         t_label("mla %d", i);
         ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 1), 0);
-        ANSWER(swa_mla_merged_bytes, (&m), 0);
-        REFUSE(swa_mla_precompute, (&m, w.scratch, SIZE_MAX), want);
-        REFUSE(swa_mla_document_macs, (&m, 1, macs), SWA_ERR_ARG);
+        if (i <= 13 || (i >= 33 && i <= 37) || i >= 48) {                         /* sizes: all that these look at */
+            ANSWER(swa_mla_merged_bytes, (&m), 0);
+            ANSWER(swa_mla_choose, (&m, 5, 1, NULL), SWA_MLA_AUTO);
+        } else CHECK(swa_mla_merged_bytes(&m) > 0 && swa_mla_choose(&m, 5, 1, NULL) != SWA_MLA_AUTO);
+        REFUSE(swa_mla_merge, (&m, w.scratch, SIZE_MAX, &merged), want);
         REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), want);
         REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), want);
     }
@@ -952,8 +952,8 @@ static void misuse_mla(void) {
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, NULL), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&w.kv, 0, &m, w.x, w.out), SWA_ERR_ARG);             /* a cache of another shape */
     misuse_mla_parts(&c, &m);
-    m.path = SWA_MLA_MERGED;
-    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);                /* nothing was precomputed */
+    m.w_uvo = m.w_o;
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);                /* without w_uqk */
     m = ok;
     m.compute = (swa_type)77;
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);

@@ -8,12 +8,12 @@
 
 /* ---- a block, its cache, and steps over it ---- */
 
-enum { EXPANDED = 8 };   /* besides SWA_MLA_*: the naive path over a cache of expanded rows */
-static const int all_paths[] = { SWA_MLA_AUTO, SWA_MLA_NAIVE, SWA_MLA_ABSORBED, SWA_MLA_MERGED, EXPANDED };
-enum { N_PATHS = 5 };
+/* Besides SWA_MLA_*: with W_UQ W_UK multiplied beforehand, alone or with W_UV W_O too; and the naive path over a cache
+   of expanded rows. */
+enum { HALF_MERGED = SWA_MLA_ABSORBED + 1, MERGED, EXPANDED, N_PATHS };
 static const char *path_name(int path) {
-    static const char *const names[] = { "auto", "naive", "absorbed", "merged" };
-    return path == EXPANDED ? "expanded" : names[path];
+    static const char *const names[N_PATHS] = { "auto", "naive", "absorbed", "half merged", "merged", "expanded" };
+    return names[path];
 }
 
 typedef struct {
@@ -29,6 +29,19 @@ static int rig_scratch(rig *r, size_t bytes) {
     return CHECK(bytes > 0) && CHECK_OK(swa_cache_set_scratch(&r->cache, t_alloc(bytes), bytes));
 }
 
+/* W_UQK alone is what an engine brings that keeps W_UV and W_O apart: all that it does not need is taken away. */
+static int rig_merge(swa_mla *m, int path) {
+    const swa_mla src = *m;
+    const size_t n = swa_mla_merged_bytes(m);
+    if (!CHECK(n > 0) || !CHECK_OK(swa_mla_merge(&src, t_alloc(n), n, m))) return 0;
+    CHECK(m->w_uqk.p != NULL && m->w_uvo.p != NULL && m->w_uk.p == NULL && m->w_o.p == NULL);
+    if (path == MERGED) return 1;
+    m->w_uvo = matrix(NULL);
+    m->w_uv = src.w_uv;
+    m->w_o = src.w_o;
+    if (src.w_uv.p == NULL) m->w_uk = src.w_uk;
+    return 1;
+}
 /* A cache and scratch for a setup; path EXPANDED picks the other cache shape. */
 static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     const int parts = s->parts > 0 ? s->parts : 1;
@@ -36,7 +49,7 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     memset(&d, 0, sizeof d);
     r->s = *s;
     r->max_tokens = max_tokens;
-    r->s.m.path = path == EXPANDED ? SWA_MLA_AUTO : (swa_mla_path)path;
+    r->s.m.path = path > SWA_MLA_ABSORBED ? SWA_MLA_AUTO : (swa_mla_path)path;
     d.shape = swa_mla_shape(&s->m, path == EXPANDED);
     d.n_layers = s->n_layers ? s->n_layers : 1;
     d.n_seqs = s->n_seqs;
@@ -50,15 +63,8 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     d.isa = s->isa;
     r->desc = d;
     if (!t_cache_new(&r->cache, &d, parts)) return 0;
-    if (path == SWA_MLA_MERGED) {
-        size_t n = swa_mla_merged_bytes(&r->s.m);
-        void *merged = t_alloc(n);
-        if (!CHECK(n > 0) || !CHECK_OK(swa_mla_precompute(&r->s.m, merged, n))) return 0;
-        r->s.m.merged = merged;
-    }
-    r->desc.windows = NULL;              /* scratch does not depend on them; s may be gone by the next time */
-    r->desc.n_windows = 0;
-    r->desc.max_context = d.max_context > 0 ? d.max_context : 1024;
+    if ((path == MERGED || path == HALF_MERGED) && !rig_merge(&r->s.m, path)) return 0;
+    if (d.n_windows > 0) r->desc.windows = &r->s.window;
     return rig_scratch(r, swa_mla_scratch_bytes(&r->s.m, &d, max_tokens, parts));
 }
 /* The step that is on through one layer; parts > 1 runs every part of every phase, backwards, since their order must
@@ -151,7 +157,7 @@ static void deepseek_case(const golden *g, int isa) {
     float *once = t_floats(total), *out = t_floats(total);
     REQUIRE(x && want && want2);
     for (int p = 0; p < N_PATHS; p++) {
-        const int path = all_paths[p], parts[] = { 2, 3, 8 };
+        const int path = p, parts[] = { 2, 3, 8 };
         t_label("%s %s", g->name, path_name(path));
         if (!rig_open(&r, &s, path, n * s.n_seqs) || !rig_run(&r, x, n, 0, n, n, once)) return;
         CHECK_CLOSE(once, want, total, 1e-5);
@@ -258,8 +264,7 @@ static int seed4_steps(rig *r, const float *x, int past, int from, int to, float
 static void seed4_merged(const golden *g, const rig *r) {
     const size_t rows = (size_t)(r->s.m.n_heads * r->s.m.kv_lora_rank), q = (size_t)r->s.m.q_lora_rank;
     const size_t hid = (size_t)r->s.m.hidden;
-    const float *uqk = (const float *)(((uintptr_t)r->s.m.merged + 63) / 64 * 64);
-    const float *uvo = uqk + (rows * q + 15) / 16 * 16;
+    const float *uqk = (const float *)r->s.m.w_uqk.p, *uvo = (const float *)r->s.m.w_uvo.p;
     double *want = t_doubles(rows * (q > hid ? q : hid));
     const double *a, *b;
     if (!golden_has_tensor(g, "W_UQK")) return;
@@ -285,18 +290,18 @@ static void seed4_case(const golden *g, int isa) {
     REQUIRE(x && want && want2);
     CHECK_NEAR(swa_mla_scale(s.m.nope_dim, s.m.rope_dim, 0), golden_num(g, "scale"), 1e-12);
     for (int p = 0; p < N_PATHS - 1; p++) {                          /* its past is given as latents */
-        t_label("%s %s", g->name, path_name(all_paths[p]));
+        t_label("%s %s", g->name, path_name(p));
         for (int chunk = 1; chunk <= steps; chunk++) {
             s.parts = chunk == 2 ? 3 : 1;
-            if (!rig_open(&r, &s, all_paths[p], steps * s.n_seqs) || !seed4_past(g, &r, past)) return;
+            if (!rig_open(&r, &s, p, steps * s.n_seqs) || !seed4_past(g, &r, past)) return;
             for (int at = 0; at < steps; at += chunk)
                 if (!seed4_steps(&r, x, past, at, at + chunk < steps ? at + chunk : steps, out)) return;
             CHECK_CLOSE(out, want, total, 1e-5);
             CHECK_CLOSE(out, want2, total, 1e-5);
             if (chunk == 1) memcpy(single, out, total * sizeof(float));
-            if (all_paths[p] != SWA_MLA_AUTO) CHECK_BITS(out, single, total);
+            if (p != SWA_MLA_AUTO) CHECK_BITS(out, single, total);
         }
-        if (all_paths[p] == SWA_MLA_MERGED) seed4_merged(g, &r);
+        if (p == MERGED) seed4_merged(g, &r);
     }
 }
 TEST_EACH_ISA(golden_seed4) {
@@ -391,10 +396,12 @@ static double *oracle(const setup *s, const masters *w, const float *x, int n) {
     double *in = t_doubles(hid), *cq = t_doubles(q_in), *q = t_doubles(h * (dn + r)), *row = t_doubles(l + r);
     double *out = t_doubles(N * hid);
     double *kv = t_doubles(N * h * (dn + dv)), *kr = t_doubles(N * (r + 1)), *p = t_doubles(N), *o = t_doubles(h * dv);
+    double *far = t_doubles(h * (dn + r));                   /* q as pinned sinks behind the window see it */
     const double scale = m->scale > 0 ? m->scale : (m->mscale > 0 ? m->mscale * m->mscale : 1) / sqrt((double)(dn + r));
-    swa_window causal;
-    memset(&causal, 0, sizeof causal);
+    swa_window sees = s->windowed ? s->window : swa_window_causal(), near = sees;
+    near.n_sink = 0;
     for (size_t t = 0; t < N; t++) {
+        const int64_t from = m->sink_pos > 0 && m->sink_pos < (int64_t)t ? m->sink_pos : (int64_t)t;
         for (size_t i = 0; i < hid; i++) in[i] = (double)x[t * hid + i];
         mul(row, w->dkv, in, l + r, hid);
         norm(row, m->kv_norm, l, (double)m->eps);
@@ -406,15 +413,18 @@ static double *oracle(const setup *s, const masters *w, const float *x, int n) {
             norm(cq, m->q_norm, q_in, (double)m->eps);
         } else memcpy(cq, in, hid * sizeof(double));
         mul(q, w->uq, cq, h * (dn + r), q_in);
+        mul(far, w->uq, cq, h * (dn + r), q_in);
         for (size_t g = 0; g < h; g++) {
-            double *qh = q + g * (dn + r), top = -1e300, sum = 0;
+            double *qh = q + g * (dn + r), *fh = far + g * (dn + r), top = -1e300, sum = 0;
             rotate(m, qh + dn, (int64_t)t);
+            rotate(m, fh + dn, from);
             for (size_t k = 0; k <= t; k++) {
                 const double *kh = kv + (k * h + g) * (dn + dv);
                 p[k] = 0;
                 for (size_t d = 0; d < dn; d++) p[k] += qh[d] * kh[d];
-                for (size_t d = 0; d < r; d++) p[k] += qh[dn + d] * kr[k * r + d];
-                p[k] = swa_visible(s->windowed ? &s->window : &causal, (int64_t)t, (int64_t)k) ? p[k] * scale : -1e300;
+                for (size_t d = 0; d < r; d++)
+                    p[k] += (swa_visible(&near, (int64_t)t, (int64_t)k) ? qh : fh)[dn + d] * kr[k * r + d];
+                p[k] = swa_visible(&sees, (int64_t)t, (int64_t)k) ? p[k] * scale : -1e300;
                 if (p[k] > top) top = p[k];
             }
             for (size_t d = 0; d < dv; d++) o[g * dv + d] = 0;
@@ -436,20 +446,21 @@ static void check_setup(setup *s, const masters *w, int n, double rel, const int
     const float *x = normal(total, 1.0);
     const double *want = oracle(s, w, x, n);
     float *out = t_floats(total), *once = t_floats(total);
+    if (!CHECK(isfinite(want[0]) && isfinite(want[total - 1]))) return;
     char label[sizeof t_.label];
     rig r;
     memcpy(label, t_.label, sizeof label);
     if (!s->max_context) s->max_context = n;
     for (int p = 0; p < N_PATHS; p++) {
         const t_block *mark = t_.blocks;
-        t_label("%.60s, %s", label, path_name(all_paths[p]));
+        t_label("%.60s, %s", label, path_name(p));
         s->parts = 0;
-        if (!rig_open(&r, s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
+        if (!rig_open(&r, s, p, n) || !rig_run(&r, x, n, 0, n, n, once)) return;
         CHECK_CLOSE(once, want, total, rel);
         for (int i = 0; i < n_chunks; i++) {
             s->parts = i % 4 == 1 ? 3 : i % 4 == 3 ? 8 : 1;
-            if (!rig_open(&r, s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, chunks[i], out)) return;
-            if (all_paths[p] != SWA_MLA_AUTO) CHECK_BITS(out, once, total);
+            if (!rig_open(&r, s, p, n) || !rig_run(&r, x, n, 0, n, chunks[i], out)) return;
+            if (p != SWA_MLA_AUTO) CHECK_BITS(out, once, total);
             else CHECK_CLOSE(out, want, total, rel);
         }
         t_free_to(mark);
@@ -497,6 +508,24 @@ TEST_EACH_ISA(oracle_windows) {
     t_label("causal over two blocks");
     check_setup(&s, &w, 300, 1e-5, chunks, 5);
 }
+/* StreamingLLM on the block: sinks that have left the window are seen as from position sink_pos, by every path. */
+TEST_EACH_ISA(oracle_sinks_rotated) {
+    static const int chunks[] = { 1, 5, 64, 33 };
+    static const int64_t from[] = { 19, 7, 1000 };           /* W-1, one that few queries have passed, one none has */
+    for (int i = 0; i < 3; i++) {
+        setup s;
+        masters w;
+        make_block(&s, 24, 3, 16, 32, 8, 8, 8);
+        make_weights(&s, &w, SWA_F32, i & 1, 0);
+        s.isa = isa;
+        s.m.pairs = i & 1 ? SWA_ROPE_HALF : SWA_ROPE_INTERLEAVED;
+        s.windowed = 1;
+        s.window = swa_window_sinks(20, 3);
+        s.m.sink_pos = from[i];
+        t_label("W=20, 3 sinks from %d", (int)from[i]);
+        check_setup(&s, &w, 150, 1e-5, chunks, 4);
+    }
+}
 /* Narrow weights: the oracle has the rounded ones, so the tolerance stays. Narrow rows: the paths must still agree. */
 TEST_EACH_ISA(narrow_types) {
     static const swa_type types[] = { SWA_F16, SWA_BF16 };
@@ -531,16 +560,16 @@ TEST_EACH_ISA(narrow_caches) {
         for (int p = 1; p < N_PATHS; p++) {
             float *once = t_floats(total), *out = t_floats(total);
             rig r;
-            t_label("cache %d, %s", i, path_name(all_paths[p]));
+            t_label("cache %d, %s", i, path_name(p));
             s.k_type = c[i].k;
             s.tail_type = c[i].tail;
-            if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
+            if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, n, once)) return;
             CHECK_CLOSE(once, want, total, c[i].off);
             if (p == 1) for (size_t j = 0; j < total; j++) naive[j] = (double)once[j];
-            else if (all_paths[p] != EXPANDED) CHECK_CLOSE(once, naive, total, 1e-5);    /* the same rounded latents */
+            else if (p != EXPANDED) CHECK_CLOSE(once, naive, total, 1e-5);    /* the same rounded latents */
             for (int chunk = 1; chunk < n; chunk += 23) {
                 s.parts = chunk == 24 ? 3 : 0;
-                if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, chunk, out)) return;
+                if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, chunk, out)) return;
                 CHECK_BITS(out, once, total);
             }
             s.parts = 0;
@@ -569,10 +598,10 @@ TEST(same_bits_everywhere) {
             FOR_ISA(isa) {
                 float *a = t_floats(total), *b = t_floats(total);
                 rig r;
-                t_label("type %d, %s, %s", type, path_name(all_paths[p]), swa_isa_name(isa));
+                t_label("type %d, %s, %s", type, path_name(p), swa_isa_name(isa));
                 split.isa = fused.isa = isa;
-                if (!rig_open(&r, &split, all_paths[p], n) || !rig_run(&r, x, n, 0, n, 11, a)) return;
-                if (!rig_open(&r, &fused, all_paths[p], n) || !rig_run(&r, x, n, 0, n, 50, b)) return;
+                if (!rig_open(&r, &split, p, n) || !rig_run(&r, x, n, 0, n, 11, a)) return;
+                if (!rig_open(&r, &fused, p, n) || !rig_run(&r, x, n, 0, n, 50, b)) return;
                 CHECK_BITS(a, b, total);
                 if (first) CHECK_BITS(a, first, total);
                 first = a;
@@ -600,14 +629,14 @@ TEST_EACH_ISA(ragged_batches) {
             int64_t pos[4] = { 0, 7, 0, 100 };
             s.parts = way ? 3 : 1;
             s.whole = way >= 2;
-            if (!rig_open(&batch, &s, all_paths[p], 80) || !rig_open(&alone, &s, all_paths[p], 80)) return;
+            if (!rig_open(&batch, &s, p, 80) || !rig_open(&alone, &s, p, 80)) return;
             for (int b = 0; b < 4; b++) {
                 REQUIRE_OK(swa_cache_reset(&batch.cache, b, pos[b], 0));
                 REQUIRE_OK(swa_cache_reset(&alone.cache, b, pos[b], 0));
             }
             if (way == 3)                                    /* two threads, not three */
                 REQUIRE(rig_scratch(&batch, swa_mla_scratch_bytes(&batch.s.m, &batch.desc, 80, 2)));
-            t_label("%s, %d parts%s", path_name(all_paths[p]), s.parts, s.whole ? " of a whole call" : "");
+            t_label("%s, %d parts%s", path_name(p), s.parts, s.whole ? " of a whole call" : "");
             for (int i = 0; i < 3; i++) {
                 const size_t dim = 40;
                 float *x = normal(80 * dim, 1.0), *out = t_floats(80 * dim), *one = t_floats(80 * dim);
@@ -668,9 +697,9 @@ TEST_EACH_ISA(rollback) {
     for (int p = 1; p < N_PATHS; p++) {
         float *once = t_floats(total), *out = t_floats(total);
         rig r;
-        t_label("%s", path_name(all_paths[p]));
-        if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, n, n, once)) return;
-        if (!rig_open(&r, &s, all_paths[p], n) || !rig_run(&r, x, n, 0, 30, 30, out)) return;
+        t_label("%s", path_name(p));
+        if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, n, once)) return;
+        if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, 30, 30, out)) return;
         if (!rig_run(&r, other, n, 30, 38, 4, out)) return;        /* drafted tokens, all of them refused */
         REQUIRE_OK(swa_cache_truncate(&r.cache, 0, 30));
         if (!rig_run(&r, x, n, 30, n, 5, out)) return;
@@ -686,7 +715,8 @@ static void hook(void *user, const swa_gemm *p) {
         for (int32_t o = 0; o < p->n_out; o++) {
             double sum = 0;
             for (int32_t i = 0; i < p->n_in; i++) {
-                int64_t at = p->transposed ? i * p->w.stride + o : o * p->w.stride + i;
+                int64_t at = p->transposed ? (p->row + i) * p->w.stride + p->col + o
+                                           : (p->row + o) * p->w.stride + p->col + i;
                 sum += (double)p->x[t * p->x_stride + i] * (double)number(p->w.type, p->w.p, (size_t)at);
             }
             p->y[t * p->y_stride + o] = (float)sum;
@@ -704,6 +734,149 @@ TEST(gemm_hook) {
     t_label("hook");
     check_setup(&s, &w, 20, 1e-5, chunks, 2);
     CHECK(log.calls > 100);
+    CHECK(!log.bad);
+}
+
+/* ---- weights that only the host can read ---- */
+
+/* int8 with one scale for br x bc numbers: in principle every kind that engines have. */
+typedef struct { size_t rows, cols, br, bc; int8_t *q; float *scale; } blocks;
+typedef struct { int products, read, bad; } host_log;
+
+static float block_number(const blocks *b, size_t r, size_t c) {
+    return b->scale[r / b->br * ((b->cols + b->bc - 1) / b->bc) + c / b->bc] * (float)b->q[r * b->cols + c];
+}
+/* The matrix w of src in blocks; src becomes what they say, so that the oracle has it too. */
+static swa_matrix blocked(float *src, size_t rows, size_t cols, size_t br, size_t bc) {
+    const size_t across = (cols + bc - 1) / bc, n = (rows + br - 1) / br * across;
+    blocks *b = (blocks *)t_alloc(sizeof *b);
+    swa_matrix w = matrix(b);
+    b->rows = rows;
+    b->cols = cols;
+    b->br = br;
+    b->bc = bc;
+    b->q = (int8_t *)t_alloc(rows * cols);
+    b->scale = t_floats(n);
+    memset(b->scale, 0, n * sizeof *b->scale);
+    for (size_t i = 0; i < rows * cols; i++) {
+        float *top = &b->scale[i / cols / br * across + i % cols / bc];
+        if (fabsf(src[i]) / 127 > *top) *top = fabsf(src[i]) / 127;
+    }
+    for (size_t i = 0; i < rows * cols; i++) {
+        b->q[i] = (int8_t)lrintf(src[i] / b->scale[i / cols / br * across + i % cols / bc]);
+        src[i] = block_number(b, i / cols, i % cols);
+    }
+    w.type = SWA_OPAQUE;
+    w.block_rows = (int32_t)br;
+    w.block_cols = (int32_t)bc;
+    return w;
+}
+/* Neither the range [from, from+n) of `all` nor its ends lie inside a block. */
+static int inside_block(int64_t from, int64_t n, size_t all, size_t block) {
+    const size_t a = (size_t)from, b = a + (size_t)n;
+    return from < 0 || b > all || a % block != 0 || (b % block != 0 && b != all);
+}
+static void host_product(void *user, const swa_gemm *p) {
+    host_log *log = (host_log *)user;
+    const blocks *b = (const blocks *)p->w.p;
+    if (p->w.type != SWA_OPAQUE) {                           /* what swa_mla_merge has made */
+        hook_log plain = { 0, 0 };
+        hook(&plain, p);
+        log->bad |= plain.bad;
+        return;
+    }
+    log->products++;
+    log->bad |= inside_block(p->row, p->transposed ? p->n_in : p->n_out, b->rows, b->br);
+    log->bad |= inside_block(p->col, p->transposed ? p->n_out : p->n_in, b->cols, b->bc);
+    for (int32_t t = 0; t < p->n; t++)
+        for (int32_t o = 0; o < p->n_out; o++) {
+            double sum = 0;
+            for (int32_t i = 0; i < p->n_in; i++)
+                sum += (double)p->x[t * p->x_stride + i]
+                       * (double)block_number(b, (size_t)(p->row + (p->transposed ? i : o)),
+                                              (size_t)(p->col + (p->transposed ? o : i)));
+            p->y[t * p->y_stride + o] = (float)sum;
+        }
+}
+static void host_rows(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out) {
+    host_log *log = (host_log *)user;
+    const blocks *b = (const blocks *)w->p;
+    log->read++;
+    log->bad |= w->type != SWA_OPAQUE || row < 0 || n <= 0 || (size_t)(row + n) > b->rows;
+    for (size_t i = 0; i < (size_t)n * b->cols; i++)
+        out[i] = block_number(b, (size_t)row + i / b->cols, i % b->cols);
+}
+/* make_weights in blocks; the matrices of a pair apart, or in one. */
+static void make_blocked(setup *s, masters *w, int split, size_t br, size_t bc) {
+    swa_mla *m = &s->m;
+    const size_t hid = (size_t)m->hidden, h = (size_t)m->n_heads, l = (size_t)m->kv_lora_rank;
+    const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim, q = (size_t)m->q_lora_rank;
+    make_weights(s, w, SWA_F32, 0, 0);
+    m->w_dq = blocked(w->dq, q, hid, br, bc);
+    m->w_uq = blocked(w->uq, h * (dn + r), q, br, bc);
+    m->w_dkv = blocked(w->dkv, l + r, hid, br, bc);
+    m->w_uk = blocked(w->ukv, h * (dn + dv), l, br, bc);
+    m->w_o = blocked(w->o, hid, h * dv, br, bc);
+    if (!split) return;                  /* blocks of rows that divide the heads are the same ones apart */
+    m->w_uq = blocked(rows_of(w->uq, h, dn + r, 0, dn, q), h * dn, q, br, bc);
+    m->w_qr = blocked(rows_of(w->uq, h, dn + r, dn, r, q), h * r, q, br, bc);
+    m->w_dkv = blocked(rows_of(w->dkv, 1, l + r, 0, l, hid), l, hid, br, bc);
+    m->w_kr = blocked(rows_of(w->dkv, 1, l + r, l, r, hid), r, hid, br, bc);
+    m->w_uk = blocked(rows_of(w->ukv, h, dn + dv, 0, dn, l), h * dn, l, br, bc);
+    m->w_uv = blocked(rows_of(w->ukv, h, dn + dv, dn, dv, l), h * dv, l, br, bc);
+}
+/* Every path over every kind, in parts: right, the same bits for all chunks and parts, and no block cut. */
+TEST(weights_in_blocks) {
+    static const struct { size_t br, bc; } kind[] = { { 1, 32 }, { 8, 8 }, { 1, 256 }, { 8, 128 }, { 4, 16 } };
+    static const int chunks[] = { 1, 6, 11, 20 };
+    for (int i = 0; i < 5; i++)
+        for (int split = 0; split < 2; split++) {
+            setup s;
+            masters w;
+            host_log log = { 0, 0, 0 };
+            make_block(&s, 40, 4, 24, 40, 16, 8, 16);
+            make_blocked(&s, &w, split, kind[i].br, kind[i].bc);
+            s.m.gemm = host_product;
+            s.m.rows = host_rows;
+            s.m.user = &log;
+            t_label("blocks of %d x %d, split %d", (int)kind[i].br, (int)kind[i].bc, split);
+            check_setup(&s, &w, 37, 1e-5, chunks, 4);
+            CHECK(log.products > 100 && log.read > 100);
+            CHECK(!log.bad);
+        }
+}
+/* With W_UQK as the host has it in place of its factors, nothing is ever asked for as f32. */
+TEST(weights_in_blocks_without_rows) {
+    static const int chunks[] = { 1, 6 };
+    setup s;
+    masters w;
+    host_log log = { 0, 0, 0 };
+    swa_mla plain;
+    size_t n;
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 1, 0);
+    n = swa_mla_merged_bytes(&s.m);
+    REQUIRE_OK(swa_mla_merge(&s.m, t_alloc(n), n, &plain));
+    float *uqk = t_floats(4 * 32 * 24);
+    memcpy(uqk, plain.w_uqk.p, 4 * 32 * 24 * sizeof(float));
+    s.m.w_uqk = blocked(uqk, 4 * 32, 24, 8, 8);
+    s.m.w_qr = blocked(rows_of(w.uq, 4, 24, 16, 8, 24), 4 * 8, 24, 8, 8);
+    s.m.w_uv = blocked(rows_of(w.ukv, 4, 32, 16, 16, 32), 4 * 16, 32, 8, 8);
+    s.m.w_uq = s.m.w_uk = matrix(NULL);
+    s.m.gemm = host_product;
+    s.m.user = &log;
+    s.max_context = 20;
+    float *once = t_floats(20 * 40), *out = t_floats(20 * 40);
+    const float *x = normal(20 * 40, 1.0);
+    const double *want = oracle(&s, &w, x, 20);              /* of the numbers before they were rounded */
+    for (int i = 0; i < 2; i++) {
+        rig r;
+        s.parts = i ? 3 : 1;
+        if (!rig_open(&r, &s, SWA_MLA_AUTO, 20) || !rig_run(&r, x, 20, 0, 20, chunks[i], i ? out : once)) return;
+    }
+    CHECK_CLOSE(once, want, 800, 3e-2);
+    CHECK_BITS(once, out, 800);
+    CHECK(log.products > 100 && log.read == 0);
     CHECK(!log.bad);
 }
 TEST(layers) {
@@ -730,12 +903,42 @@ TEST(layers) {
     CHECK_BITS(a, b, n * 40);
 }
 
+/* One cache whose layers hold latents and expanded rows in turn: each layer by its own shape, as in a cache alone. */
+TEST(layers_of_both_shapes) {
+    const int n = 24;
+    setup s;
+    masters w;
+    rig alone[2];
+    swa_cache both;
+    swa_cache_desc d;
+    swa_shape shapes[2];
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    memset(&d, 0, sizeof d);
+    s.max_context = d.max_context = n;
+    for (int i = 0; i < 2; i++) shapes[i] = swa_mla_shape(&s.m, i);
+    d.shapes = shapes;
+    d.n_shapes = d.n_layers = 2;
+    const size_t bytes = swa_mla_scratch_bytes(&s.m, &d, 6, 1);
+    if (!rig_open(&alone[0], &s, SWA_MLA_AUTO, 6) || !rig_open(&alone[1], &s, EXPANDED, 6)) return;
+    if (!t_cache_new(&both, &d, 1) || !CHECK_OK(swa_cache_set_scratch(&both, t_alloc(bytes), bytes))) return;
+    for (int t = 0; t < n; t += 6) {
+        const float *x = normal(240, 1.0);
+        float a[240], b[240];
+        REQUIRE_OK(swa_step_one(&both, 0, t, 6));
+        for (int i = 0; i < 2; i++) {
+            swa_run run = t_run(0, t, 6);
+            CHECK_OK(swa_mla_forward(&both, i, &s.m, x, a));
+            if (!rig_step(&alone[i], &run, 1, x, b)) return;
+            CHECK_BITS(a, b, 240);
+        }
+    }
+}
+
 /* ---- the rule and its numbers ---- */
 
 static swa_mla v3(void) {
-    static const float weight[1] = { 0 };
-    static const double freq[32] = { 0 };
-    swa_mla m;
+    swa_mla m;                           /* sizes alone: nothing of what follows wants weights */
     memset(&m, 0, sizeof m);
     m.hidden = 7168;
     m.n_heads = 128;
@@ -744,29 +947,34 @@ static swa_mla v3(void) {
     m.nope_dim = 128;
     m.rope_dim = 64;
     m.v_dim = 128;
-    m.w_dq = m.w_uq = m.w_dkv = m.w_uk = m.w_o = matrix(weight);
-    m.freq = freq;
     return m;
+}
+/* The multiply-adds of one token over n that [MLA] counts: all but W_DQ, W_DKV and the rope parts. */
+static void document_macs(const swa_mla *m, int n, double macs[4]) {
+    const double q = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden, h = m->n_heads, r = m->rope_dim;
+    swa_mla_cost c[4];
+    CHECK(swa_mla_choose(m, n - 1, 1, c) != SWA_MLA_AUTO);
+    for (int i = 0; i < 4; i++)
+        macs[i] = c[i].macs - m->hidden * ((double)m->q_lora_rank + m->kv_lora_rank + r) - q * h * r - n * h * r;
 }
 TEST(document_table) {
     const swa_mla m = v3();
-    double c[4];
-    CHECK_OK(swa_mla_document_macs(&m, 20000, c));
+    double c[4], next[4];
+    document_macs(&m, 20000, c);
     CHECK_INT(c[0], 336342286336LL);                               /* "before" */
     CHECK_INT(c[2], 3191865344LL);                                 /* "after" */
     for (int n = 1; n < 60; n++) {
-        CHECK_OK(swa_mla_document_macs(&m, n, c));
+        document_macs(&m, n, c);
         CHECK_INT(c[2] < c[0], n >= 26);                           /* its crossover */
         CHECK_INT(c[1] < c[0], n >= 2);                            /* and the one that it misses */
         CHECK(c[1] < c[2]);
     }
-    CHECK_OK(swa_mla_document_macs(&m, 0, c));
-    CHECK_INT(c[0], 142606336);
-    CHECK_INT(c[1], 159383552);
-    CHECK_INT(c[2], 570425344);
-    CHECK_INT(c[3], 159383552);
-    double next[4];
-    CHECK_OK(swa_mla_document_macs(&m, 1, next));
+    document_macs(&m, 1, c);
+    document_macs(&m, 2, next);
+    CHECK_INT(c[0], 142606336 + 16809984);
+    CHECK_INT(c[1], 159383552 + 131072);
+    CHECK_INT(c[2], 570425344 + 131072);
+    CHECK_INT(c[3], 159383552 + 32768);
     CHECK_INT(next[0] - c[0], 16809984);
     CHECK_INT(next[1] - c[1], 131072);
     CHECK_INT(next[2] - c[2], 131072);
@@ -798,21 +1006,70 @@ TEST(choice) {
 /* No low-rank query, and every pair as two matrices, of which one is narrow. */
 TEST(choice_without_query_rank) {
     swa_mla m = v3();
+    const float weight[1] = { 0 };
     swa_mla_cost c[4];
     double macs[4];
     const double down = 7168.0 * (512 + 64), up = 7168.0 * 128 * 192, kv = 512.0 * 128 * 256, out = 128.0 * 128 * 7168;
     m.q_lora_rank = 0;
-    m.w_qr = m.w_kr = m.w_uv = m.w_uq;
+    m.w_qr = m.w_kr = m.w_uv = matrix(weight);
     m.w_uv.type = SWA_F16;
-    m.w_dq.p = NULL;
     CHECK_INT(swa_mla_choose(&m, 4095, 1, c), SWA_MLA_ABSORBED);
     CHECK_INT(c[1].macs, down + up + kv + 4096.0 * 128 * 1088 + out);
     CHECK_INT(c[1].weight_bytes, 4 * (down + up + kv + out) - 512.0 * 128 * 128 * 2);
     CHECK_INT(c[2].macs, down + 7168.0 * 128 * 576 + 7168.0 * 128 * 512 + 4096.0 * 128 * 1088);
     CHECK_INT(c[2].weight_bytes, 4 * (down + 2 * 7168.0 * 128 * 512 + 7168.0 * 128 * 64));
-    CHECK_OK(swa_mla_document_macs(&m, 10, macs));
+    document_macs(&m, 10, macs);
     CHECK_INT(macs[1], 7168.0 * 128 * 128 + out + kv + 20 * 128.0 * 512);
     CHECK_INT(macs[2], 2 * 7168.0 * 128 * 512 + 20 * 128.0 * 512);
+}
+/* Scratch is that of the paths which runs can take: naive where the rule can say so over some history, only there. */
+TEST(scratch_by_path) {
+    static const int64_t cached[] = { 0, 1, 2, 5, 9, 14, 15, 16, 17, 40, 200, 1000, 1 << 20, (int64_t)1 << 40 };
+    int differ = 0;
+    for (int i = 0; i < 400; i++) {
+        setup s;
+        masters w;
+        swa_cache_desc d;
+        swa_mla m;
+        const int n = t_int(1, 40), parts = t_int(1, 16);
+        int naive = 0;
+        make_block(&s, 8, t_int(1, 3), 0, t_int(1, 40), t_int(1, 40), 2, t_int(1, 40));
+        make_weights(&s, &w, SWA_F32, 0, 0);
+        memset(&d, 0, sizeof d);
+        d.shape = swa_mla_shape(&s.m, 0);
+        d.n_layers = 1;
+        d.max_context = 100;
+        for (int fresh = 1; fresh <= n; fresh++)
+            for (int c = 0; c < 14; c++) naive |= swa_mla_choose(&s.m, cached[c], fresh, NULL) == SWA_MLA_NAIVE;
+        m = s.m;
+        m.path = SWA_MLA_ABSORBED;
+        const size_t absorbed = swa_mla_scratch_bytes(&m, &d, n, parts);
+        const size_t both = swa_mla_scratch_bytes(&s.m, &d, n, parts);
+        t_label("latent %d, nope %d, v %d, %d new", m.kv_lora_rank, m.nope_dim, m.v_dim, n);
+        CHECK(absorbed > 0 && both >= absorbed);
+        CHECK_INT(both > absorbed, naive);
+        differ += naive;
+    }
+    CHECK(differ > 50 && differ < 350);
+}
+/* One token of DeepSeek-V3 by 16 parts asked for 57 MiB of the naive path, which it never takes. */
+TEST(scratch_of_one_token) {
+    const double freq[32] = { 0 };
+    const float weight[1] = { 0 };
+    swa_mla m = v3();
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.shape = swa_mla_shape(&m, 0);
+    d.n_layers = 1;
+    d.max_context = 4096;
+    m.w_dq = m.w_uq = m.w_dkv = m.w_uk = m.w_o = matrix(weight);
+    m.freq = freq;
+    const size_t ring = swa_cache_scratch_bytes(&d, 16), one = swa_mla_scratch_bytes(&m, &d, 1, 16);
+    CHECK(one > ring && one - ring < 700000);                       /* 128 heads of 512 + 192 + 128 numbers */
+    CHECK(swa_mla_scratch_bytes(&m, &d, 512, 16) - swa_mla_scratch_bytes(&m, &d, 512, 1) > 15 * (size_t)(3 << 20));
+    m.w_uqk = m.w_uvo = matrix(weight);                             /* merged: never naive */
+    CHECK(swa_mla_scratch_bytes(&m, &d, 512, 16) < ring + 512 * 128 * (512 + 192 + 64) * sizeof(float)
+                                                   + 16 * 600000);
 }
 /* The width of the latent row must never reach the scale: 1/sqrt(192), not 1/sqrt(576). */
 TEST(scale) {
@@ -854,15 +1111,16 @@ TEST(misuse_of_the_desc) {
     if (!misuse_open(&u, SWA_MLA_AUTO)) return;
 #define REFUSED(change, status) do { m = u.r.s.m; change; CHECK_STATUS(misuse_call(&u, &m), status); } while (0)
 #define INVALID(change, status) do { REFUSED(change, status);                                                          \
-        CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1), 0); CHECK_INT(swa_mla_merged_bytes(&m), 0);             \
+        CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1), 0); } while (0)
+#define NO_SIZES(change, status) do { INVALID(change, status); CHECK_INT(swa_mla_merged_bytes(&m), 0);                 \
         CHECK_INT(swa_mla_choose(&m, 5, 1, NULL), 0); } while (0)
-    INVALID(m.hidden = 0, SWA_ERR_ARG);
-    INVALID(m.n_heads = -1, SWA_ERR_ARG);
-    INVALID(m.q_lora_rank = -1, SWA_ERR_ARG);
-    INVALID(m.kv_lora_rank = 0, SWA_ERR_ARG);
-    INVALID(m.nope_dim = 0, SWA_ERR_ARG);
-    INVALID(m.rope_dim = 7, SWA_ERR_ARG);
-    INVALID(m.v_dim = 0, SWA_ERR_ARG);
+    NO_SIZES(m.hidden = 0, SWA_ERR_ARG);
+    NO_SIZES(m.n_heads = -1, SWA_ERR_ARG);
+    NO_SIZES(m.q_lora_rank = -1, SWA_ERR_ARG);
+    NO_SIZES(m.kv_lora_rank = 0, SWA_ERR_ARG);
+    NO_SIZES(m.nope_dim = 0, SWA_ERR_ARG);
+    NO_SIZES(m.rope_dim = 7, SWA_ERR_ARG);
+    NO_SIZES(m.v_dim = 0, SWA_ERR_ARG);
     INVALID(m.freq = NULL, SWA_ERR_ARG);
     INVALID(m.eps = -1.0f, SWA_ERR_ARG);
     INVALID(m.eps = (float)NAN, SWA_ERR_ARG);
@@ -870,7 +1128,11 @@ TEST(misuse_of_the_desc) {
     INVALID(m.scale = NAN, SWA_ERR_ARG);
     INVALID(m.mscale = -1.0, SWA_ERR_ARG);
     INVALID(m.rope_mscale = HUGE_VAL, SWA_ERR_ARG);
-    INVALID(m.path = (swa_mla_path)4, SWA_ERR_ARG);
+    INVALID(m.path = (swa_mla_path)3, SWA_ERR_ARG);
+    INVALID(m.eps = 0, SWA_ERR_ARG);                                /* forgotten: there are norms */
+    INVALID((m.eps = 0, m.q_norm = NULL), SWA_ERR_ARG);
+    INVALID((m.eps = 0, m.kv_norm = NULL), SWA_ERR_ARG);
+    INVALID(m.sink_pos = -1, SWA_ERR_ARG);
     INVALID(m.pairs = (swa_rope_pairs)2, SWA_ERR_ARG);
     INVALID(m.w_dq.p = NULL, SWA_ERR_ARG);
     INVALID(m.w_uq.p = NULL, SWA_ERR_ARG);
@@ -881,11 +1143,20 @@ TEST(misuse_of_the_desc) {
     INVALID(m.w_uv.type = (swa_type)17, SWA_ERR_ARG);
     INVALID(m.w_uv.type = SWA_Q8, SWA_ERR_UNSUPPORTED);
     INVALID(m.q_lora_rank = 0, SWA_ERR_ARG);                        /* a norm of what is not there */
-    INVALID(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
-    INVALID((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);
-    REFUSED(m.kv_lora_rank = 31, SWA_ERR_ARG);                      /* not this cache's shape */
-    REFUSED(m.path = SWA_MLA_MERGED, SWA_ERR_ARG);                  /* without merged weights */
+    NO_SIZES(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
+    NO_SIZES((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);
+    INVALID(m.kv_lora_rank = 31, SWA_ERR_ARG);                      /* not this cache's shape */
+    INVALID(m.rope_dim = 6, SWA_ERR_ARG);
+    INVALID(m.n_heads = 3, SWA_ERR_ARG);
+    m = u.r.s.m;
+    m.v_dim = 15;                                                   /* of which a cache of latents knows nothing */
+    CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1) > 0);
     REFUSED(m.compute = (swa_type)77, SWA_ERR_ARG);
+}
+TEST(misuse_of_scratch) {
+    misuse u;
+    swa_mla m;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
     m = u.r.s.m;
     if (!rig_scratch(&u.r, swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1))) return;
     CHECK_STATUS(swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, 0, 0, 2), SWA_ERR_MEMORY);
@@ -903,20 +1174,44 @@ TEST(misuse_of_the_desc) {
     CHECK_INT(swa_mla_shape(NULL, 0).n_heads, 0);
     m.n_heads = 1 << 20;
     m.kv_lora_rank = 2047;
+    u.r.desc.shape = swa_mla_shape(&m, 0);
     CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* 2^31 tokens of 2^31 numbers */
     m.q_lora_rank = 1 << 20;
     m.nope_dim = 2047;
     m.rope_dim = 0;
+    u.r.desc.shape = swa_mla_shape(&m, 0);
     CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their queries */
     m.q_lora_rank = m.nope_dim = 1;
     m.v_dim = 2047;
     CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their outputs */
 }
+TEST(misuse_of_weights) {
+    misuse u;
+    swa_mla m, merged;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
+    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG);                 /* and nobody to read it */
+    INVALID(m.w_uk.block_rows = -1, SWA_ERR_ARG);
+    INVALID(m.w_uk.block_cols = -1, SWA_ERR_ARG);
+    INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG);                   /* heads of 16 rows begin inside a block */
+    INVALID((m.w_uv.p = NULL, m.w_uk.block_rows = 32), SWA_ERR_ARG);
+    INVALID((m.w_kr.p = NULL, m.w_dkv.block_rows = 64), SWA_ERR_ARG);
+    INVALID(m.w_uvo = m.w_o, SWA_ERR_ARG);                          /* without w_uqk */
+    INVALID((m.w_uqk = m.w_uq, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
+    INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
+    INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
+    INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
+    m = u.r.s.m;                         /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
+    m.w_uq.block_rows = 12;
+    m.w_qr.p = NULL;
+    CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2) > 0);
+    CHECK_STATUS(swa_mla_merge(&m, &m, SIZE_MAX, &merged), SWA_ERR_ARG);
+    REFUSED((m.w_uqk = m.w_o, m.w_qr.p = NULL, m.w_uq.block_rows = 12), SWA_ERR_ARG);
+}
 TEST(misuse_of_the_calls) {
     misuse u;
     swa_mla m;
-    double macs[4];
-    char merged[64];
+    swa_mla merged;
+    char mem[64];
     if (!misuse_open(&u, SWA_MLA_NAIVE)) return;
     m = u.r.s.m;
 #define PART(phase, part, parts) swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, phase, part, parts)
@@ -937,15 +1232,23 @@ TEST(misuse_of_the_calls) {
     CHECK_OK(swa_step_one(&u.r.cache, 0, 0, 4));
     CHECK_OK(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out));
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER);    /* this layer has stored it */
-    CHECK_STATUS(swa_mla_precompute(NULL, merged, 64), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_precompute(&m, NULL, 64), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_precompute(&m, merged, 64), SWA_ERR_MEMORY);
-    CHECK_STATUS(swa_mla_document_macs(NULL, 1, macs), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_document_macs(&m, -1, macs), SWA_ERR_ARG);
-    CHECK_STATUS(swa_mla_document_macs(&m, 1, NULL), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_ARG);         /* the path is naive */
+    m.path = SWA_MLA_AUTO;
+    CHECK_STATUS(swa_mla_merge(NULL, mem, sizeof mem, &merged), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_merge(&m, NULL, sizeof mem, &merged), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, NULL), SWA_ERR_ARG);
+    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_MEMORY);
+    m.w_uqk = m.w_uq;
+    CHECK_STATUS(swa_mla_merge(&m, mem, SIZE_MAX, &merged), SWA_ERR_ARG);           /* it is merged already */
+    m.w_uqk.p = NULL;
+    m.gemm = host_product;
+    m.w_o.type = SWA_OPAQUE;
+    CHECK_STATUS(swa_mla_merge(&m, mem, SIZE_MAX, &merged), SWA_ERR_ARG);           /* and no rows */
     if (!misuse_open(&u, EXPANDED)) return;
     m = u.r.s.m;
     CHECK_OK(misuse_call(&u, &m));
     REFUSED(m.path = SWA_MLA_ABSORBED, SWA_ERR_ARG);                /* expanded rows hold no latents */
-    REFUSED((m.path = SWA_MLA_MERGED, m.merged = merged), SWA_ERR_ARG);
+    REFUSED(m.w_uqk = m.w_uq, SWA_ERR_ARG);
+    INVALID(m.v_dim = 15, SWA_ERR_ARG);
+    INVALID(m.nope_dim = 15, SWA_ERR_ARG);
 }
