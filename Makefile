@@ -184,4 +184,7 @@ MPIRUN  ?= mpirun --oversubscribe
 mpi:            ## one long context over RANKS=4 processes of Open MPI, bits compared with one (ARGS='--split 1')
 	mpicc -std=c99 $(CFLAGS) examples/mpi_split.c -o build/mpi_split -lm
 	$(MPIRUN) -n $(RANKS) build/mpi_split $(ARGS)
-.PHONY: mpi
+web:            ## examples/web as one page: build/web/index.html, to be opened in a browser (clang, lld, wasi-libc)
+	@sh examples/web/build.sh build/web
+	@echo "build/web/index.html holds everything: open it in a browser, no server is needed"
+.PHONY: mpi web
