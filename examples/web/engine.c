@@ -103,8 +103,8 @@ PAGE(const char *) page_step(void) {
 /* What there is to draw, into a table of the page's reading. */
 PAGE(const double *) page_numbers(void) {
     static double number[N_NUMBERS];
-    setup twice = page.s, full = page.s;
-    int64_t lo = 0, hi = 0, first = swa_cache_first(&page.e.cache, 0, 0), slot;
+    setup full = page.s;
+    int64_t lo = 0, hi = 0;
     swa_window window = page.s.window > 0 ? swa_window_sliding(page.s.window) : swa_window_causal();
     memset(number, 0, sizeof number);
     number[STATE] = page.state;
@@ -113,17 +113,14 @@ PAGE(const double *) page_numbers(void) {
     if (page.state == IDLE || page.step == 0) return number;
     (void)swa_visible_range(&window, page.pos, &lo, &hi);
     full.window = 0;
-    full.context = page.n;
+    full.context = page.pos + page.step;
     number[POSITION] = page.pos;
     number[TOKENS] = page.step;
-    number[FIRST] = (double)first;
+    number[FIRST] = (double)swa_cache_first(&page.e.cache, 0, 0);
+    number[SLOTS] = (double)((swa_required_capacity(&window, 1, 1) + 15) / 16 * 16);    /* what capacity 0 gives */
     number[VISIBLE_FROM] = (double)lo;
-    number[RING_BYTES] = (double)engine_rows(&page.m, &twice);
+    number[RING_BYTES] = (double)engine_rows(&page.m, &page.s);
     number[FULL_BYTES] = (double)engine_rows(&page.m, &full);
-    for (slot = swa_cache_end(&page.e.cache, 0) - 1; slot >= first; slot--) {      /* slots in use, by the highest */
-        int64_t at = swa_cache_slot(&page.e.cache, 0, 0, slot);
-        if ((double)at + 1 > number[SLOTS]) number[SLOTS] = (double)at + 1;
-    }
     return number;
 }
 PAGE(int32_t) page_slot(int32_t pos) { return (int32_t)swa_cache_slot(&page.e.cache, 0, 0, pos); }

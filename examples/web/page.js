@@ -224,13 +224,12 @@ function drawMemory() {
   g.fillRect(8, bottom, right - 8, 1);
   lineOf(2, 'past', [6, 5]);
   lineOf(1, 'cache', []);
-  const larger = now[2] > now[1];
   g.textAlign = 'right';
   g.fillStyle = colour('cache');
-  g.fillText(`this ring: ${number.format(now[1])} bytes`, right, at(0, now[1])[1] + (larger ? 16 : -6));
+  g.fillText(`this ring: ${number.format(now[1])} bytes`, right, at(0, now[1])[1] - 7);
   g.fillStyle = colour('quiet');
   const full = at(end, now[2])[1];
-  g.fillText(`a cache of all tokens: ${number.format(now[2])} bytes`, wide * 0.72, Math.max(full + 4, 16));
+  g.fillText(`a cache of all tokens: ${number.format(now[2])} bytes`, wide * 0.72, now[2] > now[1] ? Math.max(full + 4, 12) : bottom - 6);
   g.fillText(`${number.format(now[0])} tokens`, right, high - 4);
   c.setAttribute('aria-label', `Keys and values take ${number.format(now[1])} bytes now and at every step; a cache of ` +
     `all ${now[0]} tokens would take ${number.format(now[2])} bytes`);
