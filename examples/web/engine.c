@@ -77,17 +77,15 @@ PAGE(const char *) page_begin(const char *prompt, size_t bytes, int32_t window, 
 
 /* One step: the next chunk of the prompt, or one token of the text. */
 PAGE(const char *) page_step(void) {
-    swa_run run = { 0 };
+    int32_t pos = (int32_t)swa_cache_end(&page.e.cache, 0), n = page.n - pos;
+    int last = n <= page.s.chunk;              /* else it is not the text's turn yet */
     swa_status status;
-    int last;
     if (page.state != READING && page.state != WRITING) return NULL;
-    run.pos = swa_cache_end(&page.e.cache, 0);
-    run.n = page.n - (int32_t)run.pos < page.s.chunk ? page.n - (int32_t)run.pos : page.s.chunk;
-    last = run.pos + run.n == page.n;                  /* else no logits yet */
-    status = forward(&page.e, &run, 1, page.ids + run.pos, last ? run.n - 1 : run.n, page.logits);
+    if (!last) n = page.s.chunk;
+    status = prefill(&page.e, page.ids + pos, n, pos, 0, page.logits, NULL);
     if (status != SWA_OK) return swa_status_str(status);
-    page.pos = (int32_t)run.pos;
-    page.step = run.n;
+    page.pos = pos;
+    page.step = n;
     if (!last) return NULL;
     page.state = page.n < page.n_most ? WRITING : DONE;
     if (page.state == WRITING) {
