@@ -48,7 +48,8 @@ typedef struct {
     swa_shape  shape;          /* of the whole */
     swa_window window;
     float      scale;
-    double     sent;           /* bytes that this rank has sent */
+    double     got;            /* bytes that this rank has received */
+    double     work;           /* seconds of processor time that it has attended and folded */
 } world;
 
 static void end_run(const world *w, const char *what, int who) {      /* for all ranks, from any of them */
@@ -65,6 +66,13 @@ static void *room(const world *w, size_t n, size_t size) {
     void *p = calloc(n > 0 ? n : 1, size);
     if (p == NULL) end_run(w, "out of memory", -1);
     return p;
+}
+
+/* Processor time: what others do on this machine does not count. */
+static double working(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static int parse(world *w, int argc, char **argv) {    /* 0 = go on */
@@ -113,7 +121,7 @@ static void exchange(world *w, const piece *out, const piece *in) {
         }
         MPI_Irecv(in[i].p, (int)in[i].bytes, MPI_BYTE, i, 0, MPI_COMM_WORLD, &req[i]);
         MPI_Isend(out[i].p, (int)out[i].bytes, MPI_BYTE, i, 0, MPI_COMM_WORLD, &req[n + i]);
-        w->sent += (double)out[i].bytes;
+        w->got += (double)in[i].bytes;
     }
     while (MPI_Testall(2 * n, req, &done, MPI_STATUSES_IGNORE), !done) {
         if (MPI_Wtime() > until) {
@@ -403,14 +411,18 @@ static void attend_slice(world *w, share *s, const slice *x) {
     size_t first = part_of(n_rows, w->rank, w->ranks), mine = part_of(n_rows, w->rank + 1, w->ranks) - first;
     piece *out = (piece *)room(w, 2 * (size_t)w->ranks, sizeof *out), *in = out + w->ranks;
     float *at = s->got;
+    double start = working();
     attend_blocks(w, s, x, out);
+    w->work += working() - start;
     for (int i = 0; i < w->ranks; i++) {
         in[i].p = at;
         in[i].bytes = (size_t)blocks_of(w, x->from, x->to, i) * mine * (dim + 2) * sizeof(float);
         at += in[i].bytes / sizeof(float);
     }
     exchange(w, out, in);
+    start = working();
     fold(w, s, x, in);
+    w->work += working() - start;
     for (int i = 0; i < w->ranks; i++) {       /* folded rows to everybody */
         in[i].p = x->out + part_of(n_rows, i, w->ranks) * dim;
         in[i].bytes = (part_of(n_rows, i + 1, w->ranks) - part_of(n_rows, i, w->ranks)) * dim * sizeof(float);
@@ -468,13 +480,16 @@ static void step_by_heads(world *w, share *s, const rows *r, int64_t pos, int32_
     piece *in = (piece *)room(w, (size_t)w->ranks, sizeof *in);
     share of = *s;
     float *at = s->got;
+    double start;
     for (int i = 0; i < w->ranks; i++) {
         heads_of(w, &of, i);
         in[i].p = at;
         in[i].bytes = (size_t)n * (size_t)of.n_heads * dim * sizeof(float);
         at += in[i].bytes / sizeof(float);
     }
+    start = working();
     if (s->n_heads > 0) step_alone(w, s, r, pos, n, (float *)in[w->rank].p);
+    w->work += working() - start;
     share_out(w, in);
     for (int i = 0; i < w->ranks; i++) {
         heads_of(w, &of, i);
@@ -492,15 +507,14 @@ typedef struct {
     double flops, memory;      /* of one rank: multiply-adds times two, and bytes from memory, per second */
     double wire, message;      /* bytes per second of one rank's network; seconds per message */
     double fold;               /* bytes of partials folded per second */
-    double cores;              /* ranks that run at once */
 } machine;
-typedef struct { double seconds, attend, wire, bytes; } cost;  /* bytes: received by one rank */
+typedef struct { double seconds, work, wire, bytes; } cost;    /* of one rank; work: attend and fold; bytes: received */
 
-/* A step of n tokens at pos. Ranks that share cores wait for each other. */
+/* A step of n tokens at pos, on the rank that has most to do. */
 static cost predict(const world *w, const machine *m, int split, int64_t pos, int64_t n) {
     const swa_shape *p = &w->shape;
     double ranks = w->ranks, heads = p->n_heads, kv = p->n_kv_heads, row = p->head_dim + p->tail_dim;
-    double n_rows = (double)n * heads, turns = ranks > m->cores ? ranks / m->cores : 1.0, keys = 0.0, read, fold;
+    double n_rows = (double)n * heads, keys = 0.0, read, fold;
     int64_t from = reach_from(w, pos), to = reach_to(pos, n);
     double blocks = (double)(to - from), own = ceil(blocks / ranks);
     cost c;
@@ -509,26 +523,26 @@ static cost predict(const world *w, const machine *m, int split, int64_t pos, in
         keys += w->opt[WINDOW] > 0 && seen > (double)w->opt[WINDOW] ? (double)w->opt[WINDOW] : seen;
     }
     read = blocks * SWA_BLOCK * 2.0 * (p->v_in_k ? row : row + p->v_dim);          /* f16, per KV head */
-    c.attend = 2.0 * keys * heads * (row + p->v_dim) / m->flops;
+    c.work = 2.0 * keys * heads * (row + p->v_dim) / m->flops;
     if (split == 0) {
-        c.attend = c.attend > kv * read / m->memory ? c.attend : kv * read / m->memory;
-        c.attend *= own / blocks;
+        c.work = c.work > kv * read / m->memory ? c.work : kv * read / m->memory;
+        c.work *= own / blocks;
         c.bytes = (blocks - own) * n_rows / ranks * (p->v_dim + 2) * 4.0;
         fold = blocks * n_rows / ranks * (p->v_dim + 2) * 4.0 / m->fold;
     } else {
         double most = ceil(heads / ranks), held = ranks < kv ? ceil(kv / ranks) : 1.0;
         if (ranks < kv) most = held * heads / kv;
-        c.attend *= most / heads;
-        c.attend = c.attend > held * read / m->memory ? c.attend : held * read / m->memory;
+        c.work *= most / heads;
+        c.work = c.work > held * read / m->memory ? c.work : held * read / m->memory;
         c.bytes = fold = 0.0;
     }
     c.bytes += n_rows * p->v_dim * 4.0 * (ranks - 1.0) / ranks;
     c.wire = c.bytes / m->wire + (split == 0 ? 2.0 : 1.0) * (ranks - 1.0) * m->message;
-    c.seconds = turns * (c.attend + fold) + c.wire;
+    c.work += fold;
+    c.seconds = c.work + c.wire;
     return c;
 }
-static double faster(double best, double start) {
-    double took = MPI_Wtime() - start;
+static double faster(double best, double took) {
     return best > 0.0 && best < took ? best : took;
 }
 /* What one rank does with nobody beside it: a step of prefill, a token, a fold. */
@@ -568,16 +582,16 @@ static void measure_work(const world *w, machine *m) {
     }
     for (int i = 0; i < TIMES; i++) {
         x.n = step;
-        start = MPI_Wtime();
+        start = working();
         for (int b = 0; b < BLOCKS; b++) attend_block(&one, &s, &x, b, s.send, s.folded);
-        prefill = faster(prefill, start);
+        prefill = faster(prefill, working() - start);
         x.n = 1;
-        start = MPI_Wtime();
+        start = working();
         for (int b = 0; b < BLOCKS; b++) attend_block(&one, &s, &x, b, s.send, s.folded);
-        token = faster(token, start);
-        start = MPI_Wtime();
+        token = faster(token, working() - start);
+        start = working();
         must(w, swa_merge(parts, parts + BLOCKS, BLOCKS, (int32_t)fold_rows, (int)dim, NULL, 1, s.send, NULL));
-        folding = faster(folding, start);
+        folding = faster(folding, working() - start);
     }
     m->flops = 2.0 * step * w->shape.n_heads * KEYS * sum / prefill;
     m->memory = KEYS * 2.0 * (w->shape.v_in_k ? row : sum) * w->shape.n_kv_heads / token;
@@ -596,7 +610,7 @@ static void measure_wire(world *w, machine *m) {
         for (int to = 0; to < 2 * w->ranks; to++) out[to].bytes = i % 2 == 0 ? 0 : BYTES;
         start = meet(w);
         exchange(w, out, in);
-        best[i % 2] = faster(best[i % 2], start);
+        best[i % 2] = faster(best[i % 2], MPI_Wtime() - start);
     }
     m->message = best[0] / w->ranks;
     m->wire = (double)w->ranks * BYTES / best[1];
@@ -607,7 +621,7 @@ static void measure_wire(world *w, machine *m) {
 /* The model on paper: sockets of 2 TFLOP/s (f32) and 200 GB/s from memory, 100 Gbit/s and 2 us per message between. */
 static int paper(world *w) {
     static const int ranks[] = { 1, 2, 4, 8, 16, 64, 256, 1024 };
-    const machine m = { 2e12, 200e9, 12.5e9, 2e-6, 20e9, 1024 };
+    const machine m = { 2e12, 200e9, 12.5e9, 2e-6, 20e9 };
     int64_t end = w->opt[CONTEXT];
     printf("| ranks | keys: token | received | chunk of %lld | received | heads: token | chunk |\n"
            "|---:|---:|---:|---:|---:|---:|---:|\n", (long long)w->opt[CHUNK]);
@@ -624,38 +638,57 @@ static int paper(world *w) {
 
 /* ---- the run ---- */
 
+typedef struct { double elapsed, work, got; } sums;     /* seconds, seconds, bytes */
 typedef struct {
-    double  prefill, model_prefill, model_decode;      /* seconds: all of prefill, all of decode */
-    double *token;             /* [decode] */
+    sums    was[2], model[2];  /* of prefill, of decode */
     int64_t differ;            /* rows */
 } result;
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* was: of the rank that had most to do, which rank 0 then knows. */
+static void busiest(world *w, result *r) {
+    piece *all = (piece *)room(w, (size_t)w->ranks, sizeof *all);
+    sums *table = (sums *)room(w, 2 * (size_t)w->ranks, sizeof *table);
+    for (int i = 0; i < w->ranks; i++) {
+        all[i].p = table + 2 * i;
+        all[i].bytes = sizeof r->was;
+    }
+    memcpy(all[w->rank].p, r->was, sizeof r->was);
+    share_out(w, all);
+    for (int i = 0; i < 2 * w->ranks; i++) {
+        sums *to = &r->was[i % 2];
+        if (table[i].work > to->work) to->work = table[i].work;
+        if (table[i].got > to->got) to->got = table[i].got;
+    }
+    free(table);
+    free(all);
 }
-
 static result all_steps(world *w, share *s, share *alone, const machine *m) {
     int64_t end = w->opt[CONTEXT] + w->opt[DECODE], pos;
     size_t row = (size_t)w->shape.n_heads * (size_t)w->shape.v_dim;
     float *out = (float *)room(w, (size_t)w->opt[CHUNK] * row, sizeof(float));
     float *want = (float *)room(w, (size_t)w->opt[CHUNK] * row, sizeof(float));
     rows r = rows_new(w);
-    result res = { 0 };
+    result res;
     int32_t n;
-    res.token = (double *)room(w, (size_t)w->opt[DECODE] + 1, sizeof *res.token);
+    memset(&res, 0, sizeof res);
     for (pos = 0; pos < end; pos += n) {
         int64_t left = w->opt[CONTEXT] - pos;
-        double start, took, model;
+        sums *was = &res.was[left <= 0], *model = &res.model[left <= 0];
+        double start;
+        cost c;
         n = left <= 0 ? 1 : left < w->opt[CHUNK] ? (int32_t)left : (int32_t)w->opt[CHUNK];
         rows_at(w, &r, pos, n);
         start = meet(w);
+        w->got = w->work = 0.0;
         if (w->opt[SPLIT] == 0) step_by_keys(w, s, &r, pos, n, out);
         else step_by_heads(w, s, &r, pos, n, out);
-        took = meet(w) - start;
-        model = predict(w, m, (int)w->opt[SPLIT], pos, n).seconds;
-        *(left > 0 ? &res.prefill : &res.token[-left]) += took;
-        *(left > 0 ? &res.model_prefill : &res.model_decode) += model;
+        was->work += w->work;
+        was->got += w->got;
+        was->elapsed += meet(w) - start;
+        c = predict(w, m, (int)w->opt[SPLIT], pos, n);
+        model->elapsed += c.seconds;
+        model->work += c.work;
+        model->got += c.bytes;
         if (alone == NULL) continue;
         step_alone(w, alone, &r, pos, n, want);
         for (size_t t = 0; t < (size_t)n; t++) {
@@ -665,26 +698,30 @@ static result all_steps(world *w, share *s, share *alone, const machine *m) {
     rows_free(&r);
     free(want);
     free(out);
+    busiest(w, &res);
     return res;
 }
 static void report(const world *w, const share *s, const machine *m, const result *r) {
-    int64_t tokens = w->opt[DECODE];
+    static const char *const what[] = { "prefill", "a token" };
     printf("a rank: %.0f GFLOP/s, %.1f GB/s of keys and values, fold %.1f GB/s, messages %.1f us and %.1f GB/s\n",
            m->flops / 1e9, m->memory / 1e9, m->fold / 1e9, 1e6 * m->message, m->wire / 1e9);
-    printf("%d rank%s, %s split: prefill of %lld tokens %.0f ms (model %.0f)", w->ranks, w->ranks > 1 ? "s" : "",
-           w->opt[SPLIT] ? "heads" : "keys", (long long)w->opt[CONTEXT], 1e3 * r->prefill, 1e3 * r->model_prefill);
-    if (tokens > 0) {
-        qsort(r->token, (size_t)tokens, sizeof *r->token, by_size);
-        printf(", a token %.2f ms (model %.2f)", 1e3 * r->token[tokens / 2], 1e3 * r->model_decode / (double)tokens);
+    printf("%d rank%s, %s split, a rank holds %.1f MB; the busiest one, in brackets the model:\n", w->ranks,
+           w->ranks > 1 ? "s" : "", w->opt[SPLIT] ? "heads" : "keys", (double)s->bytes / 1e6);
+    for (int i = 0; i < 2; i++) {
+        double times = i == 0 ? 1.0 : (double)w->opt[DECODE];
+        const sums *a = &r->was[i], *b = &r->model[i];
+        if (times < 1.0) continue;
+        printf("  %s: works %.2f ms (%.2f), receives %.3f MB (%.3f), all in all %.2f ms (%.2f)\n", what[i],
+               1e3 * a->work / times, 1e3 * b->work / times, a->got / times / 1e6, b->got / times / 1e6,
+               1e3 * a->elapsed / times, 1e3 * b->elapsed / times);
     }
-    printf("; a rank holds %.1f MB and sends %.1f MB\n", (double)s->bytes / 1e6, w->sent / 1e6);
     if (w->opt[CHECK]) {
         printf("%lld rows of %lld differ from those of one process\n", (long long)r->differ,
-               (long long)(w->opt[CONTEXT] + tokens));
+               (long long)(w->opt[CONTEXT] + w->opt[DECODE]));
     }
 }
 static int run(world *w) {
-    machine m = { 1, 1, 1, 0, 1, 0 };
+    machine m = { 1, 1, 1, 0, 1 };
     int check = w->rank == 0 && w->opt[CHECK];
     share s = share_open(w), alone;
     result res;
@@ -694,13 +731,10 @@ static int run(world *w) {
         alone.n_kv_heads = w->shape.n_kv_heads;
         cache_new(w, &alone, &w->shape, &w->window, 1);
     }
-    m.cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
     if (w->rank == 0) measure_work(w, &m);
     measure_wire(w, &m);
-    w->sent = 0.0;
     res = all_steps(w, &s, check ? &alone : NULL, &m);
     if (w->rank == 0) report(w, &s, &m, &res);
-    free(res.token);
     share_close(&alone);
     share_close(&s);
     return res.differ != 0;
