@@ -179,3 +179,15 @@ FORCE:
 .PHONY: packaging install dist help run test check matrix sanitize fuzz soak coverage
 .PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight switches
 .SECONDARY:
+
+# ---- beyond one process: what needs MPI, and the browser ----
+
+RANKS   ?= 4
+MPIRUN  ?= mpirun --oversubscribe
+mpi:            ## one long context over RANKS=4 processes of Open MPI, bits compared with one (ARGS='--split 1')
+	mpicc -std=c99 $(CFLAGS) examples/mpi_split.c -o build/mpi_split -lm
+	$(MPIRUN) -n $(RANKS) build/mpi_split $(ARGS)
+web:            ## examples/web as one page: build/web/index.html, to be opened in a browser (clang, lld, wasi-libc)
+	@sh examples/web/build.sh build/web
+	@echo "build/web/index.html holds everything: open it in a browser, no server is needed"
+.PHONY: mpi web

@@ -141,7 +141,8 @@ typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
                SWA_OPAQUE         /* weights that only the host can read: swa_matrix */ } swa_type;
 
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
-enum { SWA_ISA_BEST = 0, SWA_ISA_SCALAR, SWA_ISA_NEON, SWA_ISA_AVX2, SWA_ISA_AVX512 };
+enum { SWA_ISA_BEST = 0, SWA_ISA_SCALAR, SWA_ISA_NEON, SWA_ISA_SIMD128 /* WebAssembly */, SWA_ISA_AVX2,
+       SWA_ISA_AVX512 };
 
 /* ---- window: who may see whom ---- */
 
@@ -646,6 +647,12 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
+#if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)   /* a module has it or not: there is nothing to ask at run time */
+#  define SWA__SIMD128 1
+#  include <wasm_simd128.h>
+#else
+#  define SWA__SIMD128 0
+#endif
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
 #  define SWA__OPENMP 1
 #  include <omp.h>
@@ -686,7 +693,8 @@ extern "C" {
 /* ---- instruction sets: compiled in, and what this CPU has ---- */
 
 static int swa__isa_compiled(int isa) {
-    return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON) || (isa == SWA_ISA_AVX2 && SWA__AVX2)
+    return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON)
+           || (isa == SWA_ISA_SIMD128 && SWA__SIMD128) || (isa == SWA_ISA_AVX2 && SWA__AVX2)
            || (isa == SWA_ISA_AVX512 && SWA__AVX512);
 }
 SWA_API int swa_isa_usable(int isa) {
@@ -716,7 +724,7 @@ SWA_API int swa_isa_best(void) {
     return isa;
 }
 SWA_API const char *swa_isa_name(int isa) {
-    static const char *const name[] = { "best", "scalar", "neon", "avx2", "avx512" };
+    static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
     return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
 }
 
@@ -3906,8 +3914,8 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
     i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
     return (float)i;
 }
-#if defined(_WIN32) || defined(__NEWLIB__)
-/* Their fmaf rounds twice. The product is exact in double; the sum is rounded to odd, then once to float. */
+#if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__)
+/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal). The product is exact in double; the sum is rounded to odd, then once to float. */
 static float swa__fma(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
@@ -4013,6 +4021,105 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_HALF(x)             swa__half_neon(x)
+#define SWV_LEAVE()             ((void)0)
+#include SWA_HEADER_FILENAME
+#endif
+
+#if SWA__SIMD128
+/* No FMA here: the relaxed one may fuse or not, as the machine likes, which is no promise. Products are exact in double
+   and a sum rounded to double, then to float, is the FMA unless it stands on a midpoint of two floats, where rounding
+   to double may have put it: below 2^-126 any bit can be the midpoint's. Then each lane is done to the letter. */
+SWA__NOINLINE v128_t swa__fma_lanes_simd128(v128_t a, v128_t b, v128_t c) {
+    float x[4], y[4], z[4];
+    int i;
+    wasm_v128_store(x, a);
+    wasm_v128_store(y, b);
+    wasm_v128_store(z, c);
+    for (i = 0; i < 4; i++) z[i] = swa__fma(x[i], y[i], z[i]);
+    return wasm_v128_load(z);
+}
+SWA__INLINE v128_t swa__upper_simd128(v128_t x) {
+    return wasm_f64x2_promote_low_f32x4(wasm_i32x4_shuffle(x, x, 2, 3, 2, 3));
+}
+SWA__INLINE v128_t swa__fma_simd128(v128_t a, v128_t b, v128_t c) {
+    v128_t lo = wasm_f64x2_add(wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b)),
+                               wasm_f64x2_promote_low_f32x4(c));
+    v128_t hi = wasm_f64x2_add(wasm_f64x2_mul(swa__upper_simd128(a), swa__upper_simd128(b)), swa__upper_simd128(c));
+    v128_t r = wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero(lo), wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
+    v128_t below = wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
+    v128_t size = wasm_v128_and(r, wasm_i32x4_splat(0x7fffffff));
+    v128_t doubt = wasm_v128_or(wasm_i32x4_eq(below, wasm_i32x4_splat(0x10000000)),
+                                wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x007fffff)));
+    return __builtin_expect(wasm_v128_any_true(doubt), 0) ? swa__fma_lanes_simd128(a, b, c) : r;
+}
+SWA__INLINE void swa__transpose_simd128(v128_t *r) {
+    v128_t a = wasm_i32x4_shuffle(r[0], r[1], 0, 4, 1, 5), b = wasm_i32x4_shuffle(r[2], r[3], 0, 4, 1, 5);
+    v128_t c = wasm_i32x4_shuffle(r[0], r[1], 2, 6, 3, 7), d = wasm_i32x4_shuffle(r[2], r[3], 2, 6, 3, 7);
+    r[0] = wasm_i32x4_shuffle(a, b, 0, 1, 4, 5);
+    r[1] = wasm_i32x4_shuffle(a, b, 2, 3, 6, 7);
+    r[2] = wasm_i32x4_shuffle(c, d, 0, 1, 4, 5);
+    r[3] = wasm_i32x4_shuffle(c, d, 2, 3, 6, 7);
+}
+/* The exponent is rebased by a product with 2^112, which makes subnormals right as well. */
+SWA__INLINE v128_t swa__load_f16_simd128(const uint16_t *p) {
+    v128_t h = wasm_u32x4_load16x4(p), size = wasm_v128_and(h, wasm_i32x4_splat(0x7fff));
+    v128_t sign = wasm_i32x4_shl(wasm_v128_and(h, wasm_i32x4_splat(0x8000)), 16);
+    v128_t x = wasm_f32x4_mul(wasm_i32x4_shl(size, 13), wasm_f32x4_splat(5.192296858534828e33f));
+    v128_t top = wasm_v128_and(wasm_i32x4_gt(size, wasm_i32x4_splat(0x7bff)), wasm_i32x4_splat(0x7f800000));
+    return wasm_v128_or(wasm_v128_or(x, top), sign);
+}
+SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
+    float x[4];
+    int i;
+    wasm_v128_store(x, v);
+    for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
+}
+SWA__INLINE v128_t swa__half_simd128(v128_t u) {
+    v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
+    u = wasm_i32x4_add(u, wasm_i32x4_add(one, wasm_i32x4_splat(0x7fff)));
+    return wasm_v128_and(u, wasm_i32x4_splat(-65536));
+}
+SWA__INLINE void swa__store_bf16_simd128(uint16_t *p, v128_t v) {
+    v128_t u = wasm_u32x4_shr(swa__half_simd128(v), 16);
+    wasm_v128_store64_lane(p, wasm_u16x8_narrow_i32x4(u, u), 0);
+}
+SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
+    v128_t u = wasm_i32x4_trunc_sat_f32x4(v);
+    u = wasm_i16x8_narrow_i32x4(u, u);
+    wasm_v128_store32_lane(p, wasm_i8x16_narrow_i16x8(u, u), 0);
+}
+#define SWV_ISA                 simd128
+#define SWV_TARGET
+#define SWV                     v128_t
+#define SWV_N                   4
+#define SWV_KEYS                4
+#define SWV_LANES               2
+#define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
+#define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
+#define SWV_CONSTRAINT(x)       "+r"(x)
+#define SWV_SET1(x)             wasm_f32x4_splat(x)
+#define SWV_LOAD(p)             wasm_v128_load(p)
+#define SWV_STORE(p, v)         wasm_v128_store((p), (v))
+#define SWV_FMA(a, b, c)        swa__fma_simd128((a), (b), (c))
+#define SWV_ADD(a, b)           wasm_f32x4_add((a), (b))
+#define SWV_SUB(a, b)           wasm_f32x4_sub((a), (b))
+#define SWV_MUL(a, b)           wasm_f32x4_mul((a), (b))
+#define SWV_DIV(a, b)           wasm_f32x4_div((a), (b))
+#define SWV_MAX(a, b)           wasm_f32x4_pmax((b), (a))
+#define SWV_MIN(a, b)           wasm_f32x4_pmin((b), (a))
+#define SWV_RINT(x)             wasm_f32x4_nearest(x)
+#define SWV_SCALE(p, n)         wasm_i32x4_add((p), wasm_i32x4_shl(wasm_i32x4_trunc_sat_f32x4(n), 23))
+#define SWV_PICK(x, lo, hi, a, b) wasm_v128_bitselect((a), (b), wasm_v128_and(wasm_f32x4_ge((x), (lo)), \
+                                    wasm_f32x4_lt((x), (hi))))
+#define SWV_TRANSPOSE(r)        swa__transpose_simd128(r)
+#define SWV_LOAD_F16(p)         swa__load_f16_simd128(p)
+#define SWV_LOAD_BF16(p)        wasm_i32x4_shl(wasm_u32x4_load16x4(p), 16)
+#define SWV_LOAD_Q8(p)          wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8( \
+                                    wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p))))
+#define SWV_STORE_F16(p, v)     swa__store_f16_simd128((p), (v))
+#define SWV_STORE_BF16(p, v)    swa__store_bf16_simd128((p), (v))
+#define SWV_STORE_Q8(p, v)      swa__store_q8_simd128((p), (v))
+#define SWV_HALF(x)             swa__half_simd128(x)
 #define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
@@ -4251,6 +4358,11 @@ static const swa__kernels *swa__kernels_of(int isa) {
         SWA__KERNELS(neon, 8, NULL, NULL, NULL),
 #else
         SWA__NO_KERNELS(neon),
+#endif
+#if SWA__SIMD128
+        SWA__KERNELS(simd128, 8, NULL, NULL, NULL),
+#else
+        SWA__NO_KERNELS(simd128),
 #endif
 #if SWA__AVX2
         SWA__KERNELS(avx2, 24, NULL, NULL, NULL),

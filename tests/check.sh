@@ -26,6 +26,9 @@ parts="test-$cc 600
     matrix 900
     sanitize 900
     emulate 600
+    mpi 300
+    web 300
+    packaging 120
     fuzz 400
     mutate 900
     coverage 400
@@ -97,6 +100,9 @@ else missing switches "python3 is not installed"; fi
 part matrix bash tests/check/matrix.sh -q
 part sanitize bash tests/check/sanitize.sh
 part emulate bash tests/check/emulate.sh
+part mpi bash tests/check/mpi.sh
+part web bash tests/check/web.sh
+part packaging bash tests/check/packaging.sh
 part fuzz bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-30}"
 if command -v python3 > /dev/null
 then part mutate python3 tests/check/mutate.py -j "$jobs" -n 205 -t "${SWA_MUTATE_SECONDS:-540}"

@@ -9,7 +9,8 @@ packages="gcc g++ make python3 clang llvm libclang-rt-dev libomp-dev valgrind
     gcc-i686-linux-gnu libc6-dev-i386-cross gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
     gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user musl-tools gcc-mingw-w64-x86-64 wine64 tcc
-    wasi-libc lld libclang-rt-dev-wasm32 nodejs"
+    cmake pkg-config wasi-libc lld libclang-rt-dev-wasm32 nodejs
+    openmpi-bin libopenmpi-dev chromium"
 passed=0 skipped=0 wanted= as_root=
 export DEBIAN_FRONTEND=noninteractive
 [ "$(id -u)" = 0 ] || as_root="sudo -n DEBIAN_FRONTEND=noninteractive"

@@ -152,6 +152,9 @@ END
 add "WebAssembly" same "clang wasm-ld node" \
     "clang --target=wasm32-wasi --sysroot=/usr -std=c99 -O2 $warn $src -o @ -lm" \
     "node --no-warnings $dir/wasi.mjs @"
+add "WebAssembly SIMD128" same "clang wasm-ld node" \
+    "clang --target=wasm32-wasi --sysroot=/usr -msimd128 -std=c99 -O2 $warn $src -o @ -lm" \
+    "node --no-warnings $dir/wasi.mjs @"
 
 # ---- run them, judge them ----
 
