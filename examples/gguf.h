@@ -527,13 +527,19 @@ static inline double gguf_need_positive(gguf *g, const char *key, double absent)
     return absent;
 }
 
-/* A matrix of rows x cols numbers, cols fastest; cols 0 = a vector. NULL = absent, or another shape. */
+/* A matrix of rows x cols floats (F32, F16, BF16), cols fastest; cols 0 = a vector. NULL = absent, or another. */
 static inline const gguf_tensor *gguf_need_tensor(gguf *g, const char *name, int rows, int cols) {
     const gguf_tensor *t = gguf_tensor_named(g, name);
     uint64_t fast = (uint64_t)(cols ? cols : rows), slow = cols ? (uint64_t)rows : 1;
-    if (t && t->dims[0] == fast && t->dims[1] == slow && t->dims[2] == 1 && t->dims[3] == 1) return t;
-    if (t) gguf_fail(g, "tensor %s has another shape than the metadata says", name);
-    else gguf_fail(g, "the file lacks tensor %s", name);
+    if (!t) {
+        gguf_fail(g, "the file lacks tensor %s", name);
+    } else if (t->dims[0] != fast || t->dims[1] != slow || t->dims[2] != 1 || t->dims[3] != 1) {
+        gguf_fail(g, "tensor %s has another shape than the metadata says", name);
+    } else if (gguf_block_of(t->type)->count > 1) {
+        gguf_fail(g, "tensor %s is quantised, which is not supported here", name);
+    } else {
+        return t;
+    }
     return NULL;
 }
 #endif /* GGUF_H_INCLUDED */

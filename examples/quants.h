@@ -267,7 +267,7 @@ static inline void weights_row(const weights *w, int row, float *out) {
     for (size_t c = 0; c < (size_t)w->cols; c += unit ? unit : 1, p += bytes) {
         plain_vw v[8];
         weight_scales s = { 0, 0 };
-        float scale, low = 0.0f;
+        float scale = 0.0f, low = 0.0f;
         if (unit == 0) {
             out[c] = weight_float(p, w->type);
             continue;
@@ -281,6 +281,12 @@ static inline void weights_row(const weights *w, int row, float *out) {
             out[c + i] = scale * (float)v[i / 32].v[i % 32] - low * (float)(s.mins >> 8 * (i / 32) & 63);
         }
     }
+}
+
+/* y += row, where there are weights at all. */
+static inline void weights_add_row(const weights *w, int row, float *y) {
+    const unsigned char *p = w->data + (w->data ? (size_t)row * gguf_bytes(w->type, (size_t)w->cols) : 0);
+    for (size_t i = 0; w->data && i < (size_t)w->cols; i++) y[i] += weight_float(p + i * gguf_bytes(w->type, 1), w->type);
 }
 
 /* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with. NaN and infinity stay visible: in

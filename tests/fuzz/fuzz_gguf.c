@@ -30,7 +30,7 @@ static void look(gguf *g) {
         }
     }
     for (size_t i = 0; i < g->n_tensors; i++)
-        touch(g->tensors[i].data, g->tensors[i].n * gguf_type_bytes(g->tensors[i].type));
+        touch(g->tensors[i].data, g->tensors[i].bytes);
 }
 static void speak(gguf *g) {
     static const char text[] = "It is a truth universally acknowledged\xff\x00\xe2\x96\x81";
@@ -38,8 +38,8 @@ static void speak(gguf *g) {
     vocab v;
     size_t n;
     if (vocab_init(&v, g) == 0) {
-        n = vocab_encode(&v, text, sizeof text - 1, ids);
-        if (n > sizeof text - 1) FUZZ_DIE("more tokens than bytes");
+        n = vocab_encode(&v, text, sizeof text - 1, 1, ids);
+        if (n > sizeof text) FUZZ_DIE("more tokens than bytes");
         for (size_t i = 0; i < n; i++) {
             size_t bytes;
             const char *p = vocab_text(&v, ids[i], &bytes);
