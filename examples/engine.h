@@ -27,7 +27,8 @@ typedef struct {
     float    *q, *k, *v;          /* [n_heads][head_dim], twice [n_kv_heads][head_dim]; attention goes into q */
     float    *gate, *up;          /* [hidden] */
     float    *route, *expert;     /* one row: [n_experts] weights of the experts, [dim] what one of them says */
-    activations space;            /* for products */
+    activations space;            /* for products; in `rounded` */
+    void     *rounded;
     int64_t  *pos;                /* positions of the rows */
 } engine;
 
@@ -71,9 +72,7 @@ static inline void engine_close(engine *e) {
     free(e->windows);
     free(e->work);
     free(e->pos);
-    free(e->space.q);
-    free(e->space.scale);
-    free(e->space.sum);
+    free(e->rounded);
     memset(e, 0, sizeof *e);
 }
 
@@ -82,13 +81,11 @@ static inline int engine_arrays(engine *e, const model *m, size_t rows) {
     size_t q_dim = (size_t)m->n_heads * head, kv_dim = (size_t)m->n_kv_heads * head;
     size_t most = dim > hidden ? dim : hidden, experts = (size_t)m->n_experts;
     if (q_dim > most) most = q_dim;
-    most = (most + 255) / 256 * 256;
     e->work = (float *)calloc(rows, (3 * dim + q_dim + 2 * kv_dim + 2 * hidden + experts + dim) * sizeof(float));
     e->pos = (int64_t *)calloc(rows, sizeof *e->pos);
-    e->space.q = (int16_t *)calloc(rows, most * sizeof *e->space.q);
-    e->space.scale = (float *)calloc(rows, most / 32 * sizeof *e->space.scale);
-    e->space.sum = (int32_t *)calloc(rows, most / 16 * sizeof *e->space.sum);
-    if (!e->work || !e->pos || !e->space.q || !e->space.scale || !e->space.sum) return 0;
+    e->rounded = malloc(activations_bytes(rows, most));
+    if (!e->work || !e->pos || !e->rounded) return 0;
+    activations_lie(&e->space, e->rounded, rows, most);
     e->x = e->work;
     e->h = e->x + rows * dim;
     e->y = e->h + rows * dim;

@@ -9,11 +9,7 @@
    whatever the chunk and the number of threads. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
-#include "engine.h"
-#include <time.h>
-#ifdef _OPENMP
-#  include <omp.h>
-#endif
+#include "speed.h"
 
 typedef struct {
     const char *model, *prompt, *prompt_file, *ids_file;
@@ -31,14 +27,6 @@ typedef struct {
 static int fail(const char *what, const char *about) {    /* the one line on stderr, and the exit code */
     fprintf(stderr, "generate: %s%s\n", what, about);
     return 1;
-}
-
-static double seconds(void) {
-#ifdef _OPENMP
-    return omp_get_wtime();
-#else
-    return (double)clock() / CLOCKS_PER_SEC;     /* one thread: processor time is the time spent */
-#endif
 }
 
 /* first 1 = they begin the text, with a space before it that the vocabulary wanted. */
@@ -230,6 +218,22 @@ static int compare(const model *m, const options *o, const setup *s, passage *x)
     return failed;
 }
 
+/* A mapped file comes from the disk as it is touched: once here, with a line that counts, and not in the first step. */
+static void read_ahead(const gguf *g) {
+    enum { PAGE = 4096, LARGE = 1 << 26, LINES = 16 };
+    unsigned sum = 0;
+    if (g->mapped < LARGE) return;
+    for (size_t i = 0, line = 0; i < g->mapped; i += PAGE) {
+        sum += ((volatile const unsigned char *)g->file)[i];
+        if (i / (g->mapped / LINES + 1) == line) {
+            fprintf(stderr, "\rload: %lu of %lu MB", (unsigned long)(i >> 20), (unsigned long)(g->mapped >> 20));
+            line++;
+        }
+    }
+    fprintf(stderr, "\rload: %lu of %lu MB%s\n", (unsigned long)(g->mapped >> 20), (unsigned long)(g->mapped >> 20),
+            sum == 1 ? " " : "");
+}
+
 static int run(const model *m, options *o, const char *prompt, size_t bytes) {
     passage x = { 0 };
     setup s = { 0 };
@@ -255,7 +259,7 @@ static int run(const model *m, options *o, const char *prompt, size_t bytes) {
                  (unsigned long)n_prompt, (long)o->n, (long)o->context);
         failed = fail("the prompt is too long: ", why);
     } else {
-        failed = o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
+        failed = o->bench ? !show_speed(m, &s) : o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
     }
     free(x.ids);
     return failed;
@@ -373,7 +377,10 @@ int main(int argc, char **argv) {
     }
     failed = gguf_load(&g, o.model) != 0 || model_init(&m, &g) != 0;
     if (failed) fprintf(stderr, "generate: %s: %s\n", o.model, g.error);
-    if (!failed) failed = run(&m, &o, o.prompt, bytes);
+    if (!failed) {
+        read_ahead(&g);
+        failed = run(&m, &o, o.prompt, bytes);
+    }
     model_free(&m);
     gguf_free(&g);
     free(file);

@@ -101,21 +101,24 @@ K_FN void K(block_row)(const unsigned char *w, uint32_t type, const activations 
    The scale is multiplied into the 16-bit weight: at most 31*63 or 32*128, so that 256 products of 16 bits by 16
    bits, 16 to a lane, stay below 2^31. */
 
+/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes. Taken as words, each holds two bytes, so four shifts
+   and masks give even and odd elements of the groups without moving any: vector 4j + 2h + o has every second element
+   from o on of the groups 4j+h and 4j+2+h. weights_place() brings the activations into that order. */
 K_FN void K(super_45)(const unsigned char *b, int five, weight_scales s, K(vw) v[8]) {
-    const unsigned char *low = b + (five ? 48 : 16);
-    K(vb) high = K(vb_load)(b + 16);                     /* the fifth bits; of no use to Q4_K, but inside its block */
+    K(vw) high = K(vw_twice)(b + 16);                    /* the fifth bits; of no use to Q4_K, but inside its block */
     K(vs) scales = K(vs_bytes)(s.scales, s.mins);
     K_UNROLL
-    for (int g = 0; g < 8; g++) {
-        K(vb) q = K(vb_load)(low + 32 * (g / 2));
-        q = K(vb_and)(g % 2 ? K(vb_shr)(q, 4) : q, 15);
-        if (five) q = K(vb_or)(q, K(vb_shl)(K(vb_and)(K(vb_shr)(high, g), 1), 4));
-        v[g] = K(vw_mul)(K(vw_unsigned)(q), K(vs_pick)(scales, g, g));
+    for (int i = 0; i < 8; i++) {
+        int j = i / 4, h = i / 2 % 2, o = i % 2;
+        K(vw) q = K(vw_and)(K(vw_shr)(K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), 8 * o + 4 * h), 15);
+        if (five) q = K(vw_add)(q, K(vw_shl)(K(vw_and)(K(vw_shr)(high, 8 * o + 4 * j + h), 1), 4));
+        v[i] = K(vw_mul)(q, K(vs_pick)(scales, 4 * j + h, 4 * j + 2 + h));
     }
 }
 
 K_FN void K(super_6)(const unsigned char *b, K(vw) v[8]) {
-    K(vs) scales = K(vs_bytes)(gguf_le(b + 192, 8), gguf_le(b + 200, 8));
+    K(vs) scales = K(vs_bytes)(weight_word(b + 192) | weight_word(b + 196) << 32,
+                                  weight_word(b + 200) | weight_word(b + 204) << 32);
     K_UNROLL
     for (int g = 0; g < 8; g++) {                        /* group g: half g/4 of the block, quarter g%4 of the half */
         K(vb) q = K(vb_load)(b + 64 * (g / 4) + 32 * (g % 2)), high = K(vb_load)(b + 128 + 32 * (g / 4));

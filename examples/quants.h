@@ -32,10 +32,15 @@ typedef struct {
 
 /* ---- formats: what a few bytes mean ---- */
 
+/* Written out, compilers make one load of it. */
+static inline uint64_t weight_word(const unsigned char *p) {
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
 static inline float weight_float(const unsigned char *p, uint32_t type) {
-    uint32_t bits = type == GGUF_TENSOR_F32 ? (uint32_t)gguf_le(p, 4) : (uint32_t)gguf_le(p, 2) << 16;
+    uint32_t low = p[0] | (uint32_t)p[1] << 8, bits = type == GGUF_TENSOR_F32 ? (uint32_t)weight_word(p) : low << 16;
     float v;
-    if (type == GGUF_TENSOR_F16) return gguf_f16((uint16_t)gguf_le(p, 2));
+    if (type == GGUF_TENSOR_F16) return gguf_f16((uint16_t)low);
     memcpy(&v, &bits, sizeof v);
     return v;
 }
@@ -54,7 +59,7 @@ static inline float weight_exponent(unsigned e) {    /* 2^(e-128): below 2^-126 
    lie in the lower bits of bytes 0..3 and 4..7; their upper bits and bytes 8..11 make the other four. */
 typedef struct { uint64_t scales, mins; } weight_scales;
 static inline weight_scales weight_scales_of(const unsigned char *p) {
-    uint64_t a = gguf_le(p, 4), b = gguf_le(p + 4, 4), c = gguf_le(p + 8, 4);
+    uint64_t a = weight_word(p), b = weight_word(p + 4), c = weight_word(p + 8);
     weight_scales s;
     s.scales = (a & 0x3f3f3f3f) | ((c & 0x0f0f0f0f) | (a >> 2 & 0x30303030)) << 32;
     s.mins = (b & 0x3f3f3f3f) | ((c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030)) << 32;
@@ -129,6 +134,14 @@ K_FN K(vw) K(vw_unsigned)(K(vb) v) { return _mm512_cvtepu8_epi16(v); }
 K_FN K(vw) K(vw_set)(int x) { return _mm512_set1_epi16((short)x); }
 K_FN K(vw) K(vw_add)(K(vw) v, K(vw) w) { return _mm512_add_epi16(v, w); }
 K_FN K(vw) K(vw_mul)(K(vw) v, K(vw) w) { return _mm512_mullo_epi16(v, w); }
+K_FN K(vw) K(vw_bytes)(const unsigned char *p) { return _mm512_loadu_si512((const void *)p); }
+K_FN K(vw) K(vw_twice)(const unsigned char *p) {
+    __m256i v = K(vb_load)(p);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(v), _mm256_srli_epi16(v, 2), 1);
+}
+K_FN K(vw) K(vw_and)(K(vw) v, int mask) { return _mm512_and_si512(v, _mm512_set1_epi16((short)mask)); }
+K_FN K(vw) K(vw_shr)(K(vw) v, int n) { return _mm512_srli_epi16(v, (unsigned char)n); }
+K_FN K(vw) K(vw_shl)(K(vw) v, int n) { return _mm512_slli_epi16(v, (unsigned char)n); }
 #include "kernels.h"
 #undef K
 #undef K_TARGET
@@ -194,6 +207,13 @@ K_FN K(vw) K(vw_unsigned)(K(vb) v) {
 K_FN K(vw) K(vw_set)(int x) { K_VW(_mm256_set1_epi16((short)x), _mm256_set1_epi16((short)x)); }
 K_FN K(vw) K(vw_add)(K(vw) v, K(vw) w) { K_VW(_mm256_add_epi16(v.a, w.a), _mm256_add_epi16(v.b, w.b)); }
 K_FN K(vw) K(vw_mul)(K(vw) v, K(vw) w) { K_VW(_mm256_mullo_epi16(v.a, w.a), _mm256_mullo_epi16(v.b, w.b)); }
+K_FN K(vw) K(vw_bytes)(const unsigned char *p) { K_VW(K_M256(p), K_M256(p + 32)); }
+K_FN K(vw) K(vw_twice)(const unsigned char *p) { K_VW(K_M256(p), _mm256_srli_epi16(K_M256(p), 2)); }
+K_FN K(vw) K(vw_and)(K(vw) v, int mask) {
+    K_VW(_mm256_and_si256(v.a, _mm256_set1_epi16((short)mask)), _mm256_and_si256(v.b, _mm256_set1_epi16((short)mask)));
+}
+K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_VW(_mm256_srli_epi16(v.a, n), _mm256_srli_epi16(v.b, n)); }
+K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_slli_epi16(v.b, n)); }
 #include "kernels.h"
 #undef K
 #undef K_TARGET
@@ -248,6 +268,13 @@ K_FN K(vw) K(vw_unsigned)(K(vb) b) { K_EACH(vw, 32, b.v[i]); }
 K_FN K(vw) K(vw_set)(int x) { K_EACH(vw, 32, (int16_t)x); }
 K_FN K(vw) K(vw_add)(K(vw) a, K(vw) b) { K_EACH(vw, 32, (int16_t)(a.v[i] + b.v[i])); }
 K_FN K(vw) K(vw_mul)(K(vw) a, K(vw) b) { K_EACH(vw, 32, (int16_t)(a.v[i] * b.v[i])); }
+K_FN K(vw) K(vw_bytes)(const unsigned char *p) { K_EACH(vw, 32, (int16_t)(p[2 * i] | p[2 * i + 1] << 8)); }
+K_FN K(vw) K(vw_twice)(const unsigned char *p) {
+    K_EACH(vw, 32, (int16_t)((p[2 * i % 32] | p[2 * i % 32 + 1] << 8) >> (i < 16 ? 0 : 2)));
+}
+K_FN K(vw) K(vw_and)(K(vw) v, int mask) { K_EACH(vw, 32, (int16_t)(v.v[i] & mask)); }
+K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i] >> n)); }
+K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i] << n)); }
 #include "kernels.h"
 #undef K
 #undef K_FN
@@ -258,6 +285,12 @@ K_FN K(vw) K(vw_mul)(K(vw) a, K(vw) b) { K_EACH(vw, 32, (int16_t)(a.v[i] * b.v[i
 static inline int weights_block(uint32_t type) {    /* columns that share a scale of the activations; 0 = floats */
     return type == GGUF_TENSOR_Q8_0 || type == GGUF_TENSOR_Q4_0 || type == GGUF_TENSOR_MXFP4 ? 32
          : type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K || type == GGUF_TENSOR_Q6_K ? 256 : 0;
+}
+
+/* Where element i of 256 stands among the activations for a type: kernels.h, super_45. */
+static inline size_t weights_place(uint32_t type, size_t i) {
+    size_t g = i / 32, vector = g / 4 * 4 + g % 2 * 2 + i % 2, word = g / 2 % 2 * 16 + i % 32 / 2;
+    return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K ? 32 * vector + word : i;
 }
 
 /* One row as floats: a token's embedding. */
@@ -278,7 +311,8 @@ static inline void weights_row(const weights *w, int row, float *out) {
         if (unit == 256) scale = plain_half(w->type == GGUF_TENSOR_Q6_K ? p + 208 : p);
         if (unit == 256 && w->type != GGUF_TENSOR_Q6_K) low = plain_half(p + 2);
         for (size_t i = 0; i < unit; i++) {
-            out[c + i] = scale * (float)v[i / 32].v[i % 32] - low * (float)(s.mins >> 8 * (i / 32) & 63);
+            size_t at = weights_place(w->type, i);
+            out[c + i] = scale * (float)v[at / 32].v[at % 32] - low * (float)(s.mins >> 8 * (i / 32) & 63);
         }
     }
 }
@@ -287,6 +321,20 @@ static inline void weights_row(const weights *w, int row, float *out) {
 static inline void weights_add_row(const weights *w, int row, float *y) {
     const unsigned char *p = w->data + (w->data ? (size_t)row * gguf_bytes(w->type, (size_t)w->cols) : 0);
     for (size_t i = 0; w->data && i < (size_t)w->cols; i++) y[i] += weight_float(p + i * gguf_bytes(w->type, 1), w->type);
+}
+
+/* Memory for rows of up to cols numbers, at any address: what is read 64 bytes at once lies at multiples of 64, or every
+   load would touch two lines of the cache. */
+static inline size_t activations_bytes(size_t rows, size_t cols) {
+    size_t n = rows * ((cols + 255) / 256 * 256);
+    return n * 2 + n / 16 * 4 + n / 32 * 4 + 64;
+}
+static inline void activations_lie(activations *a, void *memory, size_t rows, size_t cols) {
+    size_t n = rows * ((cols + 255) / 256 * 256);
+    char *p = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
+    a->q = (int16_t *)(void *)p;
+    a->sum = (int32_t *)(void *)(p + n * 2);
+    a->scale = (float *)(void *)(p + n * 2 + n / 16 * 4);
 }
 
 /* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with. NaN and infinity stay visible: in
@@ -302,11 +350,14 @@ static inline void activations_set(activations *a, const float *x, const weights
         }
         inverse = most > 1e-30f && most <= 1e30f ? 32767.0f / most : 0.0f;
         a->scale[b / block] = most > 1e-30f || most != most ? most / 32767.0f : 0.0f;
-        for (size_t i = b; i < b + block; i++) a->q[i] = (int16_t)(inverse > 0.0f ? lrintf(x[i] * inverse) : 1);
-        for (size_t i = b; i < b + block; i += 16) {
+        for (size_t i = 0; i < block; i += 16) {
             int32_t sum = 0;
-            for (size_t j = i; j < i + 16; j++) sum += a->q[j];
-            a->sum[i / 16] = sum;
+            for (size_t j = i; j < i + 16; j++) {
+                int q = inverse > 0.0f ? (int)lrintf(x[b + j] * inverse) : 1;
+                a->q[b + weights_place(w->type, j)] = (int16_t)q;
+                sum += q;
+            }
+            a->sum[(b + i) / 16] = sum;
         }
     }
 }
