@@ -18,7 +18,7 @@ typedef struct {
     swa_cache cache;
     void     *memory, *scratch;   /* of the cache, and what it works in */
     swa_window *windows;          /* [n_layers] */
-    size_t    bytes;              /* of both */
+    size_t    bytes, scratch_bytes;
     int32_t   chunk;
     swa_status status;            /* of the step */
     int       far;                /* 1 = RoPE factors for long texts */
@@ -101,7 +101,6 @@ static inline int engine_arrays(engine *e, const model *m, size_t rows) {
 
 static inline swa_status engine_open(engine *e, const model *m, const setup *s) {
     swa_cache_desc d;
-    size_t bytes, scratch;
     swa_status status;
     memset(e, 0, sizeof *e);
     e->m = m;
@@ -110,15 +109,14 @@ static inline swa_status engine_open(engine *e, const model *m, const setup *s) 
     e->windows = (swa_window *)calloc((size_t)m->n_layers, sizeof *e->windows);
     if (!e->windows) return SWA_ERR_MEMORY;
     d = engine_cache(m, s, e->windows);
-    bytes = swa_cache_bytes(&d);
-    scratch = swa_cache_scratch_bytes(&d, s->threads);
-    if (bytes == 0 || scratch == 0) return SWA_ERR_OVERFLOW;
-    e->bytes = bytes + scratch;
-    e->memory = malloc(bytes);
-    e->scratch = malloc(scratch);
+    e->bytes = swa_cache_bytes(&d);
+    e->scratch_bytes = swa_cache_scratch_bytes(&d, s->threads > 0 ? s->threads : 1);
+    if (e->bytes == 0 || e->scratch_bytes == 0) return SWA_ERR_OVERFLOW;
+    e->memory = malloc(e->bytes);
+    e->scratch = malloc(e->scratch_bytes);
     if (!e->memory || !e->scratch || !engine_arrays(e, m, (size_t)s->chunk)) return SWA_ERR_MEMORY;
-    status = swa_cache_init(&e->cache, &d, e->memory, bytes);
-    return status == SWA_OK ? swa_cache_set_scratch(&e->cache, e->scratch, scratch) : status;
+    status = swa_cache_init(&e->cache, &d, e->memory, e->bytes);
+    return status != SWA_OK ? status : swa_cache_set_scratch(&e->cache, e->scratch, e->scratch_bytes);
 }
 
 /* ---- parts of a block ---- */
@@ -294,24 +292,18 @@ static inline void spoken(engine *e, int32_t first, int32_t n, float *logits) {
     }
 }
 
-/* One step of the runs, packed one after the other: ids are their tokens, at most e->chunk. Logits of the rows from
-   first on go to logits [tokens - first][n_vocab]. */
-static inline swa_status forward(engine *e, swa_run *runs, int n_runs, const int32_t *ids, int32_t first,
-                                 float *logits) {
-    swa_status status = swa_step_begin(&e->cache, runs, n_runs);
-    int32_t n = swa_step_tokens(&e->cache);
-    e->status = status;
-    if (status != SWA_OK) return status;
-    for (int i = 0; i < n_runs; i++) {
-        for (int32_t t = 0; t < runs[i].n; t++) e->pos[runs[i].row + t] = runs[i].pos + t;
-    }
-    embedded(e, ids, n);
+/* One step of one run: ids [run->n] are its tokens, at most e->chunk. Logits of the rows from first on go to logits
+   [n - first][n_vocab]. */
+static inline swa_status forward(engine *e, swa_run *run, const int32_t *ids, int32_t first, float *logits) {
+    e->status = swa_step_begin(&e->cache, run, 1);
+    if (e->status != SWA_OK) return e->status;
+    for (int32_t t = 0; t < run->n; t++) e->pos[t] = run->pos + t;
+    embedded(e, ids, run->n);
     for (int l = 0; l < e->m->n_layers; l++) {
-        status = block(e, l);
-        if (status != SWA_OK) return status;
+        if (block(e, l) != SWA_OK) return e->status;
     }
-    if (first < n) spoken(e, first, n - first, logits);
-    return SWA_OK;
+    if (first < run->n) spoken(e, first, run->n - first, logits);
+    return e->status;
 }
 
 /* Tokens ids [n] from position start on, a chunk a step. Logits: all = 1, of every token into [n][n_vocab]; 0, of
@@ -326,8 +318,7 @@ static inline swa_status prefill(engine *e, const int32_t *ids, int32_t n, int64
         int32_t done = (int32_t)(run.pos - start);
         int32_t first = all ? 0 : done + run.n == n ? run.n - 1 : run.n;     /* no logits before the last chunk */
         float *out = all ? logits + (size_t)done * (size_t)e->m->n_vocab : logits;
-        run.rewind = 1;                                                      /* a text may be begun anew */
-        status = forward(e, &run, n_runs, ids + done, first, out);
+        status = forward(e, &run, ids + done, first, out);
         done += run.n;
         if (progress && (done - run.n) / (n / 16 + 1) != done / (n / 16 + 1)) {
             fprintf(progress, "\rprefill: %ld of %ld tokens", (long)done, (long)n);
@@ -337,12 +328,11 @@ static inline swa_status prefill(engine *e, const int32_t *ids, int32_t n, int64
     return status;
 }
 
-/* One token at pos; logits [n_vocab] of the token after it. pos < end takes rows back. */
+/* One token at pos; logits [n_vocab] of the token after it. */
 static inline swa_status decode(engine *e, int32_t id, int64_t pos, float *logits) {
     swa_run run = { 0 };
     run.n = 1;
     run.pos = pos;
-    run.rewind = 1;
-    return forward(e, &run, 1, &id, 0, logits);
+    return forward(e, &run, &id, 0, logits);
 }
 #endif /* ENGINE_H_INCLUDED */

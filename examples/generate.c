@@ -5,8 +5,8 @@
        cc -O2 -o generate generate.c -lm && ./generate -p "It was" -n 200        (-fopenmp: several threads)
 
    The engine is engine.h (one step) and model.h (weights, families) on top of swa.h (attention, cache, RoPE); gguf.h
-   reads files, vocab.h and split.h make tokens, quants.h multiplies, nn.h samples. This file is the program. The same prompt and seed give the same text,
-   whatever the chunk and the number of threads. */
+   reads files, vocab.h and split.h make tokens, quants.h multiplies, nn.h samples, speed.h measures. This file is the
+   program. The same prompt and seed give the same text, whatever the chunk and the number of threads. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "speed.h"
@@ -218,7 +218,7 @@ static int compare(const model *m, const options *o, const setup *s, passage *x)
     return failed;
 }
 
-/* A mapped file comes from the disk as it is touched: once here, with a line that counts, and not in the first step. */
+/* A mapped file comes from the disk as it is touched: here, with a line that counts, and not in the first step. */
 static void read_ahead(const gguf *g) {
     enum { PAGE = 4096, LARGE = 1 << 26, LINES = 16 };
     unsigned sum = 0;

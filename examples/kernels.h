@@ -45,7 +45,7 @@ K_FN void K(float_row)(const unsigned char *w, uint32_t type, const float *x, in
     K_UNROLL
     for (int t = 0; t < tokens; t++) {
         float all = K(total)(K(vf_add)(K(vf_add)(sum[t][0], sum[t][1]), K(vf_add)(sum[t][2], sum[t][3])));
-        for (int i = c; i < cols; i++) all += weight_float(w + (size_t)i * size, type) * x[(size_t)t * ld + (size_t)i];
+        for (size_t i = (size_t)c; i < ld; i++) all += weight_float(w + i * size, type) * x[(size_t)t * ld + i];
         out[(size_t)t * next] = all;
     }
 }

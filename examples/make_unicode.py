@@ -47,7 +47,8 @@ enum {{ UNICODE_OTHER, UNICODE_UPPER, UNICODE_LOWER, UNICODE_LETTER, UNICODE_MAR
        UNICODE_EVEN_UPPER, UNICODE_ODD_UPPER }};
 
 /* First code of a range * 8 + its kind; a range ends where the next begins. */
-static const uint32_t unicode_ranges[{len(table)}] = {{''')
+static const uint32_t unicode_ranges[{len(table)}] =
+{{''')
     line = '   '
     for code, k in table:
         word = f' {code * 8 + k},'

@@ -456,7 +456,7 @@ static int run(model *m, const options *o) {
     ids[0] = m->vocab.bos;
     n_prompt = 1 + vocab_encode(&m->vocab, o->prompt, bytes, 0, ids + 1);    /* (size_t)-1 and 1 is 0 */
     if (n_prompt == 0) failed = fail("out of memory for the prompt", "");
-    else if ((int64_t)n_prompt + o->n > m->context) failed = fail("prompt and text are longer than the model's context", "");
+    else if ((int64_t)n_prompt + o->n > m->context) failed = fail("prompt and text exceed the model's context", "");
     else failed = show_ways(m, o, window, ids, (int32_t)n_prompt);
     if (!failed) {
         show_cache(m, window);

@@ -42,7 +42,8 @@ static const family families[] = {
     { "qwen2",   SWA_ROPE_HALF, PRE_NORM, 0, 0, 0, 0, 0 },
     { "qwen3",   SWA_ROPE_HALF, PRE_NORM | QK_NORM, 0, 0, 0, 0, 0 },
     { "gemma2",  SWA_ROPE_HALF, PRE_NORM | POST_NORM | EMBED_SCALE | GELU, 2, 46, 0, 50, 30 },
-    { "gemma3",  SWA_ROPE_HALF, PRE_NORM | POST_NORM | QK_NORM | EMBED_SCALE | GELU | LOCAL_UNSCALED, 6, 62, 1e4, 0, 0 },
+    { "gemma3",  SWA_ROPE_HALF, PRE_NORM | POST_NORM | QK_NORM | EMBED_SCALE | GELU | LOCAL_UNSCALED, 6, 62, 1e4,
+      0, 0 },
     { "gpt-oss", SWA_ROPE_HALF, PRE_NORM | FFN_NORM_POST | SINKS | EXPERTS | CLAMPED | YARN_EXACT, 2, 0, 0, 0, 0 },
     { "cohere2", SWA_ROPE_INTERLEAVED, PRE_NORM | MEAN_NORM | PARALLEL | LOCAL_ROPE_ONLY, 4, 0, 0, 0, 0 },
     { "olmo2",   SWA_ROPE_HALF, POST_NORM | QK_NORM | LOCAL_UNSCALED, 4, 0, 0, 0, 0 },       /* OLMo 3 with a window */
@@ -274,8 +275,8 @@ static inline int model_weights(model *m, gguf *g) {
 
 /* ---- RoPE ---- */
 
-/* Frequencies of windowed (local 1) or other layers: the base's, stretched as the metadata say, then divided by factors
-   from a tensor. */
+/* Frequencies of windowed (local 1) or other layers: the base's, stretched as the metadata say, then divided by
+   factors from a tensor. */
 static inline int model_frequencies(model *m, int local, const float *factors, double *out) {
     gguf *g = m->file;
     const gguf_pair *p = gguf_find(g, key_of(m, "rope.scaling.type").text);
@@ -285,7 +286,8 @@ static inline int model_frequencies(model *m, int local, const float *factors, d
     gguf_str kind = { "none", 4 };
     int scaled = !(local && (m->kind->flags & LOCAL_UNSCALED));
     if (p && (p->is_array || !gguf_strings(p, &kind))) return gguf_fail(g, "rope.scaling.type is no name");
-    d.base = local ? model_real(m, "rope.freq_base_swa", m->kind->local_base > 0.0 ? m->kind->local_base : base) : base;
+    if (local && m->kind->local_base > 0.0) base = m->kind->local_base;
+    d.base = local ? model_real(m, "rope.freq_base_swa", base) : base;
     m->mscale[local] = scaled ? model_real(m, "rope.scaling.attn_factor", 1.0) : 1.0;
     if (gguf_is(kind, "linear")) {
         stretch = factor;

@@ -55,8 +55,8 @@ static inline float weight_exponent(unsigned e) {    /* 2^(e-128): below 2^-126 
     return v;
 }
 
-/* Q4_K and Q5_K: eight scales and eight minima of six bits in twelve bytes, here one to a byte. The first four of each
-   lie in the lower bits of bytes 0..3 and 4..7; their upper bits and bytes 8..11 make the other four. */
+/* Q4_K and Q5_K: eight scales and eight minima of six bits in twelve bytes, here one to a byte. The first four of
+   each lie in the lower bits of bytes 0..3 and 4..7; their upper bits and bytes 8..11 make the other four. */
 typedef struct { uint64_t scales, mins; } weight_scales;
 static inline weight_scales weight_scales_of(const unsigned char *p) {
     uint64_t a = weight_word(p), b = weight_word(p + 4), c = weight_word(p + 8);
@@ -127,7 +127,8 @@ K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     return _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_set_epi64x((long long)high, (long long)low)));
 }
 K_FN K(vw) K(vs_pick)(K(vs) s, int i, int j) {
-    return _mm512_permutexvar_epi16(_mm512_inserti64x4(_mm512_set1_epi16((short)i), _mm256_set1_epi16((short)j), 1), s);
+    __m512i both = _mm512_inserti64x4(_mm512_set1_epi16((short)i), _mm256_set1_epi16((short)j), 1);
+    return _mm512_permutexvar_epi16(both, s);
 }
 K_FN K(vw) K(vw_signed)(K(vb) v) { return _mm512_cvtepi8_epi16(v); }
 K_FN K(vw) K(vw_unsigned)(K(vb) v) { return _mm512_cvtepu8_epi16(v); }
@@ -210,7 +211,8 @@ K_FN K(vw) K(vw_mul)(K(vw) v, K(vw) w) { K_VW(_mm256_mullo_epi16(v.a, w.a), _mm2
 K_FN K(vw) K(vw_bytes)(const unsigned char *p) { K_VW(K_M256(p), K_M256(p + 32)); }
 K_FN K(vw) K(vw_twice)(const unsigned char *p) { K_VW(K_M256(p), _mm256_srli_epi16(K_M256(p), 2)); }
 K_FN K(vw) K(vw_and)(K(vw) v, int mask) {
-    K_VW(_mm256_and_si256(v.a, _mm256_set1_epi16((short)mask)), _mm256_and_si256(v.b, _mm256_set1_epi16((short)mask)));
+    __m256i all = _mm256_set1_epi16((short)mask);
+    K_VW(_mm256_and_si256(v.a, all), _mm256_and_si256(v.b, all));
 }
 K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_VW(_mm256_srli_epi16(v.a, n), _mm256_srli_epi16(v.b, n)); }
 K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_slli_epi16(v.b, n)); }
@@ -258,7 +260,9 @@ K_FN K(vi) K(vi_zero)(void) { K_EACH(vi, 16, 0); }
 K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
     K_EACH(vi, 16, s.v[i] + w.v[2 * i] * x[2 * i] + w.v[2 * i + 1] * x[2 * i + 1]);
 }
-K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) { K_EACH(vi, 16, (int)(mins >> 4 * (i & ~1) & 63) * sums[i]); }
+K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
+    K_EACH(vi, 16, (int)(mins >> 4 * (i & ~1) & 63) * sums[i]);
+}
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K_EACH(vs, 16, (signed char)((i < 8 ? low : high) >> 8 * (i & 7) & 255));
 }
@@ -320,11 +324,12 @@ static inline void weights_row(const weights *w, int row, float *out) {
 /* y += row, where there are weights at all. */
 static inline void weights_add_row(const weights *w, int row, float *y) {
     const unsigned char *p = w->data + (w->data ? (size_t)row * gguf_bytes(w->type, (size_t)w->cols) : 0);
-    for (size_t i = 0; w->data && i < (size_t)w->cols; i++) y[i] += weight_float(p + i * gguf_bytes(w->type, 1), w->type);
+    size_t size = w->data ? gguf_bytes(w->type, 1) : 0;
+    for (size_t i = 0; w->data && i < (size_t)w->cols; i++) y[i] += weight_float(p + i * size, w->type);
 }
 
-/* Memory for rows of up to cols numbers, at any address: what is read 64 bytes at once lies at multiples of 64, or every
-   load would touch two lines of the cache. */
+/* Memory for rows of up to cols numbers, at any address: what is read 64 bytes at once lies at multiples of 64, or
+   every load would touch two lines of the cache. */
 static inline size_t activations_bytes(size_t rows, size_t cols) {
     size_t n = rows * ((cols + 255) / 256 * 256);
     return n * 2 + n / 16 * 4 + n / 32 * 4 + 64;

@@ -1,6 +1,6 @@
 /* split.h - cuts a text into the words within which byte-pair merges happen, as the pre-tokenizers of GPT-2, Llama 3,
-   Qwen 2, GPT-4o, Tekken and Command R do. Each is written as a regular expression where it comes from; they differ in so
-   few places that one matcher with flags serves all:
+   Qwen 2, GPT-4o, Tekken and Command R do. Each is written as a regular expression where it comes from; they differ in
+   so few places that one matcher with flags serves all:
 
        contractions | letters | numbers | punctuation | white space with newlines | white space
 
@@ -132,7 +132,7 @@ static inline size_t split_cased(const char *text, size_t n, size_t at) {
 static inline size_t split_letters(const splitter *s, const char *text, size_t n, size_t at) {
     size_t next, from = at, end;
     int kind = split_kind(text, n, at, &next);
-    int first = s->flags & SPLIT_ANY_FIRST ? split_other(kind) || kind == CHAR_SPACE : kind < CHAR_END ? 0 : text[at] == ' ';
+    int first = s->flags & SPLIT_ANY_FIRST ? split_other(kind) || kind == CHAR_SPACE : at < n && text[at] == ' ';
     if (kind == CHAR_END) return at;
     if (first) from = next;
     if (s->flags & SPLIT_CASE) {
@@ -165,7 +165,7 @@ static inline size_t split_punctuation(const splitter *s, const char *text, size
     return end;
 }
 
-/* White space: up to its last newline where those count; else all of it but the last, which the next word may take. */
+/* White space: up to its last newline where those count; else all of it but the last, which the next may take. */
 static inline size_t split_space(const splitter *s, const char *text, size_t n, size_t at) {
     size_t next, end = at, last = at, newline = at;
     int kind;

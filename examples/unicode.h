@@ -7,7 +7,8 @@ enum { UNICODE_OTHER, UNICODE_UPPER, UNICODE_LOWER, UNICODE_LETTER, UNICODE_MARK
        UNICODE_EVEN_UPPER, UNICODE_ODD_UPPER };
 
 /* First code of a range * 8 + its kind; a range ends where the next begins. */
-static const uint32_t unicode_ranges[2064] = {
+static const uint32_t unicode_ranges[2064] =
+{
     0, 389, 464, 521, 728, 778, 984, 1363, 1368, 1429, 1440, 1450, 1456, 1485, 1491, 1496, 1509, 1528, 1537, 1720,
     1729, 1786, 1976, 1986, 2046, 2503, 2638, 3023, 3066, 3081, 3094, 3129, 3138, 3145, 3170, 3185, 3218, 3225, 3242,
     3249, 3274, 3297, 3314, 3321, 3334, 3391, 3422, 3449, 3458, 3465, 3487, 3521, 3530, 3547, 3553, 3562, 3587, 3617,

@@ -275,7 +275,7 @@ static inline int vocab_read(vocab *v, gguf *g, const gguf_pair *tokens, const g
     v->eos = vocab_key(g, v, "tokenizer.ggml.eos_token_id", -1);
     v->eot = vocab_key(g, v, "tokenizer.ggml.eot_token_id", -1);
     v->space_first = gguf_need_int(g, "tokenizer.ggml.add_space_prefix", llama, 0, 1) != 0;
-    v->bos_first = v->bos >= 0 && gguf_need_int(g, "tokenizer.ggml.add_bos_token", llama || v->words->whole, 0, 1) != 0;
+    v->bos_first = gguf_need_int(g, "tokenizer.ggml.add_bos_token", llama || v->words->whole, 0, 1) != 0 && v->bos >= 0;
     return g->error[0] ? -1 : 0;
 }
 
@@ -288,7 +288,8 @@ static inline int vocab_init(vocab *v, gguf *g) {
     char *text;
     int failed;
     memset(v, 0, sizeof *v);
-    if (!model || model->is_array || !gguf_strings(model, &kind) || (!gguf_is(kind, "llama") && !gguf_is(kind, "gpt2"))) {
+    if (!model || model->is_array || !gguf_strings(model, &kind)
+        || (!gguf_is(kind, "llama") && !gguf_is(kind, "gpt2"))) {
         return gguf_fail(g, "tokenizer.ggml.model is neither \"llama\" nor \"gpt2\"");
     }
     if (!tokens || !tokens->is_array || tokens->kind != GGUF_STRING || tokens->count < 2

@@ -1,5 +1,5 @@
 /* The example's families: files made here, with random weights and all that a family's files hold, against a reference
-   in double of each family's published definition. No code of the example is in the reference; weights are the test's. */
+   in double of each family's published definition. No code of the example is in it, and the weights are the test's. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "../examples/engine.h"
@@ -29,8 +29,8 @@ static const spec specs[] = {
     { .arch = "llama", .what = "Mistral", .layers = 3, HEADS(4, 2, 16), .window = 9, .interleaved = 1, .pre = 1 },
     { .arch = "llama", .what = "3", .layers = 2, HEADS(4, 1, 16), .interleaved = 1, .pre = 1, .tied = 1, .base = 5e5,
       .factors = 1 },
-    { .arch = "llama", .what = "linear", .layers = 2, HEADS(2, 2, 32), .interleaved = 1, .pre = 1, .biases = 1, .linear = 4,
-      .scale_full = 1 },
+    { .arch = "llama", .what = "linear", .layers = 2, HEADS(2, 2, 32), .interleaved = 1, .pre = 1, .biases = 1,
+      .linear = 4, .scale_full = 1 },
     { .arch = "llama", .what = "YaRN", .layers = 2, HEADS(2, 2, 32), .interleaved = 1, .pre = 1, .yarn = 16,
       .scale_full = 1 },
     { .arch = "phi3", .what = "long", .layers = 2, HEADS(4, 4, 16), .window = 11, .pre = 1, .fused = 1, .factors = 2 },
@@ -40,12 +40,13 @@ static const spec specs[] = {
       .gelu = 1, .tied = 1, .embed = 8, .attn_cap = 50, .out_cap = 30 },
     { .arch = "gemma2", .what = "27B", .layers = 46, HEADS(8, 2, 16), .window = 8, .full_every = 2, .pre = 1, .post = 1,
       .gelu = 1, .tied = 1, .embed = 8, .attn_cap = 50, .out_cap = 30, .divide = 8 },
-    { .arch = "gemma3", .what = "", .layers = 8, HEADS(4, 1, 32), .window = 7, .full_every = 6, .pre = 1, .post = 1, .qk = 1,
-      .gelu = 1, .tied = 1, .embed = 8, .base = 1e6, .local_base = 1e4, .linear = 8, .scale_full = 1 },
+    { .arch = "gemma3", .what = "", .layers = 8, HEADS(4, 1, 32), .window = 7, .full_every = 6, .pre = 1, .post = 1,
+      .qk = 1, .gelu = 1, .tied = 1, .embed = 8, .base = 1e6, .local_base = 1e4, .linear = 8, .scale_full = 1 },
     { .arch = "gpt-oss", .what = "", .layers = 4, HEADS(8, 2, 16), .window = 6, .full_every = 2, .pre = 1, .sinks = 1,
-      .experts = 6, .used = 3, .biases = 1, .base = 15e4, .yarn = 32, .scale_local = 1, .scale_full = 1, .yarn_exact = 1 },
-    { .arch = "cohere2", .what = "", .layers = 5, HEADS(4, 2, 16), .window = 8, .full_every = 4, .interleaved = 1, .pre = 1,
-      .parallel = 1, .mean = 1, .tied = 1, .base = 5e4, .full_unrotated = 1, .out_scale = 0.25 },
+      .experts = 6, .used = 3, .biases = 1, .base = 15e4, .yarn = 32, .scale_local = 1, .scale_full = 1,
+      .yarn_exact = 1 },
+    { .arch = "cohere2", .what = "", .layers = 5, HEADS(4, 2, 16), .window = 8, .full_every = 4, .interleaved = 1,
+      .pre = 1, .parallel = 1, .mean = 1, .tied = 1, .base = 5e4, .full_unrotated = 1, .out_scale = 0.25 },
     { .arch = "olmo2", .what = "", .layers = 2, HEADS(4, 2, 16), .post = 1, .qk = 2, .base = 5e5 },
     { .arch = "olmo2", .what = "3", .layers = 5, HEADS(4, 4, 16), .window = 8, .full_every = 4, .post = 1, .qk = 2,
       .base = 5e5, .yarn = 8, .scale_full = 1 },
@@ -217,16 +218,17 @@ static double clamp(double x, double low, double high) { return x < low ? low : 
 /* The angle of pair i at a position, and what cos and sin are multiplied by. */
 static double angle(const made *m, int i, int pos, int local, int far, double *gain) {
     const spec *s = m->s;
-    double d = s->head_dim, base = local ? s->local_base : s->base, f = pow(base, -2.0 * i / d), turns = 6.283185307179586;
-    const float *by = s->factors == 1 ? find(m, -1, "rope_freqs.weight")
-                    : s->factors == 2 ? find(m, -1, far ? "rope_factors_long.weight" : "rope_factors_short.weight") : NULL;
+    double d = s->head_dim, base = local ? s->local_base : s->base, f = pow(base, -2.0 * i / d);
+    const double turn = 6.283185307179586;
+    const char *wide = far ? "rope_factors_long.weight" : "rope_factors_short.weight";
+    const float *by = find(m, -1, s->factors == 1 ? "rope_freqs.weight" : wide);
     *gain = s->factors == 2 ? 1.19 : 1;
     if (by) f /= (double)by[i];
     if (local ? s->scale_local : s->scale_full) {
         f /= s->linear;
         if (s->yarn > 1) {
-            double low = d * log(ORIGINAL / (32 * turns)) / (2 * log(base)), high = d * log(ORIGINAL / turns) / (2 * log(base));
-            double mix;
+            double low = d * log(ORIGINAL / (32 * turn)) / (2 * log(base)), mix;
+            double high = d * log(ORIGINAL / turn) / (2 * log(base));
             if (!s->yarn_exact) {
                 low = floor(low);
                 high = ceil(high);
@@ -256,7 +258,8 @@ static void turn(const made *m, double *x, int heads, int pos, int local, int fa
 }
 
 /* Head h of the token at t over all keys that it sees. */
-static void see(const made *m, int l, double *out, const double *q, const double *k, const double *v, int t, int local) {
+static void see(const made *m, int l, double *out, const double *q, const double *k, const double *v, int t,
+                int local) {
     const spec *s = m->s;
     int d = s->head_dim, kv = s->kv_heads * d;
     const float *sinks = s->sinks ? find(m, l, "attn_sinks.weight") : NULL;
@@ -298,16 +301,16 @@ static void mixture(const made *m, int l, double *out, const double *x) {
     times(score, x, find(m, l, "ffn_gate_inp.weight"), find(m, l, "ffn_gate_inp.bias"), s->experts, DIM);
     for (int i = 0; i < DIM; i++) out[i] = 0;
     for (int n = 0; n < s->used; n++) {
+        const float *wg = find(m, l, "ffn_gate_exps.weight"), *bg = find(m, l, "ffn_gate_exps.bias");
+        const float *wu = find(m, l, "ffn_up_exps.weight"), *bu = find(m, l, "ffn_up_exps.bias");
+        const float *wd = find(m, l, "ffn_down_exps.weight"), *bd = find(m, l, "ffn_down_exps.bias");
         int e = -1;
         for (int i = 0; i < s->experts; i++) if (!taken[i] && (e < 0 || score[i] > score[e])) e = i;
         taken[e] = 1;
-        times(g, x, find(m, l, "ffn_gate_exps.weight") + e * HIDDEN * DIM, find(m, l, "ffn_gate_exps.bias") + e * HIDDEN,
-              HIDDEN, DIM);
-        times(u, x, find(m, l, "ffn_up_exps.weight") + e * HIDDEN * DIM, find(m, l, "ffn_up_exps.bias") + e * HIDDEN, HIDDEN,
-              DIM);
+        times(g, x, wg + e * HIDDEN * DIM, bg + e * HIDDEN, HIDDEN, DIM);
+        times(u, x, wu + e * HIDDEN * DIM, bu + e * HIDDEN, HIDDEN, DIM);
         for (int i = 0; i < HIDDEN; i++) g[i] = act(s, g[i], u[i]);
-        times(y, g, find(m, l, "ffn_down_exps.weight") + e * DIM * HIDDEN, find(m, l, "ffn_down_exps.bias") + e * DIM, DIM,
-              HIDDEN);
+        times(y, g, wd + e * DIM * HIDDEN, bd + e * DIM, DIM, HIDDEN);
         sum += exp(score[e]);
         for (int i = 0; i < DIM; i++) out[i] += exp(score[e]) * y[i];
     }
@@ -352,7 +355,8 @@ static double *reference(const made *m, const int32_t *ids, int far) {
     int kv = s->kv_heads * s->head_dim;
     double *x = t_doubles(TOKENS * DIM), *k = t_doubles(TOKENS * kv), *v = t_doubles(TOKENS * kv), q[256], a[256];
     double h[DIM], y[DIM], *out = t_doubles(TOKENS * VOCAB);
-    const float *embed = find(m, -1, "token_embd.weight"), *last = find(m, -1, s->tied ? "token_embd.weight" : "output.weight");
+    const float *embed = find(m, -1, "token_embd.weight"), *last = s->tied ? embed : find(m, -1, "output.weight");
+    const char *ffn_norm = s->experts ? "post_attention_norm.weight" : "ffn_norm.weight";
     for (int i = 0; i < TOKENS * DIM; i++) x[i] = (double)embed[ids[i / DIM] * DIM + i % DIM] * s->embed;
     for (int l = 0; l < s->layers; l++) {
         int local = s->window > 0 && (s->full_every == 0 || (l + 1) % s->full_every != 0);
@@ -366,7 +370,7 @@ static double *reference(const made *m, const int32_t *ids, int far) {
             if (s->post) norm(s, y, find(m, l, "post_attention_norm.weight"), DIM);
             add_to(row, y);
             if (!s->parallel) memcpy(h, row, sizeof h);
-            if (!s->parallel) norm(s, h, find(m, l, s->experts ? "post_attention_norm.weight" : "ffn_norm.weight"), DIM);
+            if (!s->parallel) norm(s, h, find(m, l, ffn_norm), DIM);
             feed(m, l, y, h);
             norm(s, y, find(m, l, "post_ffw_norm.weight"), DIM);
             add_to(row, y);
@@ -421,6 +425,77 @@ TEST(families_against_double_references) {
         if (specs[i].factors == 2) {                    /* a context beyond the first training's: the long factors */
             CHECK_CLOSE(answer(m, ids, 9, ORIGINAL + 1), reference(m, ids, 1), TOKENS * VOCAB, 2e-5);
         }
+        t_free_to(NULL);
+    }
+}
+
+/* ---- a quantised model: the same as one whose weights are the quantised ones written out ---- */
+
+static void give_rounded(made *a, made *b, const char *name, uint32_t type, int rows, int cols) {
+    size_t n = (size_t)rows * (size_t)cols, bytes = gguf_bytes(type, n);
+    size_t unit = gguf_block_of(type)->bytes;
+    unsigned char *p = (unsigned char *)t_alloc(bytes);
+    float *x = t_floats(n);
+    weights w = { type, rows, cols, p };
+    for (size_t i = 0; i < bytes; i++) p[i] = (unsigned char)t_int(0, 255);
+    for (size_t i = 0; i < bytes; i += unit) {           /* halves of 2^-9 or so where the formats have them */
+        size_t at = type == GGUF_TENSOR_Q6_K ? 208 : 0;
+        p[i + at] = 0;
+        p[i + at + 1] = type == GGUF_TENSOR_Q6_K || type == GGUF_TENSOR_Q4_K ? 0x04 : 0x18;
+        if (type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K) p[i + 2] = 0, p[i + 3] = 0x10;
+        if (type == GGUF_TENSOR_Q5_K) p[i + 1] = 0x04;
+        if (type == GGUF_TENSOR_MXFP4) p[i] = 122;
+    }
+    for (int r = 0; r < rows; r++) weights_row(&w, r, x + (size_t)r * (size_t)cols);
+    gw_tensor(&a->file, name, type, rows, cols, p);
+    gw_tensor(&b->file, name, GGUF_TENSOR_F32, rows, cols, x);
+}
+
+static made *rounded_start(const spec *s) {
+    made *m = (made *)t_alloc(sizeof *m);
+    memset(m, 0, sizeof *m);
+    m->s = s;
+    gw_text(&m->file, "general.architecture", "llama");
+    gw_int(&m->file, "llama.embedding_length", 256);
+    gw_int(&m->file, "llama.feed_forward_length", 512);
+    gw_int(&m->file, "llama.block_count", 1);
+    gw_int(&m->file, "llama.attention.head_count", 4);
+    gw_int(&m->file, "llama.attention.head_count_kv", 2);
+    gw_int(&m->file, "llama.context_length", 4096);
+    gw_int(&m->file, "llama.attention.sliding_window", 9);
+    give_vocabulary(&m->file);
+    return m;
+}
+
+TEST(families_quantised_as_their_weights_written_out) {
+    static const uint32_t types[] = { GGUF_TENSOR_Q8_0, GGUF_TENSOR_Q4_0, GGUF_TENSOR_Q4_K,
+                                      GGUF_TENSOR_Q5_K, GGUF_TENSOR_Q6_K, GGUF_TENSOR_MXFP4 };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        made *a = rounded_start(&specs[0]), *b = rounded_start(&specs[0]);
+        uint32_t k = types[i], head = k == GGUF_TENSOR_Q4_K ? GGUF_TENSOR_Q6_K : k;    /* as llama.cpp mixes them */
+        static const char *const norms[] = { "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight" };
+        int32_t ids[TOKENS];
+        float *ones = t_floats(256), *got, *other, *want;
+        double *wide = t_doubles(TOKENS * VOCAB);
+        for (int j = 0; j < 256; j++) ones[j] = 1;
+        for (int j = 0; j < 3; j++) gw_tensor(&a->file, norms[j], GGUF_TENSOR_F32, 0, 256, ones);
+        for (int j = 0; j < 3; j++) gw_tensor(&b->file, norms[j], GGUF_TENSOR_F32, 0, 256, ones);
+        give_rounded(a, b, "token_embd.weight", head, VOCAB, 256);
+        give_rounded(a, b, "blk.0.attn_q.weight", k, 256, 256);
+        give_rounded(a, b, "blk.0.attn_k.weight", k, 128, 256);
+        give_rounded(a, b, "blk.0.attn_v.weight", head, 128, 256);
+        give_rounded(a, b, "blk.0.attn_output.weight", k, 256, 256);
+        give_rounded(a, b, "blk.0.ffn_gate.weight", k, 512, 256);
+        give_rounded(a, b, "blk.0.ffn_up.weight", k, 512, 256);
+        give_rounded(a, b, "blk.0.ffn_down.weight", head, 256, 512);
+        for (int t = 0; t < TOKENS; t++) ids[t] = t_int(0, VOCAB - 1);
+        t_label("type %u", k);
+        got = answer(a, ids, TOKENS, TOKENS);
+        other = answer(a, ids, 7, TOKENS);
+        want = answer(b, ids, TOKENS, TOKENS);
+        for (int j = 0; j < TOKENS * VOCAB; j++) wide[j] = (double)want[j];
+        CHECK_CLOSE(got, wide, TOKENS * VOCAB, 1e-3);
+        CHECK_BITS(other, got, TOKENS * VOCAB);
         t_free_to(NULL);
     }
 }

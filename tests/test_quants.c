@@ -59,11 +59,17 @@ static double bf16(const unsigned char *b, int i) {
     return (double)v;
 }
 
-typedef struct { const char *name; uint32_t type; int count, bytes, at[2]; double (*value)(const unsigned char *, int); } format;
-static const format formats[] = {                        /* at: where halves stand, which must be sane; -1 = nowhere */
+typedef struct {
+    const char *name;
+    uint32_t type;
+    int count, bytes, at[2];                             /* at: where halves stand, which must be sane; -1 = nowhere */
+    double (*value)(const unsigned char *, int);
+} format;
+static const format formats[] = {
     { "F32", GGUF_TENSOR_F32, 1, 4, { -1, -1 }, f32 },         { "F16", GGUF_TENSOR_F16, 1, 2, { 0, -1 }, f16 },
     { "BF16", GGUF_TENSOR_BF16, 1, 2, { -1, -1 }, bf16 },      { "Q8_0", GGUF_TENSOR_Q8_0, 32, 34, { 0, -1 }, q8_0 },
-    { "Q4_0", GGUF_TENSOR_Q4_0, 32, 18, { 0, -1 }, q4_0 },     { "MXFP4", GGUF_TENSOR_MXFP4, 32, 17, { -1, -1 }, mxfp4 },
+    { "Q4_0", GGUF_TENSOR_Q4_0, 32, 18, { 0, -1 }, q4_0 },
+    { "MXFP4", GGUF_TENSOR_MXFP4, 32, 17, { -1, -1 }, mxfp4 },
     { "Q4_K", GGUF_TENSOR_Q4_K, 256, 144, { 0, 2 }, q4_k },    { "Q5_K", GGUF_TENSOR_Q5_K, 256, 176, { 0, 2 }, q5_k },
     { "Q6_K", GGUF_TENSOR_Q6_K, 256, 210, { 208, -1 }, q6_k } };
 
@@ -179,7 +185,7 @@ TEST(quants_extremes_do_not_overflow) {
             for (int b = 0; b < cols / f->count; b++) {
                 unsigned char *at = p + b * f->bytes;
                 for (int j = 0; j < 2; j++) if (f->at[j] >= 0) at[f->at[j] + 1] = 0x3c;
-                if (f->type == GGUF_TENSOR_Q6_K) memset(at + 192, 0x80, 16);     /* -128: with -32 the largest product */
+                if (f->type == GGUF_TENSOR_Q6_K) memset(at + 192, 0x80, 16);     /* -128 by -32 is most */
                 if (f->type == GGUF_TENSOR_MXFP4) at[0] = 127;
             }
             w.data = p;

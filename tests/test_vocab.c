@@ -1,5 +1,5 @@
-/* The example's vocabularies: text to tokens and back, against merges carried out one by one, and words as the published
-   regular expressions cut them. */
+/* The example's vocabularies: text to tokens and back, against merges carried out one by one, and words as the
+   published regular expressions cut them. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "../examples/vocab.h"
@@ -17,7 +17,7 @@ TEST(vocab_words_as_the_expressions_cut_them) {
         { "llama-bpe", "Hello world's 12345 x", "Hello| world|'s| |123|45| x" },
         { "llama-bpe", "I'LL (see) it!\n\n  ok", "I|'LL| (|see|)| it|!\n\n| | ok" },
         { "llama-bpe", "a \n\n  b\tc", "a| \n\n| | b|\tc" },
-        { "llama-bpe", "\xc3\xa9t\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87\xef\xbc\x8c\xd9\xa1\xd9\xa2", 
+        { "llama-bpe", "\xc3\xa9t\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87\xef\xbc\x8c\xd9\xa1\xd9\xa2",
           "\xc3\xa9t\xc3\xa9| \xe4\xb8\xad\xe6\x96\x87|\xef\xbc\x8c|\xd9\xa1\xd9\xa2" },
         { "qwen2", "in 2024, x", "in| |2|0|2|4|,| x" },
         { "gpt-4o", "HelloWorld don't DON'T ABCdef a/b//\n", "Hello|World| don't| DON'T| ABCdef| a|/b|//\n" },
@@ -54,7 +54,9 @@ TEST(vocab_words_of_any_bytes) {
         char text[24];
         size_t n = (size_t)t_int(1, 24), at = 0;
         static const char common[] = " \n'sA/a1.\xc3\xa9\xe4\xb8";
-        for (size_t j = 0; j < n; j++) text[j] = t_int(0, 3) ? common[t_int(0, (int)sizeof common - 2)] : (char)t_int(0, 255);
+        for (size_t j = 0; j < n; j++) {
+            text[j] = t_int(0, 3) ? common[t_int(0, (int)sizeof common - 2)] : (char)t_int(0, 255);
+        }
         while (at < n) {
             size_t size = split_next(&splitters[i % (int)(sizeof splitters / sizeof *splitters)], text + at, n - at);
             if (!CHECK(size > 0 && size <= n - at)) return;
@@ -183,7 +185,7 @@ static size_t spell(const vocab *v, const int32_t *ids, size_t n, char *out) {
     return at;
 }
 
-/* SentencePiece by its definition: look at all neighbours, join the best, again. Pieces are strings; rank NULL = score. */
+/* By definition: look at all neighbours, join the best by score or by rank, again. Pieces are strings. */
 static int joined_slowly(const made *m, const char *text, size_t n, int by_rank, const int left[MADE],
                          const int right[MADE], int32_t *ids) {
     char piece[256][16];
