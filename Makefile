@@ -145,6 +145,8 @@ build/test_omp.log: WORDS = ragged bits_chunks bits_stateless bits_put_first
 FUZZ    := $(patsubst tests/fuzz/%.c,build/%,$(wildcard tests/fuzz/fuzz_*.c))
 build/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/swa.o $(HEADERS)
 	$(CC) $(TFLAGS) -DSWA__IMPLEMENTED $< build/swa.o -o $@ $(LIBS)
+# The example's products take four times as long to compile as they run here.
+build/fuzz_gguf: TFLAGS += -O0
 build/fuzz_blob: tests/fuzz/fuzz_blob.c tests/fuzz/fuzz.h $(HEADERS) build/flags
 	$(CC) $(TFLAGS) -O0 -DSWA_NO_SIMD $< -o $@ $(LIBS)
 build/fuzz.log: $(FUZZ) FORCE

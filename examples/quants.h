@@ -6,7 +6,7 @@
    For quantised weights the activations are rounded to 16 bits with a scale per block, which costs 1e-5 of their
    size (other engines round to 8 bits, 4e-3), and products within a block are exact integers. One order of sums per
    number, so neither n nor the number of threads changes a bit. kernels.h holds the sums; this file the formats, the
-   vector operations (AVX-512, AVX2, or plain C), and the choice between them. */
+   vector operations (AVX-512 with VNNI, AVX2, or plain C, which is right but slow), and the choice between them. */
 #ifndef QUANTS_H_INCLUDED
 #define QUANTS_H_INCLUDED
 #include "gguf.h"
