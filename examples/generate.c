@@ -1,25 +1,22 @@
-/* generate.c - continues a text with a Mistral model: reads a GGUF file, prefills the prompt in chunks, and decodes
-   with a ring-buffer cache that holds one window per layer, however long the text becomes.
+/* generate.c - continues a text with a model from a GGUF file (Mistral, Llama, Phi 3, Qwen 2 and 3, Gemma 2 and 3,
+   gpt-oss, Command R7B, OLMo 2 and 3): prefills the prompt in chunks, and decodes with a ring-buffer cache that holds
+   one window per layer, however long the text becomes.
 
        cc -O2 -o generate generate.c -lm && ./generate -p "It was" -n 200        (-fopenmp: several threads)
 
-   The engine is mistral.h (weights, one step) on top of swa.h (attention, cache, RoPE); gguf.h reads files, vocab.h
-   makes tokens, nn.h multiplies and samples. This file is the program. The same prompt and seed give the same text,
-   whatever the chunk and the number of threads. */
+   The engine is engine.h (one step) and model.h (weights, families) on top of swa.h (attention, cache, RoPE); gguf.h
+   reads files, vocab.h and split.h make tokens, quants.h multiplies, nn.h samples, speed.h measures. This file is the
+   program. The same prompt and seed give the same text, whatever the chunk and the number of threads. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
-#include "mistral.h"
-#include <time.h>
-#ifdef _OPENMP
-#  include <omp.h>
-#endif
+#include "speed.h"
 
 typedef struct {
     const char *model, *prompt, *prompt_file, *ids_file;
     int64_t     n, window, context, chunk, threads;     /* window -1 and context 0: the model's */
     double      temperature, top_p;
     uint64_t    seed;
-    int         compare;
+    int         compare, bench, special;
 } options;
 typedef struct {
     int32_t *ids;               /* [n_prompt + options.n] the prompt, then the text */
@@ -32,19 +29,15 @@ static int fail(const char *what, const char *about) {    /* the one line on std
     return 1;
 }
 
-static double seconds(void) {
-#ifdef _OPENMP
-    return omp_get_wtime();
-#else
-    return (double)clock() / CLOCKS_PER_SEC;     /* one thread: processor time is the time spent */
-#endif
-}
-
-static void print_tokens(const vocab *v, const int32_t *ids, int32_t n) {
+/* first 1 = they begin the text, with a space before it that the vocabulary wanted. */
+static void print_tokens(const vocab *v, const int32_t *ids, int32_t n, int first) {
+    size_t drop = first && v->space_first ? 1 : 0;
     for (int32_t i = 0; i < n; i++) {
         size_t bytes;
         const char *piece = vocab_text(v, ids[i], &bytes);
-        fwrite(piece, 1, bytes, stdout);
+        if (bytes == 0) continue;
+        fwrite(piece + drop, 1, bytes - drop, stdout);
+        drop = 0;
     }
     fflush(stdout);
 }
@@ -62,12 +55,12 @@ static int decode_text(engine *e, const options *o, passage *x, int all, float *
     if (!s.list) return fail("out of memory", "");
     for (int64_t left = o->n; status == SWA_OK && left > 0; left--) {
         int32_t id = sample(&s, logits, (int)n_vocab);
-        if (id == e->m->vocab.eos && id >= 0) break;
+        if (id >= 0 && (id == e->m->vocab.eos || id == e->m->vocab.eot)) break;
         if (id < 0) {
             free(s.list);
             return fail("the model's output is not finite: damaged weights?", "");
         }
-        print_tokens(&e->m->vocab, &id, 1);
+        print_tokens(&e->m->vocab, &id, 1, 0);
         x->ids[x->n] = id;
         if (all) logits += n_vocab;
         if (left > 1) status = decode(e, id, x->n, logits);
@@ -86,7 +79,7 @@ static int write_text(engine *e, const options *o, passage *x, int all, float *l
     if (status != SWA_OK) return fail("attention refused a step: ", swa_status_str(status));
     between = seconds();
     x->n = x->n_prompt;
-    print_tokens(&e->m->vocab, x->ids, x->n_prompt);
+    print_tokens(&e->m->vocab, x->ids, x->n_prompt, 1);
     if (all) logits += (size_t)(x->n_prompt - 1) * (size_t)e->m->n_vocab;
     failed = decode_text(e, o, x, all, logits);
     x->prefill = between - start;
@@ -225,15 +218,35 @@ static int compare(const model *m, const options *o, const setup *s, passage *x)
     return failed;
 }
 
+/* A mapped file comes from the disk as it is touched: here, with a line that counts, and not in the first step. */
+static void read_ahead(const gguf *g) {
+    enum { PAGE = 4096, LARGE = 1 << 26, LINES = 16 };
+    unsigned sum = 0;
+    if (g->mapped < LARGE) return;
+    for (size_t i = 0, line = 0; i < g->mapped; i += PAGE) {
+        sum += ((volatile const unsigned char *)g->file)[i];
+        if (i / (g->mapped / LINES + 1) == line) {
+            fprintf(stderr, "\rload: %lu of %lu MB", (unsigned long)(i >> 20), (unsigned long)(g->mapped >> 20));
+            line++;
+        }
+    }
+    fprintf(stderr, "\rload: %lu of %lu MB%s\n", (unsigned long)(g->mapped >> 20), (unsigned long)(g->mapped >> 20),
+            sum == 1 ? " " : "");
+}
+
 static int run(const model *m, options *o, const char *prompt, size_t bytes) {
     passage x = { 0 };
     setup s = { 0 };
-    size_t n_prompt;
+    size_t n_prompt = m->vocab.bos_first ? 1 : 0, encoded;
     int failed;
-    x.ids = (int32_t *)malloc((bytes + (size_t)o->n + 1) * sizeof *x.ids);
-    if (!x.ids) return fail("out of memory for the prompt", "");
-    x.ids[0] = m->vocab.bos;
-    n_prompt = 1 + vocab_encode(&m->vocab, prompt, bytes, x.ids + 1);
+    x.ids = (int32_t *)malloc((bytes + (size_t)o->n + 2) * sizeof *x.ids);
+    if (x.ids) x.ids[0] = m->vocab.bos;
+    encoded = x.ids ? vocab_encode(&m->vocab, prompt, bytes, o->special, x.ids + n_prompt) : (size_t)-1;
+    if (encoded == (size_t)-1) {
+        free(x.ids);
+        return fail("out of memory for the prompt", "");
+    }
+    n_prompt += encoded;
     if (o->context == 0) o->context = m->context;
     s.window = o->window >= 0 ? o->window : m->window;
     s.context = (int64_t)n_prompt + o->n;
@@ -246,7 +259,7 @@ static int run(const model *m, options *o, const char *prompt, size_t bytes) {
                  (unsigned long)n_prompt, (long)o->n, (long)o->context);
         failed = fail("the prompt is too long: ", why);
     } else {
-        failed = o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
+        failed = o->bench ? !show_speed(m, &s) : o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
     }
     free(x.ids);
     return failed;
@@ -265,6 +278,8 @@ static void usage(void) {
          "  -c, --chunk N           prompt tokens per step (128)\n"
          "      --context N         most tokens of prompt and text (the model's)\n"
          "      --threads N         when built with OpenMP (1)\n"
+         "      --special           names of control tokens in the prompt stand for these tokens\n"
+         "      --bench             tokens per second at several contexts, and what the memory gives\n"
          "      --compare           ring, full-length cache and full attention side by side\n"
          "      --ids FILE          held-out token ids for --compare (examples/austen-heldout.ids)");
 }
@@ -314,8 +329,10 @@ static int parse_value(options *o, const char *name, const char *v) {    /* -1 =
 static int parse_options(options *o, int argc, char **argv) {    /* 0 = go on, else a line was written */
     for (int i = 1; i < argc; i++) {
         int ok;
-        if (strcmp(argv[i], "--compare") == 0) {
-            o->compare = 1;
+        int *on = strcmp(argv[i], "--compare") == 0 ? &o->compare : strcmp(argv[i], "--bench") == 0 ? &o->bench
+                : strcmp(argv[i], "--special") == 0 ? &o->special : NULL;
+        if (on) {
+            *on = 1;
             continue;
         }
         ok = parse_value(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
@@ -360,9 +377,12 @@ int main(int argc, char **argv) {
     }
     failed = gguf_load(&g, o.model) != 0 || model_init(&m, &g) != 0;
     if (failed) fprintf(stderr, "generate: %s: %s\n", o.model, g.error);
-    gguf_free(&g);
-    if (!failed) failed = run(&m, &o, o.prompt, bytes);
+    if (!failed) {
+        read_ahead(&g);
+        failed = run(&m, &o, o.prompt, bytes);
+    }
     model_free(&m);
+    gguf_free(&g);
     free(file);
     return failed;
 }

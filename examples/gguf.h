@@ -1,8 +1,10 @@
 /* gguf.h - reads GGUF model files (versions 2 and 3, little-endian) from memory or from a path.
 
    Nothing in a file is trusted: every count, length and offset is checked against the bytes that are there before
-   it is used, names are unique, and memory taken is at most a few times the size of the file. A file that breaks a
-   rule is refused with one line in `error`. Tensors are F32, F16 or BF16; one of another type is refused by name.
+   it is used, names are unique, and no two tensors share a byte: what is as large as the tensors together is no larger
+   than the file. Memory taken here is at most a few times the metadata: a file given by its path is mapped, not read,
+   where the system can. A file that breaks a rule is refused with one line in `error`; so is a tensor that is not F32,
+   F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K or MXFP4.
 
        gguf g;
        if (gguf_load(&g, "model.gguf") != 0) puts(g.error);      // or gguf_parse(&g, bytes, size): bytes must stay
@@ -17,11 +19,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__unix__) || defined(__APPLE__)
+#  include <fcntl.h>
+#  include <sys/mman.h>
+#  include <sys/stat.h>
+#  include <unistd.h>
+#  define GGUF_MAPS 1
+#else
+#  define GGUF_MAPS 0
+#endif
 
 /* Kinds of metadata values, numbered as in the file. */
 enum { GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
        GGUF_U64, GGUF_I64, GGUF_F64, GGUF_KINDS };
-enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1, GGUF_TENSOR_BF16 = 30 };
+/* Types of tensors, likewise. */
+enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1, GGUF_TENSOR_Q4_0 = 2, GGUF_TENSOR_Q8_0 = 8, GGUF_TENSOR_Q4_K = 12,
+       GGUF_TENSOR_Q5_K = 13, GGUF_TENSOR_Q6_K = 14, GGUF_TENSOR_BF16 = 30, GGUF_TENSOR_MXFP4 = 39 };
 
 #define GGUF_MAX_DIMS 4
 
@@ -38,14 +51,15 @@ typedef struct {
     gguf_str name;
     uint32_t type, n_dims;
     uint64_t dims[GGUF_MAX_DIMS];    /* dims[0] is the fastest; missing ones are 1 */
-    size_t   n;                      /* elements */
+    size_t   n, bytes;               /* elements, and what they take */
     const unsigned char *data;       /* little-endian, of no particular alignment in memory */
 } gguf_tensor;
 typedef struct {
     gguf_pair   *pairs;       /* [n_pairs], sorted by key */
     gguf_tensor *tensors;     /* [n_tensors], sorted by name */
     size_t       n_pairs, n_tensors;
-    unsigned char *file;      /* what gguf_load read; NULL after gguf_parse */
+    unsigned char *file;      /* what gguf_load read or mapped; NULL after gguf_parse */
+    size_t       mapped;      /* bytes at file that are a mapping; 0 = it was read */
     char         error[200];
 } gguf;
 
@@ -176,12 +190,27 @@ static inline int gguf_parse_pair(gguf *g, gguf_in *in, gguf_pair *p) {
     return 0;
 }
 
-static inline size_t gguf_type_bytes(uint32_t type) {    /* of one element; 0 = a type not read here */
-    return type == GGUF_TENSOR_F32 ? 4 : type == GGUF_TENSOR_F16 || type == GGUF_TENSOR_BF16 ? 2 : 0;
+/* Elements of a type come in blocks, a row in whole blocks. NULL = a type not read here. */
+typedef struct { uint32_t type; unsigned short count, bytes; } gguf_block;
+static inline const gguf_block *gguf_block_of(uint32_t type) {
+    static const gguf_block blocks[] = {
+        { GGUF_TENSOR_F32, 1, 4 }, { GGUF_TENSOR_F16, 1, 2 }, { GGUF_TENSOR_BF16, 1, 2 }, { GGUF_TENSOR_Q8_0, 32, 34 },
+        { GGUF_TENSOR_Q4_0, 32, 18 }, { GGUF_TENSOR_MXFP4, 32, 17 }, { GGUF_TENSOR_Q4_K, 256, 144 },
+        { GGUF_TENSOR_Q5_K, 256, 176 }, { GGUF_TENSOR_Q6_K, 256, 210 } };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        if (blocks[i].type == type) return &blocks[i];
+    }
+    return NULL;
+}
+
+static inline size_t gguf_bytes(uint32_t type, size_t n) {    /* of n elements, whole blocks, of a type read here */
+    const gguf_block *b = gguf_block_of(type);
+    return n / b->count * b->bytes;
 }
 
 /* Leaves the tensor's offset from the start of the data in *offset. */
 static inline int gguf_parse_tensor(gguf *g, gguf_in *in, gguf_tensor *t, uint64_t *offset) {
+    const gguf_block *block;
     size_t limit;
     if (!gguf_take_str(in, &t->name) || !gguf_u32(in, &t->n_dims)) {
         return gguf_fail(g, "the file ends in its tensor list");
@@ -195,11 +224,15 @@ static inline int gguf_parse_tensor(gguf *g, gguf_in *in, gguf_tensor *t, uint64
         if (i < t->n_dims && !gguf_u64(in, &t->dims[i])) return gguf_fail(g, "the file ends in its tensor list");
     }
     if (!gguf_u32(in, &t->type) || !gguf_u64(in, offset)) return gguf_fail(g, "the file ends in its tensor list");
-    if (gguf_type_bytes(t->type) == 0) {
-        return gguf_fail(g, "tensor %.*s has type %lu; only F32 (0), F16 (1) and BF16 (30) can be read",
-                         gguf_show(t->name), t->name.p, (unsigned long)t->type);
+    block = gguf_block_of(t->type);
+    if (!block) {
+        return gguf_fail(g, "tensor %.*s has type %lu, which cannot be read", gguf_show(t->name), t->name.p,
+                         (unsigned long)t->type);
     }
-    limit = SIZE_MAX / gguf_type_bytes(t->type);
+    if (t->dims[0] % block->count != 0) {
+        return gguf_fail(g, "tensor %.*s has rows that are no whole blocks", gguf_show(t->name), t->name.p);
+    }
+    limit = SIZE_MAX / block->bytes;
     t->n = 1;
     for (int i = 0; i < GGUF_MAX_DIMS; i++) {
         if (t->dims[i] == 0 || t->dims[i] > limit / t->n) {
@@ -207,6 +240,7 @@ static inline int gguf_parse_tensor(gguf *g, gguf_in *in, gguf_tensor *t, uint64
         }
         t->n *= (size_t)t->dims[i];
     }
+    t->bytes = gguf_bytes(t->type, t->n);
     return 0;
 }
 
@@ -252,7 +286,12 @@ static inline int gguf_int(const gguf *g, const char *key, int64_t *out) {
     return 1;
 }
 
-/* The tensors' data, each inside the bytes that follow the header. */
+static inline int gguf_compare_place(const void *a, const void *b) {
+    const gguf_tensor *x = (const gguf_tensor *)a, *y = (const gguf_tensor *)b;
+    return x->data < y->data ? -1 : x->data > y->data;
+}
+
+/* The tensors' data, each inside the bytes that follow the header, and apart from all others. */
 static inline int gguf_place(gguf *g, gguf_in in, size_t header, const uint64_t *offsets) {
     int64_t alignment = 32;
     uint64_t skip;
@@ -264,14 +303,21 @@ static inline int gguf_place(gguf *g, gguf_in in, size_t header, const uint64_t 
     if (g->n_tensors && !gguf_take(&in, skip)) return gguf_fail(g, "the file ends before its tensor data");
     for (size_t i = 0; i < g->n_tensors; i++) {
         gguf_tensor *t = &g->tensors[i];
-        size_t bytes = t->n * gguf_type_bytes(t->type);
         if (offsets[i] % (uint64_t)alignment != 0) {
             return gguf_fail(g, "tensor %.*s is not aligned", gguf_show(t->name), t->name.p);
         }
-        if (offsets[i] > in.left || bytes > in.left - offsets[i]) {
+        if (offsets[i] > in.left || t->bytes > in.left - offsets[i]) {
             return gguf_fail(g, "the file ends inside tensor %.*s: it is cut short", gguf_show(t->name), t->name.p);
         }
         t->data = in.at + offsets[i];
+    }
+    if (g->n_tensors) qsort(g->tensors, g->n_tensors, sizeof *g->tensors, gguf_compare_place);
+    for (size_t i = 1; i < g->n_tensors; i++) {
+        const gguf_tensor *t = &g->tensors[i - 1];
+        if (t[1].data < t->data + t->bytes) {
+            return gguf_fail(g, "tensors %.*s and %.*s overlap", gguf_show(t->name), t->name.p, gguf_show(t[1].name),
+                             t[1].name.p);
+        }
     }
     return 0;
 }
@@ -300,11 +346,16 @@ static inline int gguf_parse_body(gguf *g, gguf_in *in, size_t size, uint64_t n_
 static inline void gguf_free(gguf *g) {
     free(g->pairs);
     free(g->tensors);
+#if GGUF_MAPS
+    if (g->mapped) munmap(g->file, g->mapped);
+    else free(g->file);
+#else
     free(g->file);
+#endif
     g->pairs = NULL;
     g->tensors = NULL;
     g->file = NULL;
-    g->n_pairs = g->n_tensors = 0;
+    g->n_pairs = g->n_tensors = g->mapped = 0;
 }
 
 /* Reads a whole file that lies in memory; data must stay until gguf_free. 0 = fine, else -1 and g->error. */
@@ -358,9 +409,33 @@ static inline int gguf_read(gguf *g, FILE *f) {
     return failed;
 }
 
+#if GGUF_MAPS
+/* 1 = the file was mapped, and *failed says whether it could be parsed; 0 = it has to be read: a pipe, a directory. */
+static inline int gguf_map(gguf *g, const char *path, int *failed) {
+    struct stat s;
+    int fd = open(path, O_RDONLY);
+    void *p = MAP_FAILED;
+    size_t size = 0;
+    if (fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0 && (uint64_t)s.st_size <= SIZE_MAX / 2) {
+        size = (size_t)s.st_size;
+        p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (fd >= 0) close(fd);
+    if (p == MAP_FAILED) return 0;
+    *failed = gguf_parse(g, p, size);
+    g->file = (unsigned char *)p;
+    g->mapped = size;
+    return 1;
+}
+#endif
+
 static inline int gguf_load(gguf *g, const char *path) {
-    FILE *f = fopen(path, "rb");
+    FILE *f;
     int failed;
+#if GGUF_MAPS
+    if (gguf_map(g, path, &failed)) return failed;
+#endif
+    f = fopen(path, "rb");
     memset(g, 0, sizeof *g);
     if (!f) return gguf_fail(g, "%s", strerror(errno));
     failed = gguf_read(g, f);
@@ -452,13 +527,19 @@ static inline double gguf_need_positive(gguf *g, const char *key, double absent)
     return absent;
 }
 
-/* A matrix of rows x cols numbers, cols fastest; cols 0 = a vector. NULL = absent, or another shape. */
+/* A matrix of rows x cols floats (F32, F16, BF16), cols fastest; cols 0 = a vector. NULL = absent, or another. */
 static inline const gguf_tensor *gguf_need_tensor(gguf *g, const char *name, int rows, int cols) {
     const gguf_tensor *t = gguf_tensor_named(g, name);
     uint64_t fast = (uint64_t)(cols ? cols : rows), slow = cols ? (uint64_t)rows : 1;
-    if (t && t->dims[0] == fast && t->dims[1] == slow && t->dims[2] == 1 && t->dims[3] == 1) return t;
-    if (t) gguf_fail(g, "tensor %s has another shape than the metadata says", name);
-    else gguf_fail(g, "the file lacks tensor %s", name);
+    if (!t) {
+        gguf_fail(g, "the file lacks tensor %s", name);
+    } else if (t->dims[0] != fast || t->dims[1] != slow || t->dims[2] != 1 || t->dims[3] != 1) {
+        gguf_fail(g, "tensor %s has another shape than the metadata says", name);
+    } else if (gguf_block_of(t->type)->count > 1) {
+        gguf_fail(g, "tensor %s is quantised, which is not supported here", name);
+    } else {
+        return t;
+    }
     return NULL;
 }
 #endif /* GGUF_H_INCLUDED */

@@ -454,12 +454,13 @@ static void show_v3(void) {
 static int run(model *m, const options *o) {
     size_t bytes = strlen(o->prompt), n_prompt;
     int64_t window = o->window >= 0 ? o->window : m->window;
-    int32_t *ids = (int32_t *)malloc((bytes + (size_t)o->n + 1) * sizeof *ids);
+    int32_t *ids = (int32_t *)malloc((bytes + (size_t)o->n + 2) * sizeof *ids);
     int failed;
     if (!ids) return fail("out of memory for the prompt", "");
     ids[0] = m->vocab.bos;
-    n_prompt = 1 + vocab_encode(&m->vocab, o->prompt, bytes, ids + 1);
-    if ((int64_t)n_prompt + o->n > m->context) failed = fail("prompt and text are longer than the model's context", "");
+    n_prompt = 1 + vocab_encode(&m->vocab, o->prompt, bytes, 0, ids + 1);    /* (size_t)-1 and 1 is 0 */
+    if (n_prompt == 0) failed = fail("out of memory for the prompt", "");
+    else if ((int64_t)n_prompt + o->n > m->context) failed = fail("prompt and text exceed the model's context", "");
     else failed = show_ways(m, o, window, ids, (int32_t)n_prompt);
     if (!failed) {
         show_cache(m, window);

@@ -37,6 +37,18 @@ static inline void add(float *x, const float *y, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] += y[i];
 }
 
+/* LayerNorm without a bias: rows of x [n][dim] less their mean, over their deviation, times w. */
+static inline void layer_norm(float *out, const float *x, const float *w, int n, int dim, float eps) {
+    for (int t = 0; t < n; t++, out += dim, x += dim) {
+        double sum = 0.0, squares = 0.0, mean, over;
+        for (int i = 0; i < dim; i++) sum += (double)x[i];
+        mean = sum / dim;
+        for (int i = 0; i < dim; i++) squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+        over = 1.0 / sqrt(squares / dim + (double)eps);
+        for (int i = 0; i < dim; i++) out[i] = (float)(((double)x[i] - mean) * over) * w[i];
+    }
+}
+
 /* Natural-log loss per token of ids [n], whose logits are [n][n_vocab]: row t predicts token t + 1. */
 static inline double loss(const float *logits, const int32_t *ids, int32_t n, int n_vocab) {
     double total = 0.0;
