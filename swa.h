@@ -82,7 +82,7 @@
    whole block, not attention over latents) 91, SWA_NO_BF16 (the type, and products in it) 54, SWA_NO_F16 31,
    SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114, SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all
    vectors). What is left out is refused, or does not link. An engine of f32 and f16 alone, without the block, masks
-   and blobs, takes 164 KB and half the time to compile; without AVX-512 too, 118 KB and a third. */
+   and blobs, takes 164 KB and half the time to compile; without AVX-512 too, 118 KB and 0.4 of it. */
 
 /* ==== [SECTION 1] PUBLIC API ====================================================================================
    Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
