@@ -3,39 +3,39 @@
 
    DO THIS once, in one source file:            and in every other file only:
        #define SWA_IMPLEMENTATION                   #include "swa.h"
-       #include "swa.h"                         (best a file of its own: 15 s to compile; link with -lm)
+       #include "swa.h"                         (a file of its own, gcc or clang -O2: any flags of yours go as well; -lm)
 
    A decoder's attention, whole: a ring-buffer KV cache that holds W keys per layer, and grouped-query attention
-   over the ring and the new tokens. The same five lines serve decode, chunked prefill and a batch of both:
+   over the ring and the new tokens. The same lines serve decode (n = 1), chunked prefill and a batch of both:
 
        swa_window win = swa_window_sliding(4096);            // W keys, the query's own included
        swa_cache_desc d = {0};
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
-       d.n_layers = 32; d.windows = &win; d.n_windows = 1;   // layer l has windows[l % n_windows]
-       swa_cache kv;
-       void *mem = malloc(swa_cache_bytes(&d));              // memory is yours; the library allocates nothing
-       if (swa_cache_init(&kv, &d, mem, swa_cache_bytes(&d)) != SWA_OK) return 1;
+       d.n_layers = 32; d.windows = &win; d.n_windows = 1;   // layer l has windows[l % n_windows]; no window at all:
+                                                             // full attention over d.max_context positions
+       swa_cache kv;                                         // memory is yours, the library allocates nothing
+       size_t ring = swa_cache_bytes(&d), room = swa_cache_scratch_bytes(&d, 1);     // 1: parts that run at once
+       if (swa_cache_init(&kv, &d, malloc(ring), ring) != SWA_OK) return 1;
+       if (swa_cache_set_scratch(&kv, malloc(room), room) != SWA_OK) return 1;
 
-       swa_run run = {0}; swa_step step = {0};               // a run = n consecutive tokens of one sequence
-       run.n = 1; run.pos = pos;                             // pos is absolute, and yours; n = 512 would be a chunk
-       step.runs = &run; step.n_runs = 1;
-       if (swa_step_begin(&kv, &step) != SWA_OK) return 1;   // once per step, before layer 0
+       if (swa_step_one(&kv, 0, pos, n) != SWA_OK) return 1; // once per step: n tokens of sequence 0, which is at pos
        for (int l = 0; l < 32; l++) {
            ...                                               // your q, k, v: f32, after RoPE
            swa_attn a = {0};
            a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;   // [n][32][128], [n][8][128], [n][8][128], [n][32][128]
-           if (swa_attend(&kv, l, &step, &a) != SWA_OK) return 1;
+           if (swa_attend(&kv, l, &a) != SWA_OK) return 1;   // attends to ring and new rows, then stores them
            ...
        }
 
-   Your own thread pool: call swa_attend_part(&kv, l, &step, &a, phase, part, parts) from each worker, for phase 0,
-   join, then for phase 1, join. Your own K/V rows, no ring: swa_attention(). Every struct is zero-initialised and
-   zero means the default; every call that can fail returns a swa_status, 0 = SWA_OK, and has then changed nothing.
+   Several sequences in one step: swa_step_begin() takes an array of runs. Your own threads: each worker calls
+   swa_attend_part(&kv, l, &a, phase, part, parts) for phase 0, all join, then for phase 1, all join. Your own K/V
+   rows, no ring: swa_attention(). Structs begin as zeros, and zero is the default; a call that can fail returns a
+   swa_status, 0 = SWA_OK, and a refused one has changed nothing that the cache contains.
 
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of the ring and any
-     instruction set with FMA (finite inputs; under -ffast-math results stay right, but bits are not promised).
+     instruction set with FMA, for finite inputs.
    * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W), at any position.
    * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
    WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
@@ -69,9 +69,11 @@
 
    EASY TO GET WRONG
    * n tokens are attended with the ring as it was before them, then stored: chunks longer than W are exact. Storing
-     first (k only, then q only) needs capacity >= W-1+n: swa_required_capacity().
+     first (SWA_STORE_ONLY, then SWA_ATTEND_STORED) needs capacity >= W-1+n: swa_required_capacity().
    * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it must be given.
-   * Positions count from the sequence's own start, not from the batch's; pos < end rewinds, on purpose.
+   * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end; to go back below
+     it takes run.rewind = 1, or swa_cache_truncate().
+   * Every layer stores its rows before the next step, every part of both phases runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the implementation.
    * C++: write swa_attn a = {}; instead of {0}.
