@@ -35,7 +35,8 @@
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of the ring and any
-     instruction set with FMA (finite inputs; under -ffast-math results stay right, but bits are not promised).
+     instruction set with FMA (finite inputs), under the host's -ffast-math too (gcc, clang; a host that runs with
+     subnormal numbers flushed to zero, as gcc -ffast-math links it, gets those of the flushed numbers).
    * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W), at any position.
    * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
    WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
@@ -530,6 +531,23 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__NEON 0
 #endif
+
+/* Under the host's -ffast-math or -Ofast this code keeps its own arithmetic, or the bits would depend on how the
+   compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's, so the kernels add
+   and multiply with operators of their own. Undone at the end of the implementation. */
+#if defined(__FAST_MATH__) && (defined(__GNUC__) || defined(__clang__))
+#  define SWA__FAST_MATH 1
+#else
+#  define SWA__FAST_MATH 0
+#endif
+#if SWA__FAST_MATH && defined(__clang__)
+#  pragma float_control(precise, on, push)
+#  pragma clang fp contract(off)
+#elif SWA__FAST_MATH
+#  pragma GCC push_options
+#  pragma GCC optimize("no-fast-math", "fp-contract=off")
+#endif
+
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
 #  define SWA__OPENMP 1
 #  include <omp.h>
@@ -2062,11 +2080,6 @@ static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
 
 static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 
-#ifdef __FAST_MATH__                     /* the compiler must not reassociate across this value                      */
-#  define SWA__EXACT(x) __asm__("" : SWV_CONSTRAINT(x))
-#else
-#  define SWA__EXACT(x) ((void)0)
-#endif
 #ifdef __clang__                         /* which would load a whole unrolled loop's numbers first, and spill them   */
 #  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
 #else
@@ -2127,10 +2140,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
 SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
     SWV whole[16], p[16];
     int i;
-    SWV_UNROLL for (i = 0; i < n; i++) {
-        SWA__EXACT(x[i]);
-        whole[i] = SWV_RINT(x[i]);
-    }
+    SWV_UNROLL for (i = 0; i < n; i++) whole[i] = SWV_RINT(x[i]);
     SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
     SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
     SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(9.618488956e-3f));
@@ -2471,7 +2481,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
             SWV_HALVE(4, part[i - r], a, c, c > a ? c : a)
             SWV_HALVE(2, part[i - r], a, c, c > a ? c : a)
             SWV_HALVE(1, part[i - r], a, c, c > a ? c : a)
-            m[i] = part[i - r][0];
+            m[i] = part[i - r][0] + 0.0f;          /* of +0 and -0 either may have come out: make it +0 */
         }
         for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
         for (i = r; i < r + step; i++) {
@@ -2589,11 +2599,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
     x.a = (const float *)t->tail + k % 16;
     x.b = qt;
     SWA__FN(many_next)(pairs, mr, fetch, t->next_tail, k, &x);
-    if (t->tail_scale != NULL)
-        SWV_UNROLL for (i = 0; i < mr * nv; i++) {
-            before[i] = acc[i];
-            acc[i] = SWV_SET1(0.0f);
-        }
+    SWV_UNROLL for (i = 0; i < mr * nv; i++) {
+        before[i] = acc[i];
+        if (t->tail_scale != NULL) acc[i] = SWV_SET1(0.0f);
+    }
     SWA__FN(mk)(pairs, mr, nv, x, acc);
     if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
@@ -2805,7 +2814,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float
                 SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
-/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p alone. */
+/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
                                                 const swa__lanes *n, const float *const q[2], float *s, float *o,
                                                 float *m, float *l) {
@@ -2820,6 +2829,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         old = (n->hi[0] + mr - 1) / mr * mr;
     }
     if (n->lo[0] >= n->hi[0]) old = 0;
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
 #ifdef SWV_FMA2
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
     else
@@ -2900,8 +2910,7 @@ static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m
     }
     SWV_LEAVE();
 }
-/* inv = 1/l, or 0 for a row that saw nothing. One loop of one length for both shapes: under -ffast-math a division is
-   not the same in the body and at the end of a loop. */
+/* inv = 1/l, or 0 for a row that saw nothing. */
 static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
     int i;
     for (i = 0; i < SWA__LANES; i += SWV_N) {
@@ -3479,8 +3488,9 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
     i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
     return (float)i;
 }
-#if defined(_WIN32) || defined(__NEWLIB__)
-/* Their fmaf rounds twice. The product is exact in double; the sum is rounded to odd, then once to float. */
+#if defined(_WIN32) || defined(__NEWLIB__) || (SWA__FAST_MATH && defined(__clang__))
+/* Their fmaf rounds twice, as clang makes any under -ffast-math where the CPU has none. The product is exact in double;
+   the sum is rounded to odd, then once to float. */
 static float swa__fma(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
@@ -3568,10 +3578,10 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_LOAD(p)             vld1q_f32(p)
 #define SWV_STORE(p, v)         vst1q_f32((p), (v))
 #define SWV_FMA(a, b, c)        vfmaq_f32((c), (a), (b))
-#define SWV_ADD(a, b)           vaddq_f32((a), (b))
-#define SWV_SUB(a, b)           vsubq_f32((a), (b))
-#define SWV_MUL(a, b)           vmulq_f32((a), (b))
-#define SWV_DIV(a, b)           vdivq_f32((a), (b))
+#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
+#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
+#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
+#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
 #define SWV_MAX(a, b)           vmaxq_f32((a), (b))
 #define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
@@ -3638,10 +3648,10 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
 #define SWV_STORE(p, v)         _mm256_storeu_ps((p), (v))
 #define SWV_FMA(a, b, c)        _mm256_fmadd_ps((a), (b), (c))
-#define SWV_ADD(a, b)           _mm256_add_ps((a), (b))
-#define SWV_SUB(a, b)           _mm256_sub_ps((a), (b))
-#define SWV_MUL(a, b)           _mm256_mul_ps((a), (b))
-#define SWV_DIV(a, b)           _mm256_div_ps((a), (b))
+#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
+#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
+#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
+#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
 #define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm256_min_ps((a), (b))
 #define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
@@ -3671,7 +3681,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
 #endif
-#if SWA__AVX512_DOT                      /* bf16 pairs: for the kernels on pairs alone, which run where the CPU has them */
+#if SWA__AVX512_DOT                      /* bf16: for the kernels on pairs alone, which run where the CPU has them   */
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 #else
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
@@ -3720,10 +3730,10 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
 #define SWV_STORE(p, v)         _mm512_storeu_ps((p), (v))
 #define SWV_FMA(a, b, c)        _mm512_fmadd_ps((a), (b), (c))
-#define SWV_ADD(a, b)           _mm512_add_ps((a), (b))
-#define SWV_SUB(a, b)           _mm512_sub_ps((a), (b))
-#define SWV_MUL(a, b)           _mm512_mul_ps((a), (b))
-#define SWV_DIV(a, b)           _mm512_div_ps((a), (b))
+#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
+#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
+#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
+#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
 #define SWV_MAX(a, b)           _mm512_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm512_min_ps((a), (b))
 #define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
@@ -6126,6 +6136,11 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_step *
 
 #ifdef __cplusplus
 }
+#endif
+#if SWA__FAST_MATH && defined(__clang__)
+#  pragma float_control(pop)
+#elif SWA__FAST_MATH
+#  pragma GCC pop_options
 #endif
 #undef SWA__IMPLEMENTING
 #endif /* SWA__KERNEL_PASS, SWA__IMPLEMENTING */
