@@ -535,3 +535,45 @@ TEST_EACH_ISA(bits_no_store) {
         REQUIRE_OK(swa_cache_truncate(&kv, 0, 20));
     }
 }
+
+/* Scores of +0 and -0 (a product that underflows): the maximum that stat gives must not tell which came first, nor on
+   which instruction set or in which shape. Heads of one group make few rows; 20 of them, many. */
+TEST(bits_of_a_zero_maximum) {
+    float q[20], k[16], v[16], out[20], stat[40];
+    for (int order = 0; order < 2; order++)
+        for (int heads = 1; heads <= 20; heads += 19)
+            FOR_ISA(isa) {
+                swa_rows r = { 0 };
+                swa_kv kv = { 0 };
+                swa_attn a = { 0 };
+                for (int i = 0; i < 20; i++) q[i] = 1e-30f;
+                for (int i = 0; i < 16; i++) {
+                    k[i] = i % 2 == order ? 0.0f : -1e-30f;
+                    v[i] = (float)i;
+                }
+                kv.k = k;
+                kv.v = v;
+                kv.k_type = kv.v_type = SWA_F32;
+                kv.n = 16;
+                r.shape.n_heads = heads;
+                r.shape.n_kv_heads = 1;
+                r.shape.head_dim = r.shape.v_dim = 1;
+                r.window = swa_window_causal();
+                r.pos = 15;
+                r.n_tokens = 1;
+                r.kv = &kv;
+                r.n_kv = 1;
+                r.isa = isa;
+                r.scratch_bytes = swa_attention_bytes(&r, 1);
+                r.scratch = t_alloc(r.scratch_bytes);
+                a.q.p = q;
+                a.out.p = out;
+                a.stat = stat;
+                CHECK_OK(swa_attention(&r, &a));
+                for (int i = 0; i < heads; i++) {
+                    uint32_t top;
+                    memcpy(&top, &stat[2 * i], 4);
+                    CHECK_INT(top, 0);
+                }
+            }
+}

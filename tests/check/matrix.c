@@ -444,6 +444,6 @@ int main(void) {
            (unsigned long)bits[1], (unsigned long)bits[0], (unsigned long)libm[1], (unsigned long)libm[0], error,
            bad == 0 ? "ok" : bad & 1 ? "WRONG" : bad & 4 ? "OTHER COPY DIFFERS" : bad & 8 ? "PARTS DIFFER"
                                                                                           : "ISAS DIFFER");
-    return bad & 5;                        /* equal bits are for the script to judge: -ffast-math promises none */
+    return bad & 5;                        /* equal bits are for the script to judge */
 }
 #endif
