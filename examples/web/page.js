@@ -168,7 +168,8 @@ function drawRing(x) {
   g.fillText(`of ${slots} slots`, mid, mid + 24);
   g.fillText('position', mid, mid - 24);
   c.setAttribute('aria-label', x[TOKENS] > 0 ?
-    `Ring buffer of ${slots} slots, holding positions ${x[FIRST]} to ${last}; the newest is in slot ${wasm.page_slot(last)}` : 'Ring buffer, empty');
+    `Ring buffer of ${slots} slots, holding positions ${x[FIRST]} to ${last}; ` +
+    `the newest is in slot ${wasm.page_slot(last)}` : 'Ring buffer, empty');
 }
 // Columns: the past that nobody sees any more, the cache, this step's own tokens, as in the Mistral paper's figure. A
 // step of one token stands below the tokens before it, which are paler.
@@ -176,7 +177,8 @@ function drawMask(x) {
   const { g, wide, high, c } = canvas('mask');
   if (x[TOKENS] === 0) return;
   const pos = x[POSITION], n = x[TOKENS], seen = Math.min(x[VISIBLE_FROM], pos);
-  const before = n === 1 ? Math.min(7, pos) : 0, past = Math.min(seen, Math.max(8 + before, Math.round((pos - seen) / 4)));
+  const before = n === 1 ? Math.min(7, pos) : 0;
+  const past = Math.min(seen, Math.max(8 + before, Math.round((pos - seen) / 4)));
   const from = seen - past, columns = pos + n - from;
   const across = Math.min(columns, Math.floor(wide / 2)), down = Math.min(before + n, 64), top = 24, bottom = 20;
   const w = wide / across, h = Math.min((high - top - bottom) / down, 20), edge = k => (k - from) / columns * wide;
@@ -237,7 +239,8 @@ function drawMemory() {
              now[2] > now[1] ? Math.max(full + 4, 12) : bottom - 6);
   g.fillText(`${number.format(now[0])} tokens`, right, high - 4);
   c.setAttribute('aria-label',
-    `Keys and values take ${number.format(now[1])} bytes now and at every step; a cache of all ${now[0]} tokens would take ${number.format(now[2])} bytes`);
+    `Keys and values take ${number.format(now[1])} bytes now and at every step; ` +
+    `a cache of all ${now[0]} tokens would take ${number.format(now[2])} bytes`);
 }
 function show() {
   const x = numbers(), last = x[POSITION] + x[TOKENS] - 1, box = $('text');
