@@ -221,8 +221,8 @@ typedef struct {
     swa_cache cache;           /* keys split: a sequence per block; heads split: one */
     int       slots;           /* how many blocks it holds */
     int       head, n_heads, kv_head, n_kv_heads;    /* heads split: query heads, KV heads */
-    void     *memory, *scratch;
-    size_t    bytes, scratch_bytes;
+    void     *memory, *scratch, *rows_scratch;       /* of the cache, what it works in, and calls on its spans */
+    size_t    bytes, scratch_bytes, rows_scratch_bytes;
     float    *send, *got, *folded;
     size_t    most;            /* numbers that fit into send, and into got */
 } share;
@@ -278,6 +278,7 @@ static void cache_new(const world *w, share *s, const swa_shape *shape, const sw
 static void share_close(share *s) {
     free(s->memory);
     free(s->scratch);
+    free(s->rows_scratch);
     free(s->send);
     free(s->got);
     free(s->folded);
@@ -288,6 +289,7 @@ static share share_open(const world *w) {
     size_t row = (size_t)w->shape.n_heads * (size_t)(w->shape.v_dim + 2);
     swa_window block = swa_window_sliding(SWA_BLOCK);
     swa_shape shape = w->shape;
+    swa_rows r;
     share s;
     memset(&s, 0, sizeof s);
     if (w->opt[WINDOW] > 0 && (w->opt[WINDOW] + w->opt[CHUNK]) / SWA_BLOCK + 2 < held) {
@@ -296,6 +298,11 @@ static share share_open(const world *w) {
     s.slots = (int)((held + w->ranks - 1) / w->ranks);
     if (w->opt[SPLIT] == 0) {
         cache_new(w, &s, &shape, &block, s.slots);
+        memset(&r, 0, sizeof r);
+        r.shape = shape;
+        r.window = w->window;
+        s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
+        s.rows_scratch = room(w, s.rows_scratch_bytes, 1);
         s.most = (size_t)(s.slots + 1) * (size_t)(w->shape.n_heads + w->ranks) * (size_t)(w->shape.v_dim + 2);
         if (s.most < BUDGET) s.most = BUDGET;
         s.send = (float *)room(w, s.most, sizeof(float));
@@ -357,8 +364,8 @@ static void attend_block(const world *w, share *s, const slice *x, int64_t b, fl
     in.n_tokens = x->n;
     in.kv = kv;
     in.n_kv = swa_cache_spans(&s->cache, (int)(b / w->ranks % s->slots), 0, kv);
-    in.scratch = s->scratch;
-    in.scratch_bytes = s->scratch_bytes;
+    in.scratch = s->rows_scratch;
+    in.scratch_bytes = s->rows_scratch_bytes;
     a.q.p = x->q;
     a.q_tail.p = x->q_tail;
     a.out.p = out;
