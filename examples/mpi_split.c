@@ -302,6 +302,8 @@ static share share_open(const world *w) {
         r.shape = shape;
         r.window = w->window;
         s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
+        r.shape.n_heads = shape.n_kv_heads;            /* as measure_work reads the ring: another size */
+        if (swa_attention_bytes(&r, 1) > s.rows_scratch_bytes) s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
         s.rows_scratch = room(w, s.rows_scratch_bytes, 1);
         s.most = (size_t)(s.slots + 1) * (size_t)(w->shape.n_heads + w->ranks) * (size_t)(w->shape.v_dim + 2);
         if (s.most < BUDGET) s.most = BUDGET;
