@@ -3920,7 +3920,8 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
     return (float)i;
 }
 #if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__)
-/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal). The product is exact in double; the sum is rounded to odd, then once to float. */
+/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal). The product is exact in
+   double; the sum is rounded to odd, then once to float. */
 static float swa__fma(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
