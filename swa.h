@@ -652,7 +652,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
-#if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)   /* a module has it or not: there is nothing to ask at run time */
+#if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)   /* a module has it or not: nothing to ask at run time */
 #  define SWA__SIMD128 1
 #  include <wasm_simd128.h>
 #else

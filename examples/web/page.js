@@ -29,8 +29,7 @@ async function load() {
   const made = await WebAssembly.instantiate(bytesOf('wasm'), { wasi_snapshot_preview1: nothing });
   wasm = made.instance.exports;
   wasm._initialize();
-  const file = bytesOf('model'), at = give(file), why = words(wasm.page_model(at, file.length));
-  wasm.page_free(at);
+  const file = bytesOf('model'), why = words(wasm.page_model(give(file), file.length));
   if (why) throw new Error(why);
   $('isa').textContent = words(wasm.page_instructions());
 }
