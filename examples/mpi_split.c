@@ -221,8 +221,8 @@ typedef struct {
     swa_cache cache;           /* keys split: a sequence per block; heads split: one */
     int       slots;           /* how many blocks it holds */
     int       head, n_heads, kv_head, n_kv_heads;    /* heads split: query heads, KV heads */
-    void     *memory, *scratch;
-    size_t    bytes, scratch_bytes;
+    void     *memory, *scratch, *rows_scratch;       /* of the cache, what it works in, and calls on its spans */
+    size_t    bytes, scratch_bytes, rows_scratch_bytes;
     float    *send, *got, *folded;
     size_t    most;            /* numbers that fit into send, and into got */
 } share;
@@ -278,6 +278,7 @@ static void cache_new(const world *w, share *s, const swa_shape *shape, const sw
 static void share_close(share *s) {
     free(s->memory);
     free(s->scratch);
+    free(s->rows_scratch);
     free(s->send);
     free(s->got);
     free(s->folded);
@@ -288,6 +289,7 @@ static share share_open(const world *w) {
     size_t row = (size_t)w->shape.n_heads * (size_t)(w->shape.v_dim + 2);
     swa_window block = swa_window_sliding(SWA_BLOCK);
     swa_shape shape = w->shape;
+    swa_rows r;
     share s;
     memset(&s, 0, sizeof s);
     if (w->opt[WINDOW] > 0 && (w->opt[WINDOW] + w->opt[CHUNK]) / SWA_BLOCK + 2 < held) {
@@ -296,6 +298,13 @@ static share share_open(const world *w) {
     s.slots = (int)((held + w->ranks - 1) / w->ranks);
     if (w->opt[SPLIT] == 0) {
         cache_new(w, &s, &shape, &block, s.slots);
+        memset(&r, 0, sizeof r);
+        r.shape = shape;
+        r.window = w->window;
+        s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
+        r.shape.n_heads = shape.n_kv_heads;            /* as measure_work reads the ring: another size */
+        if (swa_attention_bytes(&r, 1) > s.rows_scratch_bytes) s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
+        s.rows_scratch = room(w, s.rows_scratch_bytes, 1);
         s.most = (size_t)(s.slots + 1) * (size_t)(w->shape.n_heads + w->ranks) * (size_t)(w->shape.v_dim + 2);
         if (s.most < BUDGET) s.most = BUDGET;
         s.send = (float *)room(w, s.most, sizeof(float));
@@ -357,8 +366,8 @@ static void attend_block(const world *w, share *s, const slice *x, int64_t b, fl
     in.n_tokens = x->n;
     in.kv = kv;
     in.n_kv = swa_cache_spans(&s->cache, (int)(b / w->ranks % s->slots), 0, kv);
-    in.scratch = s->scratch;
-    in.scratch_bytes = s->scratch_bytes;
+    in.scratch = s->rows_scratch;
+    in.scratch_bytes = s->rows_scratch_bytes;
     a.q.p = x->q;
     a.q_tail.p = x->q_tail;
     a.out.p = out;
@@ -504,7 +513,8 @@ static void step_by_heads(world *w, share *s, const rows *r, int64_t pos, int32_
 /* ---- cost model ---- */
 
 typedef struct {
-    double flops, memory;      /* of one rank: multiply-adds times two, and bytes from memory, per second */
+    double flops, token;       /* of one rank: multiply-adds times two per second, of many rows and of one token's */
+    double memory;             /* bytes of keys and values per second */
     double wire, message;      /* bytes per second of one rank's network; seconds per message */
     double fold;               /* bytes of partials folded per second */
 } machine;
@@ -523,7 +533,7 @@ static cost predict(const world *w, const machine *m, int split, int64_t pos, in
         keys += w->opt[WINDOW] > 0 && seen > (double)w->opt[WINDOW] ? (double)w->opt[WINDOW] : seen;
     }
     read = blocks * SWA_BLOCK * 2.0 * (p->v_in_k ? row : row + p->v_dim);          /* f16, per KV head */
-    c.work = 2.0 * keys * heads * (row + p->v_dim) / m->flops;
+    c.work = 2.0 * keys * heads * (row + p->v_dim) / (n > 1 ? m->flops : m->token);
     if (split == 0) {
         c.work = c.work > kv * read / m->memory ? c.work : kv * read / m->memory;
         c.work *= own / blocks;
@@ -550,7 +560,7 @@ static void measure_work(const world *w, machine *m) {
     enum { TIMES = 3, BLOCKS = 8, KEYS = BLOCKS * SWA_BLOCK, TOKENS = 128 };
     size_t dim = (size_t)w->shape.v_dim, fold_rows;
     int32_t step = w->opt[CHUNK] < TOKENS ? (int32_t)w->opt[CHUNK] : TOKENS;
-    double prefill = 0, token = 0, folding = 0, row = w->shape.head_dim + w->shape.tail_dim, start;
+    double prefill = 0, token = 0, reading = 0, folding = 0, row = w->shape.head_dim + w->shape.tail_dim, start;
     double sum = row + (double)dim;
     const float *parts[2 * BLOCKS];
     world one = *w;
@@ -589,12 +599,18 @@ static void measure_work(const world *w, machine *m) {
         start = working();
         for (int b = 0; b < BLOCKS; b++) attend_block(&one, &s, &x, b, s.send, s.folded);
         token = faster(token, working() - start);
+        one.shape.n_heads = one.shape.n_kv_heads;      /* hardly any arithmetic */
+        start = working();
+        for (int b = 0; b < BLOCKS; b++) attend_block(&one, &s, &x, b, s.send, s.folded);
+        reading = faster(reading, working() - start);
+        one.shape.n_heads = w->shape.n_heads;
         start = working();
         must(w, swa_merge(parts, parts + BLOCKS, BLOCKS, (int32_t)fold_rows, (int)dim, NULL, 1, s.send, NULL));
         folding = faster(folding, working() - start);
     }
     m->flops = 2.0 * step * w->shape.n_heads * KEYS * sum / prefill;
-    m->memory = KEYS * 2.0 * (w->shape.v_in_k ? row : sum) * w->shape.n_kv_heads / token;
+    m->token = 2.0 * w->shape.n_heads * KEYS * sum / token;
+    m->memory = KEYS * 2.0 * (w->shape.v_in_k ? row : sum) * w->shape.n_kv_heads / reading;
     m->fold = BLOCKS * (double)fold_rows * (double)(dim + 2) * 4.0 / folding;
     rows_free(&r);
     share_close(&s);
@@ -621,7 +637,7 @@ static void measure_wire(world *w, machine *m) {
 /* The model on paper: sockets of 2 TFLOP/s (f32) and 200 GB/s from memory, 100 Gbit/s and 2 us per message between. */
 static int paper(world *w) {
     static const int ranks[] = { 1, 2, 4, 8, 16, 64, 256, 1024 };
-    const machine m = { 2e12, 200e9, 12.5e9, 2e-6, 20e9 };
+    const machine m = { 2e12, 2e12, 200e9, 12.5e9, 2e-6, 20e9 };
     int64_t end = w->opt[CONTEXT];
     printf("| ranks | keys: token | received | chunk of %lld | received | heads: token | chunk |\n"
            "|---:|---:|---:|---:|---:|---:|---:|\n", (long long)w->opt[CHUNK]);
@@ -703,8 +719,9 @@ static result all_steps(world *w, share *s, share *alone, const machine *m) {
 }
 static void report(const world *w, const share *s, const machine *m, const result *r) {
     static const char *const what[] = { "prefill", "a token" };
-    printf("a rank: %.0f GFLOP/s, %.1f GB/s of keys and values, fold %.1f GB/s, messages %.1f us and %.1f GB/s\n",
-           m->flops / 1e9, m->memory / 1e9, m->fold / 1e9, 1e6 * m->message, m->wire / 1e9);
+    printf("a rank: %.0f GFLOP/s, of one token %.0f, %.1f GB/s of keys and values, fold %.1f GB/s, "
+           "messages %.1f us and %.1f GB/s\n",
+           m->flops / 1e9, m->token / 1e9, m->memory / 1e9, m->fold / 1e9, 1e6 * m->message, m->wire / 1e9);
     printf("%d rank%s, %s split, a rank holds %.1f MB; the busiest one, in brackets the model:\n", w->ranks,
            w->ranks > 1 ? "s" : "", w->opt[SPLIT] ? "heads" : "keys", (double)s->bytes / 1e6);
     for (int i = 0; i < 2; i++) {
@@ -721,7 +738,7 @@ static void report(const world *w, const share *s, const machine *m, const resul
     }
 }
 static int run(world *w) {
-    machine m = { 1, 1, 1, 0, 1 };
+    machine m = { 1, 1, 1, 1, 0, 1 };
     int check = w->rank == 0 && w->opt[CHECK];
     share s = share_open(w), alone;
     result res;

@@ -1,10 +1,9 @@
 /* engine.c - the small engine for a web page: WebAssembly, one text at a time, one step per call, so that the page can
-   draw between steps. It is mistral.h and swa.h as every other program has them; this file is what the page calls.
+   draw between steps. It is engine.h and swa.h as build/generate has them; this file is what the page calls.
    Built by `make web`. Functions that can fail return a line of English, or NULL. */
 #define SWA_IMPLEMENTATION
-#define SWA_NODISCARD          /* of swa_rope and swa_rmsnorm, whose arguments the model's file has passed */
 #include "../../swa.h"
-#include "../mistral.h"
+#include "../engine.h"
 
 #define PAGE(type) __attribute__((visibility("default"), used)) type
 
@@ -12,6 +11,7 @@ enum { POSITION, TOKENS, END, FIRST, SLOTS, RING_BYTES, FULL_BYTES, STATE, PROMP
 enum { IDLE, READING, WRITING, DONE };      /* STATE */
 
 static struct {
+    gguf     file;                     /* weights are read where they lie in it */
     model    m;
     engine   e;
     setup    s;
@@ -24,16 +24,13 @@ static struct {
     char     why[256];
 } page;
 
-/* Room for what the page passes: the model's file, the prompt. It is the page's until it gives it back. */
+/* Room for what the page passes: the prompt, which it gives back, and the model's file, which the engine keeps. */
 PAGE(void *) page_room(size_t bytes) { return malloc(bytes); }
 PAGE(void) page_free(void *p) { free(p); }
 
 PAGE(const char *) page_model(const void *file, size_t bytes) {
-    gguf g;
-    int failed = gguf_parse(&g, file, bytes) != 0 || model_init(&page.m, &g) != 0;
-    memcpy(page.why, g.error, sizeof g.error < sizeof page.why ? sizeof g.error : sizeof page.why);
-    page.why[sizeof page.why - 1] = 0;
-    gguf_free(&g);
+    int failed = gguf_parse(&page.file, file, bytes) != 0 || model_init(&page.m, &page.file) != 0;
+    snprintf(page.why, sizeof page.why, "%s", page.file.error);
     return failed ? page.why : NULL;
 }
 
@@ -52,14 +49,17 @@ static void forget(void) {
 /* Begins a text: nothing is computed yet. window 0 = the model's. */
 PAGE(const char *) page_begin(const char *prompt, size_t bytes, int32_t window, int32_t chunk, int32_t tokens,
                               double temperature, double top_p, uint32_t seed) {
+    size_t first = page.m.vocab.bos_first ? 1 : 0, encoded;
     swa_status status;
     forget();
-    page.ids = (int32_t *)malloc((bytes + (size_t)tokens + 1) * sizeof *page.ids);
+    page.ids = (int32_t *)malloc((bytes + (size_t)tokens + 2) * sizeof *page.ids);
     page.logits = (float *)calloc((size_t)page.m.n_vocab, sizeof *page.logits);
     page.sample.list = (candidate *)calloc((size_t)page.m.n_vocab, sizeof *page.sample.list);
     if (!page.ids || !page.logits || !page.sample.list) return "out of memory";
     page.ids[0] = page.m.vocab.bos;
-    page.n_prompt = page.n = 1 + (int32_t)vocab_encode(&page.m.vocab, prompt, bytes, page.ids + 1);
+    encoded = vocab_encode(&page.m.vocab, prompt, bytes, 0, page.ids + first);
+    if (encoded == (size_t)-1) return "out of memory";
+    page.n_prompt = page.n = (int32_t)(first + encoded);
     page.n_most = page.n + tokens;
     page.sample.temperature = temperature;
     page.sample.top_p = top_p;
@@ -92,7 +92,7 @@ PAGE(const char *) page_step(void) {
         int32_t id = sample(&page.sample, page.logits, page.m.n_vocab);
         if (id < 0) return "the model's output is not finite";
         page.ids[page.n] = id;
-        if (id == page.m.vocab.eos) page.state = DONE;
+        if (id == page.m.vocab.eos || id == page.m.vocab.eot) page.state = DONE;
         else if (++page.n == page.n_most) page.state = DONE;       /* the last token is not read again */
     }
     return NULL;

@@ -29,8 +29,7 @@ async function load() {
   const made = await WebAssembly.instantiate(bytesOf('wasm'), { wasi_snapshot_preview1: nothing });
   wasm = made.instance.exports;
   wasm._initialize();
-  const file = bytesOf('model'), at = give(file), why = words(wasm.page_model(at, file.length));
-  wasm.page_free(at);
+  const file = bytesOf('model'), why = words(wasm.page_model(give(file), file.length));
   if (why) throw new Error(why);
   $('isa').textContent = words(wasm.page_instructions());
 }
@@ -167,7 +166,8 @@ function drawRing(x) {
   g.fillStyle = colour('quiet');
   g.fillText(`of ${slots} slots`, mid, mid + 24);
   g.fillText('position', mid, mid - 24);
-  c.setAttribute('aria-label', x[TOKENS] > 0 ? `Ring buffer of ${slots} slots, holding positions ${x[FIRST]} to ${last}; ` +
+  c.setAttribute('aria-label', x[TOKENS] > 0 ?
+    `Ring buffer of ${slots} slots, holding positions ${x[FIRST]} to ${last}; ` +
     `the newest is in slot ${wasm.page_slot(last)}` : 'Ring buffer, empty');
 }
 // Columns: the past that nobody sees any more, the cache, this step's own tokens, as in the Mistral paper's figure. A
@@ -175,8 +175,10 @@ function drawRing(x) {
 function drawMask(x) {
   const { g, wide, high, c } = canvas('mask');
   if (x[TOKENS] === 0) return;
-  const pos = x[POSITION], n = x[TOKENS], seen = Math.min(x[VISIBLE_FROM], pos), before = n === 1 ? Math.min(7, pos) : 0;
-  const past = Math.min(seen, Math.max(8 + before, Math.round((pos - seen) / 4))), from = seen - past, columns = pos + n - from;
+  const pos = x[POSITION], n = x[TOKENS], seen = Math.min(x[VISIBLE_FROM], pos);
+  const before = n === 1 ? Math.min(7, pos) : 0;
+  const past = Math.min(seen, Math.max(8 + before, Math.round((pos - seen) / 4)));
+  const from = seen - past, columns = pos + n - from;
   const across = Math.min(columns, Math.floor(wide / 2)), down = Math.min(before + n, 64), top = 24, bottom = 20;
   const w = wide / across, h = Math.min((high - top - bottom) / down, 20), edge = k => (k - from) / columns * wide;
   for (let r = 0; r < down; r++) {
@@ -199,11 +201,13 @@ function drawMask(x) {
     g.fillText(name, Math.min(Math.max((left + right) / 2, half), wide - half), 12);
     g.textAlign = newest ? 'right' : 'left';
     g.fillStyle = colour('quiet');
-    if (newest || right - left > 40) g.fillText(String(newest ? pos + n - 1 : a), newest ? wide : left, top + down * h + 14);
+    if (!newest && right - left <= 40) continue;
+    g.fillText(String(newest ? pos + n - 1 : a), newest ? wide : left, top + down * h + 14);
   }
-  const note = n === 1 ? `Token ${pos} (last row) sees positions ${seen} to ${pos}: ${pos - seen} from the cache, and itself.`
-    : `Rows are tokens ${pos} to ${pos + n - 1} of the prompt; the first sees ${pos - seen} keys of the cache, and itself.`;
-  $('mask-note').textContent = note + (seen > 0 ? ` Positions 0 to ${seen - 1} are past: their slots are taken.` : '');
+  const note = n === 1 ? `Token ${pos} (last row) sees positions ${seen} to ${pos}:`
+    : `Rows are tokens ${pos} to ${pos + n - 1} of the prompt; the first sees`;
+  $('mask-note').textContent = `${note} ${pos - seen} keys of the cache, and itself.` +
+    (seen > 0 ? ` Positions 0 to ${seen - 1} are past: their slots are taken.` : '');
   c.setAttribute('aria-label', 'Attention mask. ' + $('mask-note').textContent);
 }
 function drawMemory() {
@@ -214,7 +218,8 @@ function drawMemory() {
   const lineOf = (which, ink, dash) => {
     g.beginPath();
     g.setLineDash(dash);
-    history.forEach((p, i) => { if (i === 0) g.moveTo(...at(0, which === 1 ? p[1] : 0)); g.lineTo(...at(p[0], p[which])); });
+    g.moveTo(...at(0, which === 1 ? now[1] : 0));
+    for (const p of history) g.lineTo(...at(p[0], p[which]));
     g.strokeStyle = colour(ink);
     g.lineWidth = 2.5;
     g.stroke();
@@ -229,10 +234,12 @@ function drawMemory() {
   g.fillText(`this ring: ${number.format(now[1])} bytes`, right, at(0, now[1])[1] - 7);
   g.fillStyle = colour('quiet');
   const full = at(end, now[2])[1];
-  g.fillText(`a cache of all tokens: ${number.format(now[2])} bytes`, wide * 0.72, now[2] > now[1] ? Math.max(full + 4, 12) : bottom - 6);
+  g.fillText(`a cache of all tokens: ${number.format(now[2])} bytes`, wide * 0.72,
+             now[2] > now[1] ? Math.max(full + 4, 12) : bottom - 6);
   g.fillText(`${number.format(now[0])} tokens`, right, high - 4);
-  c.setAttribute('aria-label', `Keys and values take ${number.format(now[1])} bytes now and at every step; a cache of ` +
-    `all ${now[0]} tokens would take ${number.format(now[2])} bytes`);
+  c.setAttribute('aria-label',
+    `Keys and values take ${number.format(now[1])} bytes now and at every step; ` +
+    `a cache of all ${now[0]} tokens would take ${number.format(now[2])} bytes`);
 }
 function show() {
   const x = numbers(), last = x[POSITION] + x[TOKENS] - 1, box = $('text');

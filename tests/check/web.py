@@ -1,6 +1,6 @@
 """web.py BROWSER PAGE SHOTS - drives examples/web in headless Chromium through its debugging pipe, as a person with a
-keyboard would: asks for texts by links, goes through the controls with Tab, writes with Enter, pauses with Space, reads
-what a screen reader is told. Standard library alone. One line per case: `ok` or `FAILED`, what it was; used by web.sh."""
+keyboard would: asks for texts by links, goes through the controls with Tab, writes with Enter, pauses with Space,
+reads what a screen reader is told. Standard library alone. One line per case: `ok` or `FAILED`, what it was."""
 import base64, json, os, subprocess, sys, time, urllib.parse
 
 class Browser:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # web.sh - the page of examples/web in headless Chromium, driven by web.py: it loads from a file, writes the text that
 # build/generate writes for the same seed, keeps its memory, refuses bad input in words, obeys the keyboard and tells a
-# screen reader what it draws. And SIMD128: its FMA against the definition, bit for bit. Screenshots, light and dark, stay
-# in build/web. One line per case; the last line is `N passed, N failed, N skipped`.
+# screen reader what it draws. And SIMD128: its FMA against the definition, bit for bit. Screenshots, light and dark,
+# stay in build/web. One line per case; the last line is `N passed, N failed, N skipped`.
 set -u
 dir=build/web LIMIT=${LIMIT:-240}
 passed=0 failed=0 skipped=0
@@ -51,7 +51,8 @@ if [ -z "$browser" ]; then
 fi
 make -s build/generate CC="${CC:-cc}" > "$dir/generate.log" 2>&1
 ok $? "the native program"
-timeout -k 5 "$LIMIT" python3 tests/check/web.py "$browser" "$PWD/$dir/index.html" "$dir" build/generate > "$dir/page.log"
+timeout -k 5 "$LIMIT" python3 tests/check/web.py \
+    "$browser" "$PWD/$dir/index.html" "$dir" build/generate > "$dir/page.log"
 code=$?
 while read -r word what; do
     case $word in
