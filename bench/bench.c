@@ -1,7 +1,7 @@
 /* bench.c - how close swa.h comes to the machine, case by case.
 
        cc -O2 -o build/bench bench/bench.c -lm -lpthread
-       build/bench                        the default set, under five minutes; writes bench/results/latest.csv
+       build/bench                        the default set, under five minutes; writes bench/results/CPU/latest.csv
        build/bench --full                 every case in every type
        build/bench --case decode-w4096 --quick       what a tuning loop wants: seconds, and no CSV
        build/bench --list
@@ -339,7 +339,7 @@ static void run_all(options *o)
 static const char usage[] =
     "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8] [--threads 1,2] [--isa N] [--csv PATH]\n"
     "      [--list]\n"
-    "Without --case, --type or --quick the results also go to bench/results/latest.csv.\n";
+    "Without --case, --type or --quick the results also go to bench/results/CPU/latest.csv.\n";
 
 static int parse(options *o, int argc, char **argv)
 {
@@ -352,7 +352,7 @@ static int parse(options *o, int argc, char **argv)
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
     o->isa = atoi(isa);
-    if (o->csv == NULL && !o->filter && !o->type && !o->quick) o->csv = "bench/results/latest.csv";
+    if (o->csv == NULL && !o->filter && !o->type && !o->quick) o->csv = results_path("latest.csv");
     return o->n_threads > 0 && (o->isa == 0 || swa_isa_usable(o->isa));
 }
 

@@ -1,7 +1,7 @@
 /* mla.c - the whole latent-attention block of DeepSeek-V3's sizes, from hidden state to output, on this machine.
 
        cc -O2 -o build/bench_mla bench/mla.c -lm -lpthread
-       build/bench_mla                    all cases, under six minutes; writes bench/results/mla.csv; takes 5 GB
+       build/bench_mla                    all cases, under six minutes; writes bench/results/CPU/mla.csv; takes 5 GB
        build/bench_mla --case mla-step --threads 1        no CSV
        build/bench_mla --case mla-auto-n4096 --quick
        build/bench_mla --list
@@ -490,7 +490,7 @@ static void run_auto(options *o)
 static const char usage[] =
     "bench_mla [--quick] [--case SUBSTRING] [--threads 1,2] [--csv PATH] [--list]\n"
     "The grid of AUTO runs on the first number of threads. Without --case or --quick the results also go to\n"
-    "bench/results/mla.csv.\n";
+    "bench/results/CPU/mla.csv.\n";
 
 static int parse(options *o, int argc, char **argv)
 {
@@ -501,7 +501,7 @@ static int parse(options *o, int argc, char **argv)
     };
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
-    if (o->csv == NULL && !o->filter && !o->quick) o->csv = "bench/results/mla.csv";
+    if (o->csv == NULL && !o->filter && !o->quick) o->csv = results_path("mla.csv");
     return o->n_threads > 0;
 }
 

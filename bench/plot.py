@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """plot.py - the benchmark's CSV files as SVG, with the standard library only.
 
-    python3 bench/plot.py [results directory, default bench/results]
+    python3 bench/plot.py [folder of results, default: every one in bench/results]
 
 limits.svg    percent of the limit that binds, case by case            from latest.csv
 context.svg   time per token against the length of the context         from latest.csv
@@ -175,8 +175,7 @@ def plot_peers(rows, note, path):
     return True
 
 
-def main():
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join("bench", "results")
+def draw(folder):
     rows, peers = read(os.path.join(folder, "latest.csv")), read(os.path.join(folder, "peers.csv"))
     note = machine(folder)
     drawn = [plot_limits(rows, note, os.path.join(folder, "limits.svg")),
@@ -185,7 +184,13 @@ def main():
     for name, done in zip(("limits.svg", "context.svg", "peers.svg"), drawn):
         if not done:
             print(f"SKIPPED: no data for {name}", file=sys.stderr)
-    return 0 if any(drawn) else 1
+    return any(drawn)
+
+
+def main():
+    results = os.path.join("bench", "results")
+    folders = sys.argv[1:] or sorted(f.path for f in os.scandir(results) if f.is_dir())
+    return 0 if folders and all([draw(folder) for folder in folders]) else 1
 
 
 if __name__ == "__main__":

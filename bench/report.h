@@ -3,23 +3,20 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
-#include <sys/stat.h>
+#include "kind.h"
 
 /* CPU, compiler and library, for the log and for the file beside the CSV. */
 static void describe(FILE *f)
 {
-    char line[256] = "unknown CPU";
-    FILE *c = fopen("/proc/cpuinfo", "r");
-    while (c && fgets(line, sizeof line, c) && strncmp(line, "model name", 10) != 0) line[0] = 0;
-    if (c) fclose(c);
-    line[strcspn(line, "\n")] = 0;
+    char line[256];
+    cpuinfo_field("model name", line, sizeof line);
 #ifdef __clang__
     const char *cc = "";
 #else
     const char *cc = "gcc ";
 #endif
-    fprintf(f, "%s; %ld cores; best instruction set %s; %s%s -O2\n",
-            strchr(line, ':') ? strchr(line, ':') + 2 : line, sysconf(_SC_NPROCESSORS_ONLN),
+    fprintf(f, "%s (%s); %ld cores; best instruction set %s; %s%s -O2\n",
+            line, cpu_kind(), sysconf(_SC_NPROCESSORS_ONLN),
             swa_isa_name(swa_isa_best()), cc, __VERSION__);
 }
 
@@ -28,7 +25,6 @@ static FILE *csv_open(const char *path)
 {
     char note[512];
     FILE *csv, *f;
-    mkdir("bench/results", 0777);               /* exists, or the path given is another */
     csv = fopen(path, "w");
     if (csv == NULL) die("cannot write the CSV");
     fprintf(csv, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");

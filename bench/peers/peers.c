@@ -11,6 +11,7 @@
 #include "../../swa.h"
 #include "../common.h"
 #include "../work.h"
+#include "../kind.h"
 #include "peer.h"
 
 #define COLD_BYTES ((size_t)512 << 20)
@@ -177,7 +178,7 @@ static int parse(options *o, int argc, char **argv)
     };
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
-    if (o->csv == NULL && !o->filter && !o->peer && !o->quick) o->csv = "bench/results/peers.csv";
+    if (o->csv == NULL && !o->filter && !o->peer && !o->quick) o->csv = results_path("peers.csv");
     return o->n_threads > 0;
 }
 
