@@ -103,6 +103,9 @@ bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products,
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
+same:           ## one text in every way there is: chunks, threads, instruction sets, AArch64; the sums are equal
+	@CC='$(CC)' sh examples/same.sh
+
 packaging:      ## install, dist, CMake, vcpkg and Conan, each tried from local files
 	@bash tests/check/packaging.sh
 
@@ -178,7 +181,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: packaging install dist help run test check matrix sanitize fuzz soak coverage
+.PHONY: same packaging install dist help run test check matrix sanitize fuzz soak coverage
 .PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight switches
 .SECONDARY:
 
