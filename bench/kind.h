@@ -1,4 +1,4 @@
-/* kind.h - which kind of CPU this is, as the name of a folder of results: figures of one kind say nothing of another. */
+/* kind.h - which kind of CPU this is: names a folder of results, since figures of one kind say nothing of another. */
 #ifndef BENCH_KIND_H
 #define BENCH_KIND_H
 

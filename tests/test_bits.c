@@ -204,7 +204,7 @@ TEST_EACH_ISA(bits_capacities) {
         t_free_to(mark);
     }
 }
-/* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the grid of tiles, at
+/* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the tiles' grid, at
    every shift, in one span or with a seam, and lose nothing by it. */
 TEST_EACH_ISA(bits_off_the_grid) {
     static const struct { int h, dk, dv, tail; swa_type k, v, t, compute; } of[] = {

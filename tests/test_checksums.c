@@ -179,7 +179,7 @@ static at_case case_of(const sum_case *s) {
     c.k_type = s->k; c.v_type = s->v; c.tail_type = s->t;
     c.softcap = s->softcap;
     c.alibi = s->alibi; c.bias = s->bias; c.sink_logits = s->logits; c.q_sink = s->q_sink;
-    c.compute = s->compute;
+    c.compute = (swa_type)s->compute;
     if (s->size > 0.0f) c.size = s->size;
     if (s->window == SLIDING) at_sliding(&c, s->W);
     if (s->window == PINNED) at_pinned(&c, s->W, s->sinks);
@@ -329,7 +329,7 @@ static swa_mla mla_of(const block_case *b) {
     memset(&m, 0, sizeof m);
     m.hidden = b->hidden; m.n_heads = 3; m.q_lora_rank = b->q_lora; m.kv_lora_rank = 40;
     m.nope_dim = 16; m.rope_dim = 8; m.v_dim = 20;
-    m.eps = 1e-6f; m.freq = freq; m.compute = b->compute;
+    m.eps = 1e-6f; m.freq = freq; m.compute = (swa_type)b->compute;
     m.path = b->path == MERGED ? SWA_MLA_AUTO : (swa_mla_path)b->path;
     if (b->q_lora) {
         m.w_dq = weights_of(q, hid, b->weights);

@@ -1039,8 +1039,10 @@ TEST(scratch_by_path) {
         d.shape = swa_mla_shape(&s.m, 0);
         d.n_layers = 1;
         d.max_context = 100;
-        for (int fresh = 1; fresh <= n; fresh++)
+        for (int fresh = 1; fresh <= n; fresh++) {
             for (int c = 0; c < 14; c++) naive |= swa_mla_choose(&s.m, cached[c], fresh, NULL) == SWA_MLA_NAIVE;
+            if (fresh < 16) naive |= swa_mla_choose(&s.m, 16 - fresh, fresh, NULL) == SWA_MLA_NAIVE;    /* one tile */
+        }
         m = s.m;
         m.path = SWA_MLA_ABSORBED;
         const size_t absorbed = swa_mla_scratch_bytes(&m, &d, n, parts);
