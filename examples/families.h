@@ -1,7 +1,7 @@
-/* families.h - the attention of published model families, at their real sizes, and the swa_cache_desc that each becomes.
-   To copy: your family's row, and what family_desc makes of it. Norms, RoPE (on some layers only: NoPE), temperatures,
-   gates behind the attention and factors on V stay in the host, before q, k, v come or after out goes.
-   Sizes are from the models' own configs; look into yours, since sizes of one family differ. */
+/* families.h - the attention of published model families, at their real sizes, and the swa_cache_desc of each. To copy:
+   your family's row, and what family_desc makes of it. Norms, RoPE (on some layers only: NoPE), temperatures, gates
+   behind the attention and factors on V stay in the host, before q, k, v come or after out goes. The sizes of one
+   family differ: look into your model's config. */
 #ifndef FAMILIES_H_INCLUDED
 #define FAMILIES_H_INCLUDED
 #include <math.h>
@@ -71,7 +71,8 @@ static const family families[] = {
     /* latent rows; scale_dim = nope + rope, never the latent's width */
     { .name = "DeepSeek V3, R1", .n_layers = 61, .pattern = "G", BOTH(MLA(128, 512, 64)), .scale_dim = 128 + 64,
       .mscale = 1.3689 },                                /* 0.1 ln(40) + 1 */
-    { .name = "Mistral Small 4", .n_layers = 36, .pattern = "G", BOTH(MLA(32, 256, 64)), .scale_dim = 64 + 64 },  /* a temperature on q */
+    /* q has a temperature, in the host */
+    { .name = "Mistral Small 4", .n_layers = 36, .pattern = "G", BOTH(MLA(32, 256, 64)), .scale_dim = 64 + 64 },
 };
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
@@ -85,8 +86,8 @@ typedef struct {
 
 static inline int is_local(const family *f, int layer) { return f->pattern[layer % (int)strlen(f->pattern)] == 'L'; }
 
-/* chunk: of prefill. Layers that read another's rows come after it has stored them, so that the ring of a sharing family
-   holds a chunk more. The others take chunks of any length. Types, n_seqs, capacity: set them afterwards. */
+/* chunk: of prefill. Layers that read another's rows come after it has stored them, so that the ring of a family that
+   shares holds a chunk more. The others take chunks of any length. Types, n_seqs, capacity: set them afterwards. */
 static inline void family_desc(const family *f, int64_t max_context, int32_t chunk, family_room *room) {
     int period = (int)strlen(f->pattern), own = f->n_layers - f->n_shared;
     swa_cache_desc *d = &room->desc;

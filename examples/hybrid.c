@@ -1,4 +1,4 @@
-/* hybrid.c - the attention of the model families in families.h (Mistral, gpt-oss, Gemma 2 to 4, Llama 4, MiMo, MLA, ...):
+/* hybrid.c - the attention of the models in families.h (Mistral, gpt-oss, Gemma 2 to 4, Llama 4, MiMo, MLA, ...):
    windows and full layers in turn, a shape per layer, shared rows, sink logits, softcap, chunks, images, latents. Each
    is built at its real sizes to see what its ring takes, then run with small ones: two sequences, prefill in chunks,
    one decoding while the other's prompt comes in, against attention written out in double. */
@@ -101,6 +101,15 @@ static int sees(const family *f, int layer, int seq, int64_t q, int64_t k) {
     return f->chunked ? k / f->window == q / f->window : q - k < f->window;
 }
 
+/* The layer whose rows a layer reads: the last of its kind among those that have some. */
+static int rows_of(const family *f, int layer) {
+    int found = layer;
+    if (layer < f->n_layers - f->n_shared) return layer;
+    for (int l = 0; l < f->n_layers - f->n_shared; l++)
+        if (is_local(f, l) == is_local(f, layer)) found = l;
+    return found;
+}
+
 static double dot(const float *a, const float *b, int n) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
@@ -110,15 +119,17 @@ static double dot(const float *a, const float *b, int n) {
 /* The largest error of one token's row of one head. */
 static double error_of(const model *m, int layer, int seq, int64_t pos, int head, const float *out) {
     const swa_shape *s = shape_of(m, layer);
-    const text *x = &m->x[layer][seq], *rows = &m->x[m->room.kv_layer[layer]][seq];
+    const text *x = &m->x[layer][seq], *rows = &m->x[rows_of(&m->f, layer)][seq];
     int64_t at = pos * s->n_heads + head, group = head / (s->n_heads / s->n_kv_heads);
     double score[TOKENS], o[64] = { 0 }, sum = 0, worst = 0, most = -1e9;
+    double scale = 1 / sqrt(m->f.scale_dim > 0 ? m->f.scale_dim : (double)s->head_dim);
+    if (m->f.mscale > 0) scale *= m->f.mscale * m->f.mscale;
     for (int64_t p = 0; p < TOKENS; p++) {
         int64_t kv = p * s->n_kv_heads + group;
         if (!sees(&m->f, layer, seq, pos, p)) continue;
         score[p] = (dot(x->q + at * s->head_dim, rows->k + kv * s->head_dim, s->head_dim)
                   + dot(x->q_tail + at * s->tail_dim, rows->k_tail + kv * s->tail_dim, s->tail_dim))
-                 * family_scale(&m->f, s);
+                 * scale;
         if (m->f.softcap > 0) score[p] = (double)m->f.softcap * tanh(score[p] / (double)m->f.softcap);
         most = fmax(most, score[p]);
     }
