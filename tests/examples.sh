@@ -1,6 +1,7 @@
 #!/bin/sh
 # examples.sh CC CXX OBJECT - builds every small example against the library's object, runs it and compares what it
-# prints with examples/expected/NAME.txt. The text is the same on every machine: so are the bits. The last line counts.
+# prints with examples/expected/NAME.txt. The text is the same on every machine: so are the bits. The code in
+# examples/hosts is compiled. The last line counts.
 cc=$1 cxx=$2 object=$3 passed=0 failed=0 skipped=0
 warn='-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror'
 mkdir -p build/examples
@@ -31,5 +32,10 @@ for expected in examples/expected/*.txt; do
     run "$name" "$name"
 done
 run masks masks_svg --svg sliding 4 6 6
+if sh tests/check/guides.sh "$cc" > build/examples/guides.out 2>&1; then passed=$((passed + 1))
+else
+    cat build/examples/guides.out
+    failed=$((failed + 1))
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
