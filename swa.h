@@ -1545,6 +1545,7 @@ SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, 
     swa__cache head, *c;
     swa_status status = swa__layout(desc, &head, NULL);
     int i;
+    if (cache != NULL) memset(cache, 0, sizeof *cache);          /* what is refused is a cache that all calls refuse */
     if (status != SWA_OK) return status;
     if (cache == NULL || mem == NULL) return SWA_ERR_ARG;
     if (bytes < head.total) return SWA_ERR_MEMORY;
@@ -1601,14 +1602,6 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
 
-SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
-    swa__cache *c = swa__get(cache);
-    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
-    c->scratch = mem != NULL ? swa__align64(mem) : NULL;
-    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
-    return SWA_OK;
-}
-
 /* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are forgotten. */
 static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
     swa__seq *s = swa__seq_of(c, seq);
@@ -1637,6 +1630,13 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
         held->first = swa__min64(held->first, pos);
         held->stored = swa__min64(held->stored, pos);
     }
+}
+/* The end of the rows that every layer has stored. */
+static int64_t swa__least_stored(const swa__cache *c, int seq) {
+    int64_t least = INT64_MAX;
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
+    return least;
 }
 /* What begin, truncate and copy share: rows from pos on can be forgotten, exactly or not at all. */
 static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
@@ -1914,7 +1914,7 @@ SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from,
     s = swa__seq_of(f, src);
     if (end == -1) end = s->end;
     if (t == f && dst == src) return swa_cache_truncate(to, src, end);
-    if (end > s->end) return SWA_ERR_ORDER;
+    if (end > s->end || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;       /* announced is not stored */
     status = swa__forget_check(f, src, end);
     if (status != SWA_OK) return status;
     if (end - s->start > t->limit) return SWA_ERR_FULL;
@@ -2029,12 +2029,6 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
     }
     return b;
 }
-static int swa__all_stored(const swa__cache *c, int seq) {
-    int i;
-    for (i = 0; i < c->d.n_layers; i++)
-        if (swa__held_of(c, i, seq)->stored < swa__seq_of(c, seq)->end) return 0;
-    return 1;
-}
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     size_t need = swa_cache_save_bytes(cache, seq);
@@ -2045,7 +2039,7 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < c->d.n_seqs; i++)
-        if ((seq == -1 || seq == i) && !swa__all_stored(c, i)) return SWA_ERR_ORDER;
+        if ((seq == -1 || seq == i) && swa__least_stored(c, i) < swa__seq_of(c, i)->end) return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
@@ -2186,12 +2180,6 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 /* ==== [SECTION 8] STEP ==========================================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
-static int64_t swa__least_stored(const swa__cache *c, int seq) {
-    int64_t least = INT64_MAX;
-    int i;
-    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
-    return least;
-}
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
@@ -2243,6 +2231,7 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     for (i = 0; i < n_runs; i++) {
         swa__run_commit(c, &runs[i]);
         swa__runs_of(c)[i] = runs[i];    /* a sequence at most once: there is room */
+        runs[i].rewind = 0;              /* used up: a run that is used again has to mean it again */
         c->n_tokens += runs[i].n;
     }
     c->n_runs = n_runs;
@@ -4502,6 +4491,14 @@ typedef struct {
     float *present;                      /* [256]                                                                    */
 } swa__room;
 
+/* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase every part looks for
+   it in all slices. So a part that was left out, another number of parts, or scratch that was replaced is an error and
+   not a wrong output, and no slice is read in the phase that writes it. Four words of 8 bytes: no padding to compare. */
+typedef struct {
+    uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write, and their position    */
+    int32_t  layer, parts;               /* of rows: the number of queries                                           */
+} swa__ticket;
+
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
     float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
@@ -4542,6 +4539,7 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     const size_t dvp = swa__pad16(s->v_dim), tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
     swa__scratch w;
     memset(&w, 0, sizeof w);
+    (void)swa__take_bytes(&w, base, SWA_MLA_PHASES * sizeof(swa__ticket));       /* first, where all find them */
     swa__take(&w, base, &w.q, rows * dkt);
     swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
     swa__take(&w, base, &w.q_scale, 2 * rows);           /* of q, then of the sinks' own q */
@@ -5724,6 +5722,17 @@ static swa_attn swa__attn_of_mode(const swa_attn *attn) {
     if (a.mode == SWA_ATTEND_STORED) a.k.p = NULL;
     return a;
 }
+/* Whether x is where a call writes. */
+static int swa__written(const swa_attn *a, const void *x) {
+    return x != NULL && (x == (const void *)a->out.p || x == (const void *)a->lse || x == (const void *)a->stat);
+}
+/* Whether outputs are each other, or inputs other than q: those are read for other rows once the first are out. */
+static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
+    if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat)) return 1;
+    if (a->lse == a->q.p || a->stat == a->q.p) return 1;
+    if (s->tail_dim > 0 && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p)))) return 1;
+    return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
+}
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY) || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
@@ -5738,6 +5747,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
+    if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
     if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
@@ -5826,6 +5836,16 @@ SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
     }
     return most;
 }
+SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
+    swa__cache *c = swa__get(cache);
+    int i;
+    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    for (i = 0; i < c->d.n_layers && bytes > 0; i++)
+        if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
+    c->scratch = mem != NULL ? swa__align64(mem) : NULL;
+    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
+    return SWA_OK;
+}
 /* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
 static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
@@ -5873,6 +5893,23 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
+/* Whether every part has been through the phase before; then this one leaves word of its own. */
+static swa_status swa__ticket_check(const swa__call *call, int phase, int part, int parts) {
+    const swa_rows *rows = call->rows;
+    swa__ticket mine;
+    int i;
+    mine.owner = rows != NULL ? (uint64_t)(uintptr_t)call->a.out.p : (uint64_t)(uintptr_t)call->c;
+    mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
+    mine.split_rows = call->split_rows;
+    mine.layer = rows != NULL ? rows->n_tokens : call->layer;
+    mine.parts = parts;
+    for (i = 0; i < parts && phase > 0; i++) {
+        const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
+        if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0) return SWA_ERR_ORDER;
+    }
+    memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine, sizeof mine);
+    return SWA_OK;
+}
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
                                    int parts, swa__call *call) {
     swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
@@ -5882,6 +5919,7 @@ static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase, int part, int parts) {
     swa__call call;
     swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -5950,16 +5988,23 @@ SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     return swa__rows_bytes(rows, &s, parts, rows->n_tokens > 0 ? swa__rows_split(rows, &s)
                                                                : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
 }
+static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_kv *kv) {
+    return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
+           || (s->tail_dim > 0 && swa__written(a, kv->tail));
+}
 static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
     swa_shape s;
     swa_attn a;
     swa_status status = swa__rows_check(rows, &s);
-    int i = 0;
+    int i;
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
     a = *attn;
     a.mode = SWA_ATTEND_STORED;          /* keys come from rows->kv */
     a.k.p = NULL;
+    for (i = 0; i < rows->n_kv; i++)
+        if (rows->kv[i].n > 0 && swa__reads_written(&s, &a, &rows->kv[i])) return SWA_ERR_ARG;
+    i = 0;
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
@@ -5981,8 +6026,9 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    swa__phase(&call, phase, part, parts);
-    return SWA_OK;
+    status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
+    return status;
 }
 SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
@@ -6838,6 +6884,7 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
     swa__call call;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts, &call);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
     if (status == SWA_OK) swa__mla_phase(&x, &call, phase);
     return status;
 }

@@ -162,6 +162,25 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     default: return 0;
     }
 }
+/* What init refused is a cache like {0}, whatever stood there before: of the stack, or a cache in use. */
+static void misuse_refused_cache(void) {
+    swa_cache_desc bad = w.desc;
+    bad.max_context = 0;
+    for (int i = 0; i < 4; i++) {
+        swa_cache kv = w.kv;
+        t_label("refused cache %d", i);
+        if (i == 0) memset(&kv, 0xA5, sizeof kv);
+        if (i == 0) REFUSE(swa_cache_init, (&kv, &bad, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+        if (i == 1) REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, w.bytes - 1), SWA_ERR_MEMORY);
+        if (i == 2) REFUSE(swa_cache_init, (&kv, NULL, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+        if (i == 3) REFUSE(swa_cache_init, (&kv, &w.desc, NULL, w.bytes), SWA_ERR_ARG);
+        CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+        REFUSE(swa_cache_reset, (&kv, 0, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_step_one, (&kv, 0, 0, 1), SWA_ERR_ARG);
+        REFUSE(swa_attend, (&kv, 0, &w.attn), SWA_ERR_ARG);
+        ANSWER(swa_cache_end, (&kv, 0), -1);
+    }
+}
 static void misuse_init(void) {
     swa_cache kv;
     swa_status want;
@@ -183,6 +202,8 @@ static void misuse_init(void) {
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
     }
     CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+    misuse_refused_cache();
+    t_label("init");
     for (int i = 0; i < 6; i++) {                            /* the largest numbers that are legal */
         swa_cache_desc d = w.desc;
         if (i == 0) d.shape.head_dim = 1 << 20;
@@ -538,7 +559,20 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
+    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);                     /* the rows that are stored would be the outputs */
+    SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.k.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.v.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.q.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.stat = w.stat; a.k.p = w.stat, SWA_ERR_ARG);
+    SPOIL(a.stat = w.stat; a.q.p = w.stat, SWA_ERR_ARG);
+    SPOIL(a.stat = w.lse, SWA_ERR_ARG);
+    SPOIL(a.stat = w.out, SWA_ERR_ARG);
+    SPOIL(a.lse = w.out, SWA_ERR_ARG);
     if (tail) {
+        SPOIL(a.q_tail.p = a.out.p, SWA_ERR_ARG);
+        SPOIL(a.k_tail.p = a.out.p, SWA_ERR_ARG);
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
@@ -637,11 +671,13 @@ static void misuse_scratch(void) {
     ACCEPT(swa_cache_set_scratch, (&w.kv, NULL, 0));
     if (!begin_anew(&w.kv)) return;
     REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
-    ACCEPT(swa_cache_set_scratch, (&w.kv, room, 63));
-    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
-    ACCEPT(swa_cache_set_scratch, (&w.kv, room, one - 64));
-    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 1), SWA_ERR_MEMORY);     /* not even one part */
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 63), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, one - 1), SWA_ERR_MEMORY);
     ACCEPT(swa_cache_set_scratch, (&w.kv, room, one));
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);   /* the one before stays */
+    REFUSE(swa_cache_set_scratch, (&w.kv, NULL, 1), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 2), SWA_ERR_MEMORY);
     REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 2), SWA_ERR_MEMORY);
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
@@ -706,6 +742,8 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 27: kv[1].tail_type = (swa_type)-1; return 1;
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 32: kv[0].k = w.out; return 2;                      /* read and written */
+    case 33: kv[1].v = w.lse; return 2;
     case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
     case 31: for (int i = 0; i < MANY_KV; i++) {                 /* more blocks than an int counts */
                  many[i] = kv[0];
@@ -724,6 +762,7 @@ static void misuse_rows(void) {
     swa_rows r = good_rows(kv);
     swa_attn a = w.attn, b;
     swa_status want;
+    int found;
     a.k.p = a.v.p = NULL;
     REFUSE(swa_attention, (NULL, &a), SWA_ERR_ARG);
     REFUSE(swa_attention, (&r, NULL), SWA_ERR_ARG);
@@ -736,8 +775,9 @@ static void misuse_rows(void) {
     for (int i = 0; ; i++) {
         t_label("rows %d", i);
         r = good_rows(kv);
-        if (!spoil_rows(&r, kv, i, &want)) break;
-        ANSWER(swa_attention_bytes, (&r, 1), 0);
+        found = spoil_rows(&r, kv, i, &want);
+        if (!found) break;
+        if (found == 1) ANSWER(swa_attention_bytes, (&r, 1), 0);
         REFUSE(swa_attention, (&r, &a), want);
         REFUSE(swa_attention_part, (&r, &a, 0, 0, 1), want);
     }

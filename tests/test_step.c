@@ -179,10 +179,11 @@ TEST_EACH_ISA(joining_and_leaving_a_running_batch) {
 /* Refused for run `bad`, nothing of the sequences changed, and attend says the same as begin. */
 static void check_refused(toy *t, swa_run *runs, int n, swa_status want, int bad) {
     int64_t end[SEQS];
-    float x[TOY_DIM];
+    float x[TOY_DIM], out[TOY_DIM];
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = a.v.p = a.out.p = x;
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
     for (int i = 0; i < SEQS; i++) end[i] = swa_cache_end(&t->kv, i);
     runs[bad].status = SWA_OK;
     CHECK_STATUS(swa_step_begin(&t->kv, runs, n), want);
@@ -257,7 +258,8 @@ TEST(each_phase_refuses_by_itself) {
     REQUIRE(t_cache_new(&kv, &d, 2));
     memset(x, 0, 1000 * TOY_DIM * sizeof *x);
     memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = a.v.p = a.out.p = x;
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = t_floats(1000 * TOY_DIM);
     a.mode = SWA_STORE_ONLY;
     CHECK_OK(swa_step_one(&kv, 0, 0, 1000));
     CHECK_OK(swa_attend(&kv, 0, &a));
@@ -482,8 +484,10 @@ TEST(a_layer_that_a_step_left_out) {
     r = rewinding(t_run(0, 14, 1));
     CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ORDER);
     CHECK_STATUS(go_on(&t, 2), SWA_ERR_ORDER);
-    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 14));               /* a copy lacks them too */
-    CHECK_STATUS(some_layers(&t, 7, 1, 14, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 14), SWA_ERR_ORDER);        /* nor can they be copied */
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, -1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_copy(&t.kv, 1, &t.kv, 0, 14), SWA_ERR_ORDER);
+    CHECK_INT(swa_cache_end(&t.kv, 1), 0);
     CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 13));
     CHECK_STATUS(some_layers(&t, 7, 1, 13, 1), SWA_OK);
     CHECK_STATUS(some_layers(&t, 5, 0, 13, 3), SWA_OK);      /* begun again at its own position, longer */
