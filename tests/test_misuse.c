@@ -757,6 +757,28 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     default: return 0;
     }
 }
+/* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
+static void misuse_rows_parts(const swa_attn *a) {
+    swa_kv kv[2];
+    swa_rows r = good_rows(kv);
+    const size_t bytes = swa_attention_bytes(&r, 3);
+    r.scratch = t_alloc(bytes);
+    r.scratch_bytes = bytes;
+    memset(r.scratch, 0, bytes);
+    t_label("rows, parts");
+    for (int left_out = 2; left_out >= 0; left_out--) {      /* 2: none */
+        for (int part = 0; part < 2; part++)
+            if (part != left_out) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
+        REFUSE(swa_attention_part, (&r, a, 1, 0, 1), SWA_ERR_ORDER);
+        for (int part = 0; part < 3; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 3), SWA_ERR_ORDER);
+        for (int part = 0; part < 2 && left_out == 2; part++) ACCEPT(swa_attention_part, (&r, a, 1, part, 2));
+        r.pos--;                                             /* the next token's call */
+    }
+    r.pos = 5;
+    for (int part = 0; part < 2; part++) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
+    memset(r.scratch, 0xff, bytes);
+    for (int part = 0; part < 2; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 2), SWA_ERR_ORDER);
+}
 static void misuse_rows(void) {
     swa_kv kv[2];
     swa_rows r = good_rows(kv);
@@ -804,6 +826,7 @@ static void misuse_rows(void) {
     REFUSE(swa_attention_part, (&r, &a, 0, 0, 2), SWA_ERR_MEMORY);
     r.scratch_bytes = 0;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
+    misuse_rows_parts(&a);
     r = good_rows(kv);
     ACCEPT(swa_attention, (&r, &a));
     r.n_tokens = 0;
@@ -959,6 +982,32 @@ static void misuse_mla_parts(swa_cache *c, const swa_mla *m) {
     }
     REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
 }
+/* Each phase by other parts than the one before, or with a part of that left out. */
+static void misuse_mla_phases(const swa_mla *m) {
+    swa_cache_desc d = w.desc;
+    size_t bytes;
+    swa_cache c;
+    d.shape = swa_mla_shape(m, 0);
+    if (!t_cache_new(&c, &d, 1)) return;
+    bytes = swa_mla_scratch_bytes(m, &d, HELD, 3);
+    CHECK_OK(swa_cache_set_scratch(&c, memset(t_alloc(bytes), 0, bytes), bytes));
+    for (int bad = 1; bad < SWA_MLA_PHASES; bad++)
+        for (int left_out = 0; left_out < 3; left_out++) {   /* 2: none */
+            t_label("mla, phase %d, %d", bad, left_out);
+            if (!begin_anew(&c)) return;
+            for (int phase = 0; phase < bad; phase++)
+                for (int part = 0; part < 2; part++)
+                    if (phase < bad - 1 || part != left_out)
+                        ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, phase, part, 2));
+            REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, 0, 1), SWA_ERR_ORDER);
+            for (int part = 0; part < 3; part++)
+                REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 3), SWA_ERR_ORDER);
+            for (int part = 0; part < 2; part++) {
+                if (left_out == 2) ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 2));
+                else REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 2), SWA_ERR_ORDER);
+            }
+        }
+}
 static void misuse_mla(void) {
     swa_mla m = good_mla(), ok = m;
     swa_cache_desc d = w.desc;
@@ -1005,6 +1054,7 @@ static void misuse_mla(void) {
     REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), SWA_ERR_MEMORY);
     CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
     misuse_mla_shapes(&m);
+    misuse_mla_phases(&m);
     ACCEPT(swa_mla_forward, (&c, 0, &m, w.x, w.out));
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);              /* this layer has stored it */
 }
