@@ -130,10 +130,12 @@ typedef enum {
     SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                                       */
     SWA_ERR_OVERFLOW,    /* a size or position does not fit                                                          */
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
-    SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for, no step was begun, a layer that has stored
-                            this step's rows or lacks an earlier one's, or part, phase or layer out of range         */
+    SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a layer that has stored
+                            this step's rows, or lacks an earlier one's; a phase before which a part was left out;
+                            rows that are not stored yet; part, phase or layer out of range                          */
     SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
-    SWA_ERR_CAPACITY,    /* rows were stored first, and n > capacity-(W-1): a row still needed was overwritten       */
+    SWA_ERR_CAPACITY,    /* rows were stored before they were attended, and n > capacity-(W-1): a row that they need
+                            was overwritten                                                                          */
     SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass max_context: copy the
                             sequence into a larger cache                                                             */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
@@ -253,73 +255,83 @@ typedef struct {
     const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal. No
                                      prefix (runs have it), nothing to the right                                     */
     int       n_windows;
-    const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own. Else the layer whose
-                                     rows l reads: l itself, or one that has some, with the same shape but for n_heads,
-                                     the same sinks and a window that reaches no less far                            */
-    int64_t   max_context;        /* positions, from a sequence's first on, that causal layers hold; required iff there
-                                     is one. A window of W > max_context keys is held like causal (unless capacity is
-                                     given) and full there; W <= max_context never is                                */
+    const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own (the usual case). Else
+                                     kv_layer[l] is the layer whose rows l reads: l itself, or one that has rows of its
+                                     own, with the same shape but for n_heads, the same sinks and a window that reaches
+                                     no less far                                                                     */
+    int64_t   max_context;        /* positions, from a sequence's first on, that causal layers hold. Required if a layer
+                                     is causal; else it changes nothing unless a window is larger: W > max_context keys
+                                     (where no capacity is given) are held like causal, and full there               */
     int64_t   max_rollback;       /* rows before the furthest end so far that can be taken back whatever happens; 0 = 1,
-                                     or with a capacity what that leaves                                             */
+                                     or with a capacity what that leaves. Slots are rounded up to 16, so that more may
+                                     be permitted: do not rely on it                                                 */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at least W-1+max_rollback,
                                      else ARG. 0: each has W-1+max_rollback rounded up to 16. Sinks come on top. No
                                      multiple of 16: same bits; decode as fast over windows of thousands, slower over
                                      short ones, where the block that straddles the wrap counts: it is moved         */
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED                              */
-    int       audit;              /* 1: lost rows are filled with NaN, invariants checked; for debugging             */
+    int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an output made from one
+                                     is NaN; a NaN in your own k or v is stored as it is. Invariants are checked     */
 } swa_cache_desc;
 typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
 
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16 slots: heads of 8 take
    half as much again as their numbers. */
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
-/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: memory untouched. ARG is most often a
+/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched, and *cache is zeros,
+   a cache that every call refuses with ARG (also if it was one in use: its mem is as it was). ARG is most often a
    causal layer without max_context, windows without n_windows (or shapes without n_shapes), an invalid window
    (sliding(0)), n_kv_heads left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a
    layer of more than 2^31-16 slots, its sinks included. */
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
-/* What calls on this cache work in, besides the ring: nothing of it is kept from one step to the next, several caches
-   that do not run at once may share it, and it may be set anew between steps (a thread pool that grows). parts: how
-   many parts are to run at once; any number of tokens. A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and
-   3.5 for 512 + 64 (MLA); several parts also keep the results of keys split over them. 0 = invalid or overflow. */
+/* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every swa_attend needs it,
+   also SWA_STORE_ONLY. parts: how many parts are to run at once; any number of tokens. A part takes 0.1 MB for heads of
+   8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several parts also keep the results of keys split over them.
+   0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
+/* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from before stays; too little
+   for the parts of a call is MEMORY there. Nothing in it is kept from step to step: several caches may share it whose
+   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not between their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
    rule, L-n for a first prompt of L > n tokens is the patent's. A new cache is reset to 0, 0. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
-/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows.
-   end <= start empties: the next run begins at end. A layer forgets rows exactly if it holds all that the next token
-   needs, or if that needs none (W = 1, the start of a chunk). */
+/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows; an end
+   beyond the sequence's is SWA_ERR_ORDER. end <= start empties: the next run begins at end. A layer forgets rows exactly
+   if it holds all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
 /* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. dst == src
-   truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that stays at its end. */
+   truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that stays at its end.
+   ORDER: end lies beyond src's, or, in the middle of a step, beyond the rows that every layer has stored. */
 SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
 /* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for n_heads (else ARG).
    Capacity, max_rollback, max_context and all else may differ, so that a cache which has become too small is copied
-   into a larger one; a smaller one takes the latest rows that it has slots for. FULL: end - start > its max_context. */
+   into a larger one; a smaller one takes the latest rows that it has slots for. FULL: end - start > its max_context.
+   The scratch is not copied: each cache has what was set for it. */
 SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end);
 SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append, a begun
                                                                                     step counted; -1 = bad argument,
                                                                                     here and below                   */
-/* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to the end are there. The
-   rows of a step count from its begin on, and what they are going to push out is gone. */
+/* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to the end are there.
+   From begin on the rows of a step count as there, and what they push out as gone, although attend stores them later:
+   to the step itself the old rows are still there. Reading a row before it is stored is ORDER. */
 SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);           /* smallest end > start that truncate
                                                                                     accepts; end if none is smaller  */
 /* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus the sum of W-1
    over the layers, or the start if a layer is causal or tokens are pinned. (With shared rows less may do.) */
 SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos);
-SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a resident position,
-                                                                                    sinks first; -1 = not resident   */
+SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a position that is
+                                                                                    there, sinks first; else -1      */
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v [n][n_kv_heads][v_dim];
    either may be NULL. ORDER: not stored yet. LOST: overwritten. */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
                                   float *k, float *v);
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
-/* A blob of one sequence loads into any sequence of a cache to which swa_cache_copy could copy it; a blob of all
-   (seq -1) into one of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. save: ORDER while a layer
-   lacks rows. */
+/* save: only between steps; ORDER while a layer has not stored rows of a step. load: a blob of one sequence goes into
+   any sequence of any cache that swa_cache_copy could copy it to, with slots, scratch and parts of its own; a blob of
+   all (seq -1) into a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
 SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
@@ -335,15 +347,17 @@ typedef struct {
     int64_t pos;
     int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other (prefix-LM, image spans)
                            besides what the window shows them; the span must lie within the run; 0 = none            */
-    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written anew)                   */
+    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written anew). begin sets it back
+                           to 0, so that a run which is used again rewinds only if that is meant again               */
     int32_t row;        /* out: the run's first packed row                                                           */
     swa_status status;  /* out: SWA_OK, or why this run was refused                                                  */
 } swa_run;
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
    and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
-   reset, truncate, fork, copy and load the only call that changes what a cache contains. Begun, it counts: every layer
-   has to store its rows before the next step, which is SWA_ERR_ORDER until then; or the step is begun again, or
-   truncated away. After a refused begin every attend returns the same status. One step at a time per cache. */
+   reset, truncate, fork, copy and load the only call that changes what a cache contains. Once begun, the rows count:
+   every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (other sequences may
+   go on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step
+   then, also not the one before: every attend returns begin's status. One step at a time per cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
@@ -372,25 +386,28 @@ typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
     SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them                                  */
     SWA_STORE_ONLY,         /* store k and v; q is not looked at                                                     */
-    SWA_ATTEND_STORED,      /* this step's rows were stored before: k and v are not looked at. Needs
-                               n <= capacity-(W-1), else SWA_ERR_CAPACITY                                            */
+    SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored: k and v are not
+                               looked at. Needs n <= capacity-(W-1), else SWA_ERR_CAPACITY                           */
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone                         */
 } swa_mode;
 typedef struct {
     swa_mode mode;          /* what is done; decides which of the following are read                                 */
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                                              */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's types before they
-                               are attended, so that a token sees the same rows now and later                        */
+                               are attended, so that a token sees the same rows now and later. Not changed; they and
+                               the scratch stay as they are until the last part of phase 1 is done                   */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the window; each NULL = as
                                for the others                                                                        */
-    swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same             */
+    swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same. Otherwise
+                               out, lse and stat overlap neither each other nor any input: the same pointer is ARG   */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink logits not in it;
                                -inf for a row that sees nothing (out is 0 then); NULL = none                         */
     float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out stays unnormalised,
                                for swa_merge; NULL = none                                                            */
-    float   scale;          /* 0 = 1/sqrt(head_dim); refused with a tail or v_in_k: then say which                   */
+    float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say which                  */
     float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off                          */
-    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss), unscaled; NULL = none     */
+    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss), unscaled; NULL = none.
+                               Ignored with stat: swa_merge takes them                                               */
     const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none                                  */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
     int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
@@ -404,11 +421,14 @@ typedef struct {
                                1e-2, 2e-2; 4e-2, 6e-2. Own bits each, on every instruction set                       */
 } swa_attn;
 
-/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds. */
+/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds. What is refused has
+   written nothing, and may be called again as it should be. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
-/* The same for your own threads: every part of phase 0, join, every part of phase 1, join; both are needed even with
-   one part. Outputs of the parts of a phase are disjoint; every part of phase 0 returns the same status: go on with
-   phase 1 only if it is SWA_OK. A host without a join inside an op (ggml) makes two ops of it. */
+/* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1, join; both phases even
+   with one part, attn and parts the same in both. Outputs of the parts of a phase are disjoint; every part of phase 0
+   returns the same status: go on with phase 1 only if it is SWA_OK. If a part of phase 0 was left out, or phase 1 has
+   other parts or other scratch, each part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. A host
+   without a join inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -439,9 +459,11 @@ typedef struct {
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks; with more also on
    n_tokens and the keys, and not monotonously: few tokens split their keys and need room for the results. n_tokens 0
-   gives enough for any number of tokens and keys (64 MiB more). Less, but as much as per part, only splits less. */
+   gives enough for any number of tokens and keys (64 MiB more). With less, down to `parts` times what one part takes,
+   keys are not split over parts: the same bits, more slowly where tokens are few. */
 SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
-/* attn->mode, k, k_tail, v are not looked at. */
+/* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part that was left out is found
+   out unless the scratch still holds one of an earlier call with the same position, queries and out. */
 SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
 SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
@@ -576,7 +598,8 @@ SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_des
    inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
-/* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1. */
+/* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with the same parts: else
+   SWA_ERR_ORDER, as in swa_attend_part. */
 SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
                                             int phase, int part, int parts);
 
@@ -1574,6 +1597,7 @@ SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, 
     swa__cache head, *c;
     swa_status status = swa__layout(desc, &head, NULL);
     int i;
+    if (cache != NULL) memset(cache, 0, sizeof *cache);          /* what is refused is a cache that all calls refuse */
     if (status != SWA_OK) return status;
     if (cache == NULL || mem == NULL) return SWA_ERR_ARG;
     if (bytes < head.total) return SWA_ERR_MEMORY;
@@ -1630,14 +1654,6 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
 
-SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
-    swa__cache *c = swa__get(cache);
-    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
-    c->scratch = mem != NULL ? swa__align64(mem) : NULL;
-    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
-    return SWA_OK;
-}
-
 /* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are forgotten. */
 static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
     swa__seq *s = swa__seq_of(c, seq);
@@ -1666,6 +1682,13 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
         held->first = swa__min64(held->first, pos);
         held->stored = swa__min64(held->stored, pos);
     }
+}
+/* The end of the rows that every layer has stored. */
+static int64_t swa__least_stored(const swa__cache *c, int seq) {
+    int64_t least = INT64_MAX;
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
+    return least;
 }
 /* What begin, truncate and copy share: rows from pos on can be forgotten, exactly or not at all. */
 static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
@@ -1943,7 +1966,7 @@ SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from,
     s = swa__seq_of(f, src);
     if (end == -1) end = s->end;
     if (t == f && dst == src) return swa_cache_truncate(to, src, end);
-    if (end > s->end) return SWA_ERR_ORDER;
+    if (end > s->end || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;       /* announced is not stored */
     status = swa__forget_check(f, src, end);
     if (status != SWA_OK) return status;
     if (end - s->start > t->limit) return SWA_ERR_FULL;
@@ -2058,12 +2081,6 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
     }
     return b;
 }
-static int swa__all_stored(const swa__cache *c, int seq) {
-    int i;
-    for (i = 0; i < c->d.n_layers; i++)
-        if (swa__held_of(c, i, seq)->stored < swa__seq_of(c, seq)->end) return 0;
-    return 1;
-}
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     size_t need = swa_cache_save_bytes(cache, seq);
@@ -2074,7 +2091,7 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < c->d.n_seqs; i++)
-        if ((seq == -1 || seq == i) && !swa__all_stored(c, i)) return SWA_ERR_ORDER;
+        if ((seq == -1 || seq == i) && swa__least_stored(c, i) < swa__seq_of(c, i)->end) return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
@@ -2215,12 +2232,6 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 /* ==== [SECTION 8] STEP ==========================================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
-static int64_t swa__least_stored(const swa__cache *c, int seq) {
-    int64_t least = INT64_MAX;
-    int i;
-    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
-    return least;
-}
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
@@ -2272,6 +2283,7 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     for (i = 0; i < n_runs; i++) {
         swa__run_commit(c, &runs[i]);
         swa__runs_of(c)[i] = runs[i];    /* a sequence at most once: there is room */
+        runs[i].rewind = 0;              /* used up: a run that is used again has to mean it again */
         c->n_tokens += runs[i].n;
     }
     c->n_runs = n_runs;
@@ -4523,6 +4535,14 @@ typedef struct {
     float *present;                      /* [256]                                                                    */
 } swa__room;
 
+/* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase every part looks for
+   it in all slices. So a part that was left out, another number of parts, or scratch that was replaced is an error and
+   not a wrong output, and no slice is read in the phase that writes it. Four words of 8 bytes: no padding to compare. */
+typedef struct {
+    uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write, and their position    */
+    int32_t  layer, parts;               /* of rows: the number of queries                                           */
+} swa__ticket;
+
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
     float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
@@ -4563,6 +4583,7 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     const size_t dvp = swa__pad16(s->v_dim), tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
     swa__scratch w;
     memset(&w, 0, sizeof w);
+    (void)swa__take_bytes(&w, base, SWA_MLA_PHASES * sizeof(swa__ticket));       /* first, where all find them */
     swa__take(&w, base, &w.q, rows * dkt);
     swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
     swa__take(&w, base, &w.q_scale, 2 * rows);           /* of q, then of the sinks' own q */
@@ -5745,6 +5766,17 @@ static swa_attn swa__attn_of_mode(const swa_attn *attn) {
     if (a.mode == SWA_ATTEND_STORED) a.k.p = NULL;
     return a;
 }
+/* Whether x is where a call writes. */
+static int swa__written(const swa_attn *a, const void *x) {
+    return x != NULL && (x == (const void *)a->out.p || x == (const void *)a->lse || x == (const void *)a->stat);
+}
+/* Whether outputs are each other, or inputs other than q: those are read for other rows once the first are out. */
+static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
+    if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat)) return 1;
+    if (a->lse == a->q.p || a->stat == a->q.p) return 1;
+    if (s->tail_dim > 0 && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p)))) return 1;
+    return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
+}
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY) || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
@@ -5759,6 +5791,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
+    if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
     if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
@@ -5847,6 +5880,16 @@ SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
     }
     return most;
 }
+SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
+    swa__cache *c = swa__get(cache);
+    int i;
+    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    for (i = 0; i < c->d.n_layers && bytes > 0; i++)
+        if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
+    c->scratch = mem != NULL ? swa__align64(mem) : NULL;
+    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
+    return SWA_OK;
+}
 /* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
 static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
@@ -5894,6 +5937,23 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
+/* Whether every part has been through the phase before; then this one leaves word of its own. */
+static swa_status swa__ticket_check(const swa__call *call, int phase, int part, int parts) {
+    const swa_rows *rows = call->rows;
+    swa__ticket mine;
+    int i;
+    mine.owner = rows != NULL ? (uint64_t)(uintptr_t)call->a.out.p : (uint64_t)(uintptr_t)call->c;
+    mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
+    mine.split_rows = call->split_rows;
+    mine.layer = rows != NULL ? rows->n_tokens : call->layer;
+    mine.parts = parts;
+    for (i = 0; i < parts && phase > 0; i++) {
+        const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
+        if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0) return SWA_ERR_ORDER;
+    }
+    memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine, sizeof mine);
+    return SWA_OK;
+}
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
                                    int parts, swa__call *call) {
     swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
@@ -5903,6 +5963,7 @@ static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase, int part, int parts) {
     swa__call call;
     swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -5971,16 +6032,23 @@ SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     return swa__rows_bytes(rows, &s, parts, rows->n_tokens > 0 ? swa__rows_split(rows, &s)
                                                                : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
 }
+static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_kv *kv) {
+    return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
+           || (s->tail_dim > 0 && swa__written(a, kv->tail));
+}
 static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
     swa_shape s;
     swa_attn a;
     swa_status status = swa__rows_check(rows, &s);
-    int i = 0;
+    int i;
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
     a = *attn;
     a.mode = SWA_ATTEND_STORED;          /* keys come from rows->kv */
     a.k.p = NULL;
+    for (i = 0; i < rows->n_kv; i++)
+        if (rows->kv[i].n > 0 && swa__reads_written(&s, &a, &rows->kv[i])) return SWA_ERR_ARG;
+    i = 0;
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
@@ -6002,8 +6070,9 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    swa__phase(&call, phase, part, parts);
-    return SWA_OK;
+    status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
+    return status;
 }
 SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
@@ -6859,6 +6928,7 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
     swa__call call;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts, &call);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
     if (status == SWA_OK) swa__mla_phase(&x, &call, phase);
     return status;
 }

@@ -162,6 +162,25 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     default: return 0;
     }
 }
+/* What init refused is a cache like {0}, whatever stood there before: of the stack, or a cache in use. */
+static void misuse_refused_cache(void) {
+    swa_cache_desc bad = w.desc;
+    bad.max_context = 0;
+    for (int i = 0; i < 4; i++) {
+        swa_cache kv = w.kv;
+        t_label("refused cache %d", i);
+        if (i == 0) memset(&kv, 0xA5, sizeof kv);
+        if (i == 0) REFUSE(swa_cache_init, (&kv, &bad, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+        if (i == 1) REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, w.bytes - 1), SWA_ERR_MEMORY);
+        if (i == 2) REFUSE(swa_cache_init, (&kv, NULL, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+        if (i == 3) REFUSE(swa_cache_init, (&kv, &w.desc, NULL, w.bytes), SWA_ERR_ARG);
+        CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+        REFUSE(swa_cache_reset, (&kv, 0, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_step_one, (&kv, 0, 0, 1), SWA_ERR_ARG);
+        REFUSE(swa_attend, (&kv, 0, &w.attn), SWA_ERR_ARG);
+        ANSWER(swa_cache_end, (&kv, 0), -1);
+    }
+}
 static void misuse_init(void) {
     swa_cache kv;
     swa_status want;
@@ -183,6 +202,8 @@ static void misuse_init(void) {
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
     }
     CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+    misuse_refused_cache();
+    t_label("init");
     for (int i = 0; i < 6; i++) {                            /* the largest numbers that are legal */
         swa_cache_desc d = w.desc;
         if (i == 0) d.shape.head_dim = 1 << 20;
@@ -538,7 +559,20 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
+    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);                     /* the rows that are stored would be the outputs */
+    SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.k.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.v.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.q.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.stat = w.stat; a.k.p = w.stat, SWA_ERR_ARG);
+    SPOIL(a.stat = w.stat; a.q.p = w.stat, SWA_ERR_ARG);
+    SPOIL(a.stat = w.lse, SWA_ERR_ARG);
+    SPOIL(a.stat = w.out, SWA_ERR_ARG);
+    SPOIL(a.lse = w.out, SWA_ERR_ARG);
     if (tail) {
+        SPOIL(a.q_tail.p = a.out.p, SWA_ERR_ARG);
+        SPOIL(a.k_tail.p = a.out.p, SWA_ERR_ARG);
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
@@ -637,11 +671,13 @@ static void misuse_scratch(void) {
     ACCEPT(swa_cache_set_scratch, (&w.kv, NULL, 0));
     if (!begin_anew(&w.kv)) return;
     REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
-    ACCEPT(swa_cache_set_scratch, (&w.kv, room, 63));
-    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
-    ACCEPT(swa_cache_set_scratch, (&w.kv, room, one - 64));
-    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 1), SWA_ERR_MEMORY);     /* not even one part */
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 63), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, one - 1), SWA_ERR_MEMORY);
     ACCEPT(swa_cache_set_scratch, (&w.kv, room, one));
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);   /* the one before stays */
+    REFUSE(swa_cache_set_scratch, (&w.kv, NULL, 1), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 2), SWA_ERR_MEMORY);
     REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 2), SWA_ERR_MEMORY);
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
@@ -706,6 +742,8 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 27: kv[1].tail_type = (swa_type)-1; return 1;
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 32: kv[0].k = w.out; return 2;                      /* read and written */
+    case 33: kv[1].v = w.lse; return 2;
     case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
     case 31: for (int i = 0; i < MANY_KV; i++) {                 /* more blocks than an int counts */
                  many[i] = kv[0];
@@ -719,11 +757,34 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     default: return 0;
     }
 }
+/* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
+static void misuse_rows_parts(const swa_attn *a) {
+    swa_kv kv[2];
+    swa_rows r = good_rows(kv);
+    const size_t bytes = swa_attention_bytes(&r, 3);
+    r.scratch = t_alloc(bytes);
+    r.scratch_bytes = bytes;
+    memset(r.scratch, 0, bytes);
+    t_label("rows, parts");
+    for (int left_out = 2; left_out >= 0; left_out--) {      /* 2: none */
+        for (int part = 0; part < 2; part++)
+            if (part != left_out) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
+        REFUSE(swa_attention_part, (&r, a, 1, 0, 1), SWA_ERR_ORDER);
+        for (int part = 0; part < 3; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 3), SWA_ERR_ORDER);
+        for (int part = 0; part < 2 && left_out == 2; part++) ACCEPT(swa_attention_part, (&r, a, 1, part, 2));
+        r.pos--;                                             /* the next token's call */
+    }
+    r.pos = 5;
+    for (int part = 0; part < 2; part++) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
+    memset(r.scratch, 0xff, bytes);
+    for (int part = 0; part < 2; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 2), SWA_ERR_ORDER);
+}
 static void misuse_rows(void) {
     swa_kv kv[2];
     swa_rows r = good_rows(kv);
     swa_attn a = w.attn, b;
     swa_status want;
+    int found;
     a.k.p = a.v.p = NULL;
     REFUSE(swa_attention, (NULL, &a), SWA_ERR_ARG);
     REFUSE(swa_attention, (&r, NULL), SWA_ERR_ARG);
@@ -736,8 +797,9 @@ static void misuse_rows(void) {
     for (int i = 0; ; i++) {
         t_label("rows %d", i);
         r = good_rows(kv);
-        if (!spoil_rows(&r, kv, i, &want)) break;
-        ANSWER(swa_attention_bytes, (&r, 1), 0);
+        found = spoil_rows(&r, kv, i, &want);
+        if (!found) break;
+        if (found == 1) ANSWER(swa_attention_bytes, (&r, 1), 0);
         REFUSE(swa_attention, (&r, &a), want);
         REFUSE(swa_attention_part, (&r, &a, 0, 0, 1), want);
     }
@@ -764,6 +826,7 @@ static void misuse_rows(void) {
     REFUSE(swa_attention_part, (&r, &a, 0, 0, 2), SWA_ERR_MEMORY);
     r.scratch_bytes = 0;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
+    misuse_rows_parts(&a);
     r = good_rows(kv);
     ACCEPT(swa_attention, (&r, &a));
     r.n_tokens = 0;
@@ -919,6 +982,32 @@ static void misuse_mla_parts(swa_cache *c, const swa_mla *m) {
     }
     REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
 }
+/* Each phase by other parts than the one before, or with a part of that left out. */
+static void misuse_mla_phases(const swa_mla *m) {
+    swa_cache_desc d = w.desc;
+    size_t bytes;
+    swa_cache c;
+    d.shape = swa_mla_shape(m, 0);
+    if (!t_cache_new(&c, &d, 1)) return;
+    bytes = swa_mla_scratch_bytes(m, &d, HELD, 3);
+    CHECK_OK(swa_cache_set_scratch(&c, memset(t_alloc(bytes), 0, bytes), bytes));
+    for (int bad = 1; bad < SWA_MLA_PHASES; bad++)
+        for (int left_out = 0; left_out < 3; left_out++) {   /* 2: none */
+            t_label("mla, phase %d, %d", bad, left_out);
+            if (!begin_anew(&c)) return;
+            for (int phase = 0; phase < bad; phase++)
+                for (int part = 0; part < 2; part++)
+                    if (phase < bad - 1 || part != left_out)
+                        ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, phase, part, 2));
+            REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, 0, 1), SWA_ERR_ORDER);
+            for (int part = 0; part < 3; part++)
+                REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 3), SWA_ERR_ORDER);
+            for (int part = 0; part < 2; part++) {
+                if (left_out == 2) ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 2));
+                else REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 2), SWA_ERR_ORDER);
+            }
+        }
+}
 static void misuse_mla(void) {
     swa_mla m = good_mla(), ok = m;
     swa_cache_desc d = w.desc;
@@ -965,6 +1054,7 @@ static void misuse_mla(void) {
     REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), SWA_ERR_MEMORY);
     CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
     misuse_mla_shapes(&m);
+    misuse_mla_phases(&m);
     ACCEPT(swa_mla_forward, (&c, 0, &m, w.x, w.out));
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);              /* this layer has stored it */
 }

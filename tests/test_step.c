@@ -179,10 +179,11 @@ TEST_EACH_ISA(joining_and_leaving_a_running_batch) {
 /* Refused for run `bad`, nothing of the sequences changed, and attend says the same as begin. */
 static void check_refused(toy *t, swa_run *runs, int n, swa_status want, int bad) {
     int64_t end[SEQS];
-    float x[TOY_DIM];
+    float x[TOY_DIM], out[TOY_DIM];
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = a.v.p = a.out.p = x;
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
     for (int i = 0; i < SEQS; i++) end[i] = swa_cache_end(&t->kv, i);
     runs[bad].status = SWA_OK;
     CHECK_STATUS(swa_step_begin(&t->kv, runs, n), want);
@@ -195,6 +196,7 @@ static void check_refused(toy *t, swa_run *runs, int n, swa_status want, int bad
     for (int i = 0; i < SEQS; i++) CHECK_INT(swa_cache_end(&t->kv, i), end[i]);
 }
 static swa_run rewinding(swa_run r) { r.rewind = 1; return r; }
+static swa_status go_on(toy *t, int layers);
 
 TEST(begin_refuses_and_names_the_run) {
     const swa_window w[2] = { swa_window_sliding(4), swa_window_causal() };
@@ -257,7 +259,8 @@ TEST(each_phase_refuses_by_itself) {
     REQUIRE(t_cache_new(&kv, &d, 2));
     memset(x, 0, 1000 * TOY_DIM * sizeof *x);
     memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = a.v.p = a.out.p = x;
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = t_floats(1000 * TOY_DIM);
     a.mode = SWA_STORE_ONLY;
     CHECK_OK(swa_step_one(&kv, 0, 0, 1000));
     CHECK_OK(swa_attend(&kv, 0, &a));
@@ -270,6 +273,109 @@ TEST(each_phase_refuses_by_itself) {
     a.mode = SWA_ATTEND;
     CHECK_STATUS(swa_attend_part(&kv, 0, &a, 0, 0, 2), SWA_ERR_ORDER);
     CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, 0, 2), SWA_ERR_ORDER);
+}
+/* What a pool can do wrong between the two phases. */
+enum { ALL_WELL, LEFT_OUT_0, LEFT_OUT_1, LEFT_OUT_2, FEWER_PARTS, MORE_PARTS, OTHER_LAYER, OTHER_CACHE, OTHER_SCRATCH,
+       LESS_SCRATCH, OVERWRITTEN, BEGUN_AGAIN, WRONGS };
+/* Phase 0 by three parts, and what goes wrong; returns the parts of phase 1. */
+static int phase_0_gone_wrong(swa_cache *kv, swa_cache *other, const swa_attn *a, unsigned char *room, size_t bytes,
+                              int wrong) {
+    const int layer = wrong == OTHER_LAYER;
+    for (int part = 0; part < 3; part++)
+        if (wrong != LEFT_OUT_0 + part) CHECK_OK(swa_attend_part(kv, layer, a, 0, part, 3));
+    if (wrong == OTHER_CACHE)
+        for (int part = 0; part < 3; part++) CHECK_OK(swa_attend_part(other, 0, a, 0, part, 3));
+    if (wrong == OTHER_SCRATCH) CHECK_OK(swa_cache_set_scratch(kv, room + bytes, bytes));
+    if (wrong == LESS_SCRATCH) CHECK_OK(swa_cache_set_scratch(kv, room, bytes / 4 * 3 + 64));
+    if (wrong == OVERWRITTEN) memset(room, 0xff, bytes);
+    if (wrong == BEGUN_AGAIN) CHECK_OK(swa_step_one(kv, 0, 6, 5));
+    return wrong == FEWER_PARTS ? 2 : wrong == MORE_PARTS ? 4 : 3;
+}
+/* Phase 1 knows of every part of phase 0, or refuses in every part of its own: nothing is written then. */
+TEST(phase_1_wants_every_part_of_phase_0) {
+    const swa_window w = swa_window_sliding(300);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    const size_t bytes = swa_cache_scratch_bytes(&d, 4);
+    unsigned char *room = (unsigned char *)t_alloc(2 * bytes);
+    float *x = t_random(6 * TOY_DIM, 1.0f), *out = t_floats(6 * TOY_DIM), *was = t_floats(6 * TOY_DIM);
+    swa_cache kv, other;
+    swa_attn a;
+    memset(room, 0, 2 * bytes);
+    REQUIRE(t_cache_new(&kv, &d, 1) && t_cache_new(&other, &d, 1));
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    for (int mode = 0; mode < 4; mode += 3)
+        for (int wrong = 0; wrong < WRONGS; wrong++) {
+            int parts;
+            t_label("mode %d, %d", mode, wrong);
+            CHECK_OK(swa_cache_reset(&kv, 0, 0, 0));
+            CHECK_OK(swa_cache_reset(&other, 0, 0, 0));
+            CHECK_OK(swa_cache_set_scratch(&kv, room, bytes));
+            CHECK_OK(swa_cache_set_scratch(&other, room, bytes));
+            CHECK_OK(swa_step_one(&kv, 0, 0, 6));
+            a.mode = SWA_ATTEND;
+            for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&kv, layer, &a));
+            CHECK_OK(swa_step_one(&kv, 0, 6, 5));
+            CHECK_OK(swa_step_one(&other, 0, 0, 5));
+            a.mode = (swa_mode)mode;
+            parts = phase_0_gone_wrong(&kv, &other, &a, room, bytes, wrong);
+            memcpy(was, out, 6 * TOY_DIM * sizeof *out);
+            for (int part = 0; part < parts; part++)
+                CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, part, parts), wrong ? SWA_ERR_ORDER : SWA_OK);
+            if (wrong) {
+                CHECK_BITS(out, was, 6 * TOY_DIM);
+                CHECK_STATUS(swa_cache_read(&kv, 0, 0, 6, 1, was, NULL), SWA_ERR_ORDER);
+                CHECK_OK(swa_cache_set_scratch(&kv, room, bytes));
+                for (int phase = 0; phase < SWA_PHASES; phase++)     /* called as is right, all is well */
+                    for (int part = 0; part < 4; part++) CHECK_OK(swa_attend_part(&kv, 0, &a, phase, part, 4));
+            }
+            if (mode == SWA_ATTEND) CHECK_OK(swa_cache_read(&kv, 0, 0, 6, 5, was, NULL));
+        }
+}
+/* rewind is meant once: begin takes it back, so that a run which is used again with a stale pos is refused. */
+TEST(a_rewind_is_meant_once) {
+    const swa_window w = swa_window_sliding(8);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    float x[20 * TOY_DIM];
+    swa_run r = t_run(0, 9, 2);
+    toy t;
+    d.max_rollback = 16;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 12, text, x), SWA_OK);
+    r.n = 0;
+    r.rewind = 1;
+    CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ARG);
+    CHECK_INT(r.rewind, 1);                                  /* what was refused was not used */
+    r.n = 2;
+    CHECK_INT(toy_step(&t, &r, 1, text, x), SWA_OK);
+    CHECK_INT(r.rewind, 0);
+    CHECK_INT(toy_step(&t, &r, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 11);
+}
+/* Between begin and the last layer's store a sequence is not whole: its new rows cannot be copied, those before can. */
+TEST(copies_in_the_middle_of_a_step) {
+    const swa_window w[2] = { swa_window_sliding(6), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 2, 2, 2);
+    float x[20 * TOY_DIM];
+    swa_cache other;
+    toy t;
+    d.max_context = 64;
+    d.max_rollback = 16;
+    REQUIRE(toy_open(&t, &d) && t_cache_new(&other, &d, 1));
+    CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    CHECK_STATUS(swa_step_one(&t.kv, 0, 10, 3), SWA_OK);
+    for (int layer = 0; layer < 3; layer++) {
+        const swa_status want = layer < 2 ? SWA_ERR_ORDER : SWA_OK;
+        t_label("before layer %d", layer);
+        CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, -1), want);
+        CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 11), want);
+        CHECK_STATUS(swa_cache_copy(&other, 1, &t.kv, 0, -1), want);
+        CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 10));
+        CHECK_OK(swa_cache_copy(&other, 1, &t.kv, 0, 10));
+        CHECK_INT(swa_cache_end(&other, 1), 10);
+        if (layer < 2) CHECK_STATUS(go_on(&t, 1 << layer), SWA_OK);
+    }
 }
 TEST(empty_steps_and_empty_runs_are_refused) {
     const swa_window w = swa_window_sliding(4);
@@ -482,8 +588,10 @@ TEST(a_layer_that_a_step_left_out) {
     r = rewinding(t_run(0, 14, 1));
     CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ORDER);
     CHECK_STATUS(go_on(&t, 2), SWA_ERR_ORDER);
-    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 14));               /* a copy lacks them too */
-    CHECK_STATUS(some_layers(&t, 7, 1, 14, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 14), SWA_ERR_ORDER);        /* nor can they be copied */
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, -1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_copy(&t.kv, 1, &t.kv, 0, 14), SWA_ERR_ORDER);
+    CHECK_INT(swa_cache_end(&t.kv, 1), 0);
     CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 13));
     CHECK_STATUS(some_layers(&t, 7, 1, 13, 1), SWA_OK);
     CHECK_STATUS(some_layers(&t, 5, 0, 13, 3), SWA_OK);      /* begun again at its own position, longer */
