@@ -296,9 +296,9 @@ SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
    rule, L-n for a first prompt of L > n tokens is the patent's. A new cache is reset to 0, 0. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
-/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows; an end
-   beyond the sequence's is SWA_ERR_ORDER. end <= start empties: the next run begins at end. A layer forgets rows exactly
-   if it holds all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
+/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows, ORDER
+   beyond the sequence's end. end <= start empties: the next run begins at end. A layer forgets rows exactly if it holds
+   all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
 /* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. dst == src
    truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that stays at its end.
@@ -4537,7 +4537,7 @@ typedef struct {
 
 /* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase every part looks for
    it in all slices. So a part that was left out, another number of parts, or scratch that was replaced is an error and
-   not a wrong output, and no slice is read in the phase that writes it. Four words of 8 bytes: no padding to compare. */
+   not a wrong output. Each phase has a ticket of its own, which is read only after the join. No padding to compare. */
 typedef struct {
     uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write, and their position    */
     int32_t  layer, parts;               /* of rows: the number of queries                                           */
