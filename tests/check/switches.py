@@ -24,7 +24,7 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
-    ("SWA_NO_BLOB", r"save|load$|geometry|hash|record|move_rows"),
+    ("SWA_NO_BLOB", r"save|load$|record|swa__blob"),
     ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
     ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|rare|narrow)_(half|pairs)|emulated"),
     ("SWA_NO_Q8", r"_q8|few_dots"),
