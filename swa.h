@@ -5355,8 +5355,10 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->made = -1;
 }
 static const swa__job *swa__job_of(swa__part *p, int i) {
-    if (p->made != i) swa__job_make(p->call, i, &p->job);
+    if (p->made == i) return &p->job;
+    swa__job_make(p->call, i, &p->job);
     p->made = i;
+    p->ahead.in.h = -1;                  /* a place in another job's keys, or none yet */
     return &p->job;
 }
 /* The tiles of the block at pos that a unit's rows see through the window. */
