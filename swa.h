@@ -4192,7 +4192,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_KEYS                4
 #define SWV_LANES               3
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
-#define SWV_FEW_KEYS(r, type)   ((r) == 1 ? 4 : 2)
+#define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
 #define SWV_SET1(x)             _mm256_set1_ps(x)
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
