@@ -204,8 +204,8 @@ TEST_EACH_ISA(bits_capacities) {
         t_free_to(mark);
     }
 }
-/* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the grid of tiles, at
-   every shift, in one span or with a seam, and lose nothing by it. */
+/* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the grid of tiles,
+   at every shift, in one span or with a seam, and lose nothing by it. */
 TEST_EACH_ISA(bits_off_the_grid) {
     static const struct { int h, dk, dv, tail; swa_type k, v, t, compute; } of[] = {
         { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
