@@ -665,10 +665,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__SIMD128 0
 #endif
 
-/* Under the host's -ffast-math or -Ofast this code keeps its own arithmetic, or the bits would depend on how the
-   compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's, so the kernels add
-   and multiply with operators of their own. Undone at the end of the implementation. */
-#if defined(__FAST_MATH__) && (defined(__GNUC__) || defined(__clang__))
+/* Under the host's -ffast-math, -Ofast or -fassociative-math this code keeps its own arithmetic, or the bits would
+   depend on how the compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's,
+   so the kernels add and multiply with operators of their own. Undone at the end of the implementation. No macro tells
+   of clang's -fassociative-math without -ffast-math: under that alone the bits are not promised. */
+#if (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)) && (defined(__GNUC__) || defined(__clang__))
 #  define SWA__FAST_MATH 1
 #else
 #  define SWA__FAST_MATH 0
@@ -678,7 +679,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  pragma clang fp contract(off)
 #elif SWA__FAST_MATH
 #  pragma GCC push_options
-#  pragma GCC optimize("no-fast-math", "fp-contract=off")
+#  pragma GCC optimize("no-fast-math", "no-associative-math", "fp-contract=off")
 #endif
 
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
