@@ -688,10 +688,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__SIMD128 0
 #endif
 
-/* Under the host's -ffast-math or -Ofast this code keeps its own arithmetic, or the bits would depend on how the
-   compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's, so the kernels add
-   and multiply with operators of their own. Undone at the end of the implementation. */
-#if defined(__FAST_MATH__) && (defined(__GNUC__) || defined(__clang__))
+/* Under the host's -ffast-math, -Ofast or -fassociative-math this code keeps its own arithmetic, or the bits would
+   depend on how the compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's,
+   so the kernels add and multiply with operators of their own. Undone at the end of the implementation. No macro tells
+   of clang's -fassociative-math without -ffast-math: under that alone the bits are not promised. */
+#if (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)) && (defined(__GNUC__) || defined(__clang__))
 #  define SWA__FAST_MATH 1
 #else
 #  define SWA__FAST_MATH 0
@@ -701,7 +702,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  pragma clang fp contract(off)
 #elif SWA__FAST_MATH
 #  pragma GCC push_options
-#  pragma GCC optimize("no-fast-math", "fp-contract=off")
+#  pragma GCC optimize("no-fast-math", "no-associative-math", "fp-contract=off")
 #endif
 
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
@@ -4204,7 +4205,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_KEYS                4
 #define SWV_LANES               3
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
-#define SWV_FEW_KEYS(r, type)   ((r) == 1 ? 4 : 2)
+#define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
 #define SWV_SET1(x)             _mm256_set1_ps(x)
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)

@@ -570,6 +570,86 @@ TEST_EACH_ISA(attention_poison) {
                 CHECK_BITS(lse, want_lse, 240);
             }
 }
+/* SWA_BF16 against what it is: q (times scale * log2 e), k, p and v rounded to bf16, everything else exact; and against
+   the inputs, element by element, within a bound known beforehand. With u = 2^-8 the roundings of q and k move a score
+   by at most e = (2u + u^2) * scale * sum |q_d k_d| (largest over the keys), in the exponent of its weight and of their
+   sum; p is rounded in both as well. So each weight is right within a factor of r = exp(2e) (1 + u) / (1 - u), v within
+   1 + u, and the error is at most (r (1 + u) - 1) * sum of weight |v|. It grows with the scores: a tolerance in parts
+   of the largest output alone does not hold. 1e-5: sums in f32. */
+static double bf16_of(double x) {
+    float f = (float)x;
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    u = (u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u;
+    memcpy(&f, &u, sizeof f);
+    return (double)f;
+}
+typedef struct { double exact, rounded, bound; } bf16_want;
+/* One dim of v, weighted for one query over keys 0..n-1 of one block; k and v of `heads` heads. */
+static bf16_want bf16_row(const float *q, const float *k, const float *v, int n, int dk, int dv, int heads) {
+    const double scale = 1.0 / sqrt((double)dk), log2e = 1.44269504088896341, u = 1.0 / 256;
+    double s[SWA_BLOCK], s16[SWA_BLOCK], top = -1e300, top16 = -1e300, move = 0, l = 0, l16 = 0, size = 0, r;
+    bf16_want w = { 0, 0, 0 };
+    for (int j = 0; j < n; j++) {
+        double sum = 0, sum16 = 0, whole = 0;
+        for (int d = 0; d < dk; d++) {
+            const double x = (double)q[d], y = (double)k[j * heads * dk + d];
+            sum += x * y;
+            whole += fabs(x * y);
+            sum16 += bf16_of(x * (double)(float)(scale * log2e)) * bf16_of(y);
+        }
+        s[j] = sum * scale * log2e;
+        s16[j] = sum16;
+        top = fmax(top, s[j]);
+        top16 = fmax(top16, sum16);
+        move = fmax(move, (2 * u + u * u) * scale * whole);
+    }
+    for (int j = 0; j < n; j++) {
+        const double x = (double)v[j * heads * dv], p = exp2(s[j] - top), p16 = bf16_of(exp2(s16[j] - top16));
+        l += p;
+        l16 += p16;
+        w.exact += p * x;
+        size += p * fabs(x);
+        w.rounded += p16 * bf16_of(x);
+    }
+    w.exact /= l;
+    w.rounded /= l16;
+    r = exp(2 * move) * (1 + u) / (1 - u);
+    w.bound = (r * (1 + u) - 1) * size / l + 1e-5;
+    return w;
+}
+TEST_EACH_ISA(attention_bf16_bound) {
+    for (int i = 0; i < 12; i++) {
+        const int kv = t_int(1, 2), group = t_int(1, 5), dk = t_int(1, 80), dv = t_int(1, 40), n = t_int(2, 70);
+        at_case c = at_new(group * kv, kv, dk, dv, n);
+        float *out = t_floats((size_t)n * at_o_row(&c));
+        double apart = 0, worst = 0, square = 0;
+        at_how how;
+        at_data d;
+        memset(&how, 0, sizeof how);
+        how.isa = isa;
+        c.compute = SWA_BF16;
+        c.size = i % 2 ? 4.0f : 1.0f;
+        d = at_make(&c);
+        t_label("case %d: %d/%d heads of %d and %d, %d tokens", i, group * kv, kv, dk, dv, n);
+        REQUIRE(at_ring(&c, &d, &how, out, NULL));
+        for (int t = 0; t < n; t++)
+            for (int o = 0; o < group * kv * dv; o++) {
+                const int h = o / dv, g = h / group;
+                const bf16_want w = bf16_row(d.q + (t * group * kv + h) * dk, d.k + g * dk,
+                                             d.v + g * dv + o % dv, t + 1, dk, dv, kv);
+                const double got = (double)out[t * group * kv * dv + o];
+                worst = fmax(worst, fabs(got - w.exact) / w.bound);
+                apart = fmax(apart, fabs(got - w.rounded));
+                square += (got - w.rounded) * (got - w.rounded);
+            }
+        square = sqrt(square / ((double)n * group * kv * dv));
+        t_label("case %d: error %.3f of the bound; beside the rounded case %.2e at most, %.2e rms", i, worst, apart,
+                square);
+        CHECK(worst <= 1);
+        CHECK(apart < 4e-3 && square < 1e-4);    /* a p or q on a midpoint may fall to its other side: one of many */
+    }
+}
 /* Rows outside every query's window, still resident in a large ring or handed over in a segment, may be NaN. */
 TEST_EACH_ISA(attention_poison_outside) {
     for (int t = 0; t < 6; t++) {
