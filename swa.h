@@ -217,7 +217,7 @@ SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q
 
 /* The 512x512 compressed mask of Ascend's ATB [ATB]. The document's two samples are different functions, for two NPU
    kernels, each wrong in a corner: PY and CPP reproduce them to the byte, 910B and 310P are the right masks for the
-   two kernels. head_dim 1..256. */
+   two kernels. head_dim: the kernels' 1..256, as expand; PY any, CPP to 1024, as the samples take them. */
 typedef enum { SWA_COMPRESSED_PY, SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, SWA_COMPRESSED_310P } swa_compressed;
 SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);             /* tile size; 0 = invalid    */
 SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);   /* visible keys per row of
@@ -1082,14 +1082,11 @@ SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) 
    the head up to a multiple of 16 before it divides. A model of the kernels' public source; no NPU was asked. */
 
 SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
-    if (head_dim < 1 || head_dim > 256) return 0;
-    switch (kind) {
-    case SWA_COMPRESSED_PY:   return head_dim <= 128 ? 128 : 64;
-    case SWA_COMPRESSED_CPP:  return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;
-    case SWA_COMPRESSED_910B:
-    case SWA_COMPRESSED_310P: return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
-    default:                  return 0;
-    }
+    if (head_dim < 1) return 0;
+    if (kind == SWA_COMPRESSED_PY) return head_dim <= 128 ? 128 : 64;
+    if (kind == SWA_COMPRESSED_CPP) return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;    /* 0 above 1024 */
+    if ((kind != SWA_COMPRESSED_910B && kind != SWA_COMPRESSED_310P) || head_dim > 256) return 0;
+    return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
 }
 
 SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
@@ -1138,7 +1135,8 @@ SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, in
     size_t side = (size_t)S, need;
     int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;     /* the kernels' tile, not a sample's */
     swa__mask_cell cell;
-    if (!mask512 || !out || W <= 0 || S <= 0 || swa_compressed_block(kind, head_dim) == 0) return SWA_ERR_ARG;
+    if (!mask512 || !out || W <= 0 || S <= 0 || B == 0 || swa_compressed_block(kind, head_dim) == 0)
+        return SWA_ERR_ARG;
     if (!swa__mask_cell_of(SWA_F32, masked, &cell)) return SWA_ERR_ARG;
     if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need)) return SWA_ERR_OVERFLOW;
     if (bytes < need) return SWA_ERR_MEMORY;
@@ -5742,19 +5740,17 @@ static void swa__phase(const swa__call *call, int phase, int part, int parts) {
 /* Every part of every phase, on the threads of OpenMP or on this one. */
 static void swa__phases(const swa__call *call, int parts) {
     int phase;
-    if (parts == 1) {                    /* one part keeps its job from phase to phase */
-        swa__part p;
-        swa__part_begin(call, 0, 1, &p);
-        for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
-        return;
-    }
-    for (phase = 0; phase < SWA_PHASES; phase++) {
-        int part;
+    swa__part p;
 #if SWA__OPENMP
+    for (phase = 0; parts > 1 && phase < SWA_PHASES; phase++) {
+        int part;
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
-#endif
         for (part = 0; part < parts; part++) swa__phase(call, phase, part, parts);
     }
+    if (parts > 1) return;
+#endif
+    swa__part_begin(call, 0, parts, &p);           /* one part keeps its job from phase to phase */
+    for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
 }
 static swa_in swa__in(swa_in in, int heads, int dim) {
     if (in.head == 0) in.head = dim;
@@ -5978,7 +5974,9 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
     parts = omp_get_max_threads();
 #endif
     status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
+#if SWA__OPENMP
     while (status == SWA_ERR_MEMORY && parts > 1) status = swa__attend_call(cache, layer, attn, 0, 0, --parts, &call);
+#endif
     if (status == SWA_OK) swa__phases(&call, parts);
     return status;
 }
@@ -6945,8 +6943,9 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     parts = omp_get_max_threads();
 #endif
     status = swa__mla_ready(&x, 0, 0, parts, &call);
-    while (status == SWA_ERR_MEMORY && parts > 1)
-        status = swa__mla_ready(&x, 0, 0, --parts, &call);
+#if SWA__OPENMP
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__mla_ready(&x, 0, 0, --parts, &call);
+#endif
     if (status != SWA_OK) return status;
     for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
 #if SWA__OPENMP
