@@ -219,7 +219,7 @@ for cc in gcc clang; do
     bad=$(nm -g --defined-only "$obj" | awk '$3 !~ /^swa_[a-z0-9]/' | head -n 3)
     if [ -z "$bad" ]; then pass "exports, $cc" "$(nm -g --defined-only "$obj" | wc -l) names, all swa_"
     else fail "exports, $cc" "$bad"; fi
-    allowed='^(__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_(model|features2|indicator_init)|mem(cpy|set|cmp))$'
+    allowed='^(__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__cpu_(model|features2|indicator_init)|mem(cpy|move|set|cmp))$'
     needs=$(nm -u "$obj" | awk '{ print $NF }' | grep -vE "$allowed" | sort | tr '\n' ' ')
     bad=$(tr ' ' '\n' <<< "$needs" | grep -vE '^(|fmaf|log|pow|sqrt|sin|cos|sincos|floor|ceil)$' | tr '\n' ' ')
     if [ -z "$bad" ]; then pass "imports, $cc" "mem*, and of libm: $needs"
