@@ -4565,7 +4565,7 @@ static int swa__tile_rows(const swa_shape *s) {
     const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
     return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
 }
-static size_t swa__pad16(int dim) { return ((size_t)dim + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
+static size_t swa__pad16(int dim) { return (size_t)swa__round16(dim); }
 
 static swa__room swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratch *w) {
     const size_t dkt = (size_t)s->head_dim + (size_t)s->tail_dim, dvp = swa__pad16(s->v_dim);
