@@ -4845,7 +4845,6 @@ static void swa__stage_shifted(const swa__source *src, int64_t slot, int lo, int
         swa__tile_put(&b->tile[t], SWA__V, v->p + (slot + t * SWA__TILE) * v->row, v->type,
                       v->scale != NULL ? v_scale + t * SWA__TILE : NULL);
         b->tile[t].v_token = v->row / (int64_t)v->size;
-        b->tile[t].next = b->tile[t].next_tail = NULL;
     }
 }
 /* Fills in the block's tiles that hold keys of range, for KV head h; the others stay undefined. */
@@ -4880,7 +4879,6 @@ static void swa__stage(const swa__keys *keys, int h, const int range[4], const s
         else
             missing = swa__tile_gather(&in, s, pos, lo, hi, &to, tile);
         if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
-        tile->next = tile->next_tail = NULL;
         if (missing == 0) continue;
         for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
         b->present = room->present;
@@ -5393,6 +5391,12 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     to->next = (const char *)k->p + row * k->row;
     if (src->ring && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
 }
+static void swa__no_fetch(swa__block *b, int t, int end) {
+    for (; t < end; t++) {
+        b->tile[t].next = b->tile[t].next_tail = NULL;
+        b->tile[t].next_gap = 0;
+    }
+}
 /* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end of the window does
    not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
 static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t at, swa__block *b) {
@@ -5406,10 +5410,10 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
         x->at = at;
         swa__ahead_block(j, u, &p->w, last, x);
     }
+    swa__no_fetch(b, b->t0, b->t1);
     for (t = b->t0; t < b->t1; t++) {
         while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads) swa__ahead_block(j, u, &p->w, last, x);
         if (x->in.h >= j->keys.shape.n_kv_heads) return;
-        b->tile[t].next_gap = 0;
         swa__ahead_tile(j, x, &b->tile[t]);
         x->t++;
     }
@@ -5473,6 +5477,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__block b;
     swa__lanes l;
     b.l1 = swa__fetch_l1();
+    swa__no_fetch(&b, 0, (int)(sizeof b.tile / sizeof b.tile[0]));
     for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     swa__pack_q(j, u, q, w, w->q, w->q_scale);
     if (swa__has_q_sink(j))

@@ -5,8 +5,9 @@
 # names the seconds of CPU that building and running took; the last line is `N passed, N failed, N skipped`.
 #
 # Keys outside the window lie in the same vectors as those inside: what the ring's memory holds there is computed with,
-# and then hidden. MSan and valgrind cannot tell, and report branches on it. So memory from malloc counts as written for
-# them where the program does not fill it, and "garbage" shows that it does not matter: the same bits, whatever it is.
+# and then hidden. MSan and valgrind cannot tell, and report branches on it. So memory from malloc, given back before or
+# not, counts as written for them where the program does not fill it, and "garbage" shows that it does not matter: the
+# same bits, whatever it is.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/check/left.sh
@@ -69,7 +70,7 @@ if kind "ASan+UBSan gcc" gcc "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" 
 after="ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1"
 if kind "ASan+UBSan clang" clang "-O0 -fsanitize=$bounds -fno-sanitize-recover=all" "$after @"; then own; fi
 small="-O1 -DSWA_NO_AVX512"
-heap="MSAN_OPTIONS=poison_in_malloc=0"
+heap="MSAN_OPTIONS=poison_in_malloc=0:poison_in_free=0"
 if kind "MSan clang" clang "$small -fsanitize=memory -fno-sanitize-recover=all" "$heap @"; then own; suite; fi
 if kind "TSan clang" clang "$small -fsanitize=thread" "TSAN_OPTIONS=halt_on_error=1 @"; then own; fi
 if kind "TSan gcc" gcc "$small -fsanitize=thread" "TSAN_OPTIONS=halt_on_error=1 @"; then own; fi
