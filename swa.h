@@ -4446,6 +4446,14 @@ static int swa__has_dots(const swa__kernels *kr) {
 
 /* ---- keys: segments, and their operands ---- */
 
+/* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that head. In the ring rows
+   are slots. */
+typedef struct {
+    int64_t pos, end, first;             /* first: the row of pos                                                    */
+    int     ring;
+    swa__operand x[SWA__OPERANDS];
+} swa__source;
+
 /* Keys of one run: which segments hold them, and how a row of the caller's becomes what the ring will hold. */
 typedef struct {
     const swa__kernels *kr;
@@ -4455,15 +4463,8 @@ typedef struct {
     int       as_f32;                    /* tiles are wanted widened: many rows share them                           */
     const swa_kv *kv;                    /* [n_kv] ascending in position                                             */
     int       n_kv;
+    const swa__source *made;             /* [n_kv] the same for KV head 0, if they are few; else NULL                */
 } swa__keys;
-
-/* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that head. In the ring rows
-   are slots. */
-typedef struct {
-    int64_t pos, end, first;             /* first: the row of pos                                                    */
-    int     ring;
-    swa__operand x[SWA__OPERANDS];
-} swa__source;
 
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
     int i;
@@ -4472,7 +4473,7 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
 }
-static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv, int h) {
+static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv) {          /* of KV head 0 */
     swa__source src;
     int i;
     src.pos = kv->pos;
@@ -4480,14 +4481,23 @@ static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv, int h
     src.ring = kv->layout_ != 0;
     src.first = src.ring ? kv->layout_ - 1 : 0;
     for (i = 0; i < SWA__OPERANDS; i++) src.x[i] = swa__operand_of(&keys->shape, kv, i);
-    swa__source_head(&src, h);
     return src;
 }
 /* The segment that was looked at last, for the tiles that follow in it. */
 typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
 
+static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
+    swa__cursor x;
+    x.keys = keys;
+    x.h = h;
+    x.segment = -1;
+    return x;
+}
 static const swa__source *swa__seek(swa__cursor *x, int segment) {
-    if (segment != x->segment) x->src = swa__source_of(x->keys, &x->keys->kv[segment], x->h);
+    const swa__keys *keys = x->keys;
+    if (segment == x->segment) return &x->src;
+    x->src = keys->made != NULL ? keys->made[segment] : swa__source_of(keys, &keys->kv[segment]);
+    swa__source_head(&x->src, x->h);
     x->segment = segment;
     return &x->src;
 }
@@ -4607,7 +4617,10 @@ static size_t swa__partial_bytes(const swa_shape *s) { return (swa__pad16(s->v_d
 /* ---- the stage: one block of keys as tiles ---- */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
-typedef struct { float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row; int dvp; } swa__spot;
+typedef struct {
+    float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row;
+    int dvp, bare;                       /* bare: no lane holds a key yet                                            */
+} swa__spot;
 
 static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int t) {
     const swa_shape *s = &keys->shape;
@@ -4619,6 +4632,7 @@ static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int 
     to.x[SWA__V] = room->v + (size_t)t * SWA__TILE * (size_t)to.dvp;
     for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK + t * SWA__TILE;
     to.row = room->row;
+    to.bare = 1;
     return to;
 }
 /* A tile's operand i is at p. */
@@ -4671,15 +4685,21 @@ static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, u
     }
 }
 /* Lanes [a, b) of K or tail from slot `slot` on, widened: where several segments meet in a tile. */
-static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int64_t slot, int a, int b, float *row,
-                          float *dst) {
-    int d, i, n, off;
+static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot, int a, int b,
+                          const swa__spot *to) {
+    const size_t tile = SWA__TILE * (size_t)x->dim;
+    float *dst = to->x[which];
+    int d, i, n, off = (int)(slot & (SWA__TILE - 1));
+    if (off == a && to->bare) {          /* the other lanes are filled later, or nobody looks at them */
+        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
+        return;
+    }
     for (; a < b; a += n, slot += n) {
         off = (int)(slot & (SWA__TILE - 1));
         n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
-        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, row, SWA__TILE * (size_t)x->dim);
+        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, to->row, tile);
         for (d = 0; d < x->dim; d++)
-            for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = row[d * SWA__TILE + off + i];
+            for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
     }
 }
 /* Lanes [a, b) of K or tail from rows of the caller's, the first at p: rounded if need be, then transposed. */
@@ -4735,7 +4755,7 @@ static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int whi
         to->scale[which][i] = x->scale != NULL ? x->scale[row + i - a] : none;
     if (x->dim == 0) return;
     if (which == SWA__V) swa__values_in(keys, src, x->p + row * x->row, a, b, to);
-    else if (src->ring) swa__slots_in(keys, x, row, a, b, to->row, to->x[which]);
+    else if (src->ring) swa__slots_in(keys, x, which, row, a, b, to);
     else swa__rows_in(keys, x, which, x->p + row * x->row, a, b, to);
 }
 /* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot `slot`: read where it
@@ -4776,7 +4796,7 @@ static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
    A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
    some; there a key without one is multiplied by 1, which changes no bit, and its tail says SWA__UNSCALED, because a
    scaled tail is summed by itself and another continues the sum of K. */
-static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int b, const swa__spot *to,
+static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int b, swa__spot *to,
                                  swa__tile *t) {
     const swa__keys *keys = in->keys;
     unsigned missing = swa__lanes_bits(a, b), scaled = 0;
@@ -4789,6 +4809,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
         const int64_t row = src->first + pos + from - src->pos;
         if (from >= end) continue;
         missing &= ~swa__lanes_bits(from, end);
+        to->bare = from == a;
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
             if (y->scale != NULL || (!src->ring && y->dim > 0 && keys->round[x] == SWA_Q8)) scaled |= 1u << x;
@@ -4825,59 +4846,57 @@ static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
     }
     return *a < *b;
 }
-/* Few rows over a ring off the grid, the keys [lo, hi) of the block in one segment, slot that of the block's position:
-   K and tail are read where they are, in tiles of slots, and the kernel moves the scores. Nothing is copied. */
-static void swa__stage_shifted(const swa__source *src, int64_t slot, int lo, int hi, const swa__room *room,
-                               swa__block *b) {
-    const swa__operand *v = &src->x[SWA__V];
-    float *v_scale = room->scale + SWA__V * SWA_BLOCK;
-    int t, i;
+/* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position in slot `slot`: all
+   is read where it is. Off the grid of 16 slots K and tail are tiles of slots all the same, and the kernel moves the
+   scores; V, in rows, does not mind, but its scales are moved. */
+static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int hi, const swa__room *room,
+                             swa__block *b) {
+    int i, t;
     b->shift = (int)(slot & (SWA__TILE - 1));
-    for (t = (lo + b->shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
-        for (i = 0; i < SWA__V; i++) {
-            const swa__operand *x = &src->x[i];
-            const int64_t at = slot - b->shift + t * SWA__TILE;
-            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row : NULL, x->type,
-                          x->scale != NULL ? x->scale + at : NULL);
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand *x = &src->x[i];
+        const int shift = i == SWA__V ? 0 : b->shift;
+        const int64_t at = slot - shift, tile = SWA__TILE * x->row;
+        const float *scale = x->scale != NULL ? x->scale + at : NULL;
+        if (i == SWA__V && scale != NULL && b->shift > 0) {
+            float *moved = room->scale + SWA__V * SWA_BLOCK;
+            memcpy(moved + lo, scale + lo, (size_t)(hi - lo) * sizeof(float));
+            scale = moved;
         }
-    if (v->scale != NULL) memcpy(v_scale + lo, v->scale + slot + lo, (size_t)(hi - lo) * sizeof(float));
-    for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++) {
-        swa__tile_put(&b->tile[t], SWA__V, v->p + (slot + t * SWA__TILE) * v->row, v->type,
-                      v->scale != NULL ? v_scale + t * SWA__TILE : NULL);
-        b->tile[t].v_token = v->row / (int64_t)v->size;
+        for (t = (lo + shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
+            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL, x->type,
+                          scale != NULL ? scale + t * SWA__TILE : NULL);
     }
+    for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
+        b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
 }
-/* Fills in the block's tiles that hold keys of range, for KV head h; the others stay undefined. */
-static void swa__stage(const swa__keys *keys, int h, const int range[4], const swa__room *room, swa__block *b) {
+/* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay undefined. */
+static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
+    const swa__keys *keys = in->keys;
     const int first = range[0] < range[1] ? range[0] : range[2], end = range[3] > range[1] ? range[3] : range[1];
-    swa__cursor in;
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
-    in.keys = keys;
-    in.h = h;
-    in.segment = -1;
     b->present = NULL;
     b->shift = 0;
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
-        const swa__source *src = swa__seek(&in, s);
-        const int64_t slot = src->first + b->pos - src->pos;
-        if (src->ring && slot % SWA__TILE != 0 && src->pos <= b->pos + first && src->end >= b->pos + end) {
-            swa__stage_shifted(src, slot, first, end, room, b);
+        const swa__source *src = swa__seek(in, s);
+        if (src->ring && src->pos <= b->pos + first && src->end >= b->pos + end) {
+            swa__stage_slots(src, src->first + b->pos - src->pos, first, end, room, b);
             return;
         }
     }
     for (t = first / SWA__TILE; t * SWA__TILE < end; t++) {
         const int64_t pos = b->pos + t * SWA__TILE;
-        const swa__spot to = swa__spot_of(keys, room, t);
+        swa__spot to = swa__spot_of(keys, room, t);
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
         if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
-        if (s < keys->n_kv) src = swa__seek(&in, s);
+        if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->ring && src->pos <= pos + lo && src->end >= pos + hi)
             swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
         else
-            missing = swa__tile_gather(&in, s, pos, lo, hi, &to, tile);
+            missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
         if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
         if (missing == 0) continue;
         for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
@@ -4972,6 +4991,7 @@ typedef struct {
     int64_t keys_from, keys_to;          /* positions between which segments lie                                     */
     swa__blocks all;
     swa_kv kv[5];
+    swa__source source[5];
 } swa__job;
 
 /* ---- window: what tokens see of the keys that are there ---- */
@@ -5053,6 +5073,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
                                      fresh ? run->pos : run->pos + run->n, j->kv);
         if (fresh) j->kv[j->keys.n_kv++] = swa__new_rows(&j->keys, run->row, run->pos, run->n);
+        for (i = 0; i < j->keys.n_kv; i++) j->source[i] = swa__source_of(&j->keys, &j->kv[i]);
+        j->keys.made = j->source;
     }
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k;
@@ -5474,6 +5496,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
     int i, t, range[4], nr;
     int64_t at = u->at;
+    swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
     swa__lanes l;
     b.l1 = swa__fetch_l1();
@@ -5497,7 +5520,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         if (call->ops != NULL && call->ops->stage != NULL)
             call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
         else
-            swa__stage(&j->keys, u->h, range, &w->room, &b);
+            swa__stage(&in, range, &w->room, &b);
         if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
         if (call->ops == NULL || call->ops->stage == NULL) swa__look_ahead(p, u, tokens - 1, at, &b);
@@ -5654,60 +5677,65 @@ static void swa__fold_rows(swa__part *p) {
 
 /* ---- store: the new rows go into the ring, from operands into operands ---- */
 
-/* Lane i of an f32 tile [dim][16] into a tile of the ring; row holds it twice on the way, as f32 and narrowed. */
-static void swa__lane_out(const swa__kernels *kr, const swa__operand *x, const float *src, int i, float *row,
-                          unsigned char *dst) {
-    const size_t es = x->size, pad = swa__pad16(x->dim);
-    const unsigned char *from = (const unsigned char *)(row + pad);
-    int d;
-    for (d = 0; d < (int)pad; d++) row[d] = d < x->dim ? src[d * SWA__TILE + i] : 0.0f;
-    kr->narrow((int)x->type, row, row + pad, pad);
-    for (d = 0, dst += (size_t)i * es; d < x->dim; d++, from += es, dst += SWA__TILE * es) {
-        if (es == 4) memcpy(dst, from, 4);                         /* each copy is one move */
-        else if (es == 2) memcpy(dst, from, 2);
-        else *dst = *from;
+/* n rows of the caller's K or tail into slots of one tile of the ring, the first of them `slot`: each is rounded and
+   narrowed in row, and then dealt out over the dims. */
+static void swa__slots_out(const swa__keys *keys, const swa__operand *from, const swa__operand *to, int which,
+                           const unsigned char *p, int64_t slot, int n, float *row) {
+    const size_t es = to->size, pad = swa__pad16(to->dim), lane = (size_t)(slot & (SWA__TILE - 1));
+    unsigned char *tile = (unsigned char *)(uintptr_t)to->p + (slot - (int64_t)lane) * to->row;
+    float scale = 1.0f;
+    int i, d;
+    for (d = to->dim; d < (int)pad; d++) row[d] = 0.0f;
+    for (i = 0; i < n; i++, p += from->row) {
+        const unsigned char *in = (const unsigned char *)(row + pad);
+        unsigned char *out = tile + (lane + (size_t)i) * es;
+        keys->kr->round((int)keys->round[which], p, (int)from->type, to->dim, row, &scale);
+        keys->kr->narrow((int)to->type, row, row + pad, pad);
+        for (d = 0; d < to->dim; d++, in += es, out += SWA__TILE * es) {
+            if (es == 4) memcpy(out, in, 4);                       /* each copy is one move */
+            else if (es == 2) memcpy(out, in, 2);
+            else *out = *in;
+        }
+        if (to->scale != NULL) ((float *)(uintptr_t)to->scale)[slot + i] = scale;
     }
 }
-/* Lanes [a, b) of one operand, staged, into the tile of the ring that begins at slot `slot`. */
-static void swa__lanes_out(const swa__kernels *kr, const swa__source *ring, int which, int64_t slot, int a, int b,
-                           const swa__spot *from) {
-    const swa__operand *x = &ring->x[which];
-    unsigned char *dst = (unsigned char *)(uintptr_t)x->p;
-    int i;
-    if (x->dim == 0) return;
-    dst += slot * x->row;
-    if (which == SWA__V)
-        kr->narrow((int)x->type, from->x[which] + (size_t)a * (size_t)from->dvp, dst + a * x->row,
-                   (size_t)(b - a) * (size_t)from->dvp);
-    else if (a == 0 && b == SWA__TILE)
-        kr->narrow((int)x->type, from->x[which], dst, SWA__TILE * (size_t)x->dim);
-    else
-        for (i = a; i < b; i++) swa__lane_out(kr, x, from->x[which], i, from->row, dst);
-    if (x->scale != NULL)
-        memcpy((float *)(uintptr_t)x->scale + slot + a, from->scale[which] + a, (size_t)(b - a) * sizeof(float));
+/* n rows of one operand, from row `row` on, into slots of one tile, by way of the stage where that is one tile. */
+static void swa__store_tile(const swa__keys *keys, const swa__source *from, const swa__source *ring, int which,
+                            int64_t row, int64_t slot, int n, const swa__spot *spot) {
+    const swa__operand *x = &from->x[which], *to = &ring->x[which];
+    const int a = (int)(slot & (SWA__TILE - 1));
+    const float *in = spot->x[which];
+    unsigned char *out = (unsigned char *)(uintptr_t)to->p + slot * to->row;
+    size_t numbers = SWA__TILE * (size_t)to->dim;
+    if (to->dim == 0) return;
+    if (which != SWA__V && n < SWA__TILE) {
+        swa__slots_out(keys, x, to, which, x->p + row * x->row, slot, n, spot->row);
+        return;
+    }
+    swa__lanes_in(keys, from, which, row, a, a + n, spot);
+    if (which == SWA__V) {
+        in += a * spot->dvp;
+        numbers = (size_t)n * (size_t)spot->dvp;
+    }
+    keys->kr->narrow((int)to->type, in, out, numbers);
+    if (to->scale != NULL)
+        memcpy((float *)(uintptr_t)to->scale + slot, spot->scale[which] + a, (size_t)n * sizeof(float));
 }
-static void swa__store_head(const swa__part *p, int seq, int h) {
+static void swa__store_head(const swa__part *p, int seq, const swa__source *from, const swa__source *ring) {
     const swa__call *call = p->call;
-    const swa__keys *keys = &call->keys;
     const swa__job *j = &p->job;
     const swa__layer *l = swa__layer_of(call->c, call->layer);
-    const swa__spot spot = swa__spot_of(keys, &p->w.room, 0);
-    const swa_kv new_rows = swa__new_rows(keys, j->row, j->pos, j->n);
-    const swa_kv all_slots = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
-    const swa__source from = swa__source_of(keys, &new_rows, h), ring = swa__source_of(keys, &all_slots, h);
+    const swa__spot spot = swa__spot_of(&call->keys, &p->w.room, 0);
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
-    int x, a;
+    int x;
     for (; at < end; at += n) {
         if (at >= l->pinned && at < end - l->cap) at = end - l->cap;      /* older rows would not survive */
         slot = swa__slot(l, swa__seq_of(call->c, seq), at);
-        a = (int)(slot & (SWA__TILE - 1));
-        n = swa__min64(SWA__TILE - a, end - at);
+        n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
-        for (x = 0; x < SWA__OPERANDS; x++) {
-            swa__lanes_in(keys, &from, x, at - j->pos, a, a + (int)n, &spot);
-            swa__lanes_out(keys->kr, &ring, x, slot - a, a, a + (int)n, &spot);
-        }
+        for (x = 0; x < SWA__OPERANDS; x++)
+            swa__store_tile(&call->keys, from, ring, x, at - j->pos, slot, (int)n, &spot);
     }
 }
 static void swa__store_rows(swa__part *p) {
@@ -5717,10 +5745,16 @@ static void swa__store_rows(swa__part *p) {
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
+        const swa_kv new_rows = swa__new_rows(&call->keys, j->row, j->pos, j->n);
+        const swa_kv all_slots = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
+        swa__source from = swa__source_of(&call->keys, &new_rows), ring = swa__source_of(&call->keys, &all_slots);
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
         if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;    /* the other parts do not look */
-        for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++)
-            if (unit % p->parts == p->part) swa__store_head(p, seq, h);
+        for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++) {
+            if (unit % p->parts == p->part) swa__store_head(p, seq, &from, &ring);
+            swa__source_head(&from, 1);
+            swa__source_head(&ring, 1);
+        }
     }
 }
 
@@ -6685,12 +6719,13 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
                               swa__block *b) {
     swa__naive *e = (swa__naive *)user;
     swa__keys rows = *keys;
+    swa__cursor in = swa__cursor_at(&rows, 0);
     swa__block latents;
     int t, a, z, before = -1;
     rows.as_f32 = 1;
     e->latents.present = room->present;
     latents.pos = b->pos;
-    swa__stage(&rows, 0, range, &e->latents, &latents);
+    swa__stage(&in, range, &e->latents, &latents);
     b->present = latents.present;
     b->shift = 0;
     if (e->h != h) {                     /* weights are packed once per head */
