@@ -4463,7 +4463,7 @@ typedef struct {
     int       as_f32;                    /* tiles are wanted widened: many rows share them                           */
     const swa_kv *kv;                    /* [n_kv] ascending in position                                             */
     int       n_kv;
-    const swa__source *made;             /* [n_kv] the same for KV head 0, if they are few; else NULL                */
+    const swa__source *base[2];          /* what segments of rows, of a ring share: KV head 0. NULL: each its own    */
 } swa__keys;
 
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
@@ -4473,15 +4473,15 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
 }
-static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv) {          /* of KV head 0 */
-    swa__source src;
+static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__source *src) {     /* of KV head 0 */
+    const swa__source *base = keys->base[kv->layout_ != 0];
     int i;
-    src.pos = kv->pos;
-    src.end = kv->pos + kv->n;
-    src.ring = kv->layout_ != 0;
-    src.first = src.ring ? kv->layout_ - 1 : 0;
-    for (i = 0; i < SWA__OPERANDS; i++) src.x[i] = swa__operand_of(&keys->shape, kv, i);
-    return src;
+    if (base != NULL) *src = *base;
+    else for (i = 0; i < SWA__OPERANDS; i++) src->x[i] = swa__operand_of(&keys->shape, kv, i);
+    src->pos = kv->pos;
+    src->end = kv->pos + kv->n;
+    src->ring = kv->layout_ != 0;
+    src->first = src->ring ? kv->layout_ - 1 : 0;
 }
 /* The segment that was looked at last, for the tiles that follow in it. */
 typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
@@ -4494,9 +4494,8 @@ static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
     return x;
 }
 static const swa__source *swa__seek(swa__cursor *x, int segment) {
-    const swa__keys *keys = x->keys;
     if (segment == x->segment) return &x->src;
-    x->src = keys->made != NULL ? keys->made[segment] : swa__source_of(keys, &keys->kv[segment]);
+    swa__source_make(x->keys, &x->keys->kv[segment], &x->src);
     swa__source_head(&x->src, x->h);
     x->segment = segment;
     return &x->src;
@@ -4991,7 +4990,7 @@ typedef struct {
     int64_t keys_from, keys_to;          /* positions between which segments lie                                     */
     swa__blocks all;
     swa_kv kv[5];
-    swa__source source[5];
+    swa__source ring, fresh;             /* of a ring's job: all slots, and this step's rows                         */
 } swa__job;
 
 /* ---- window: what tokens see of the keys that are there ---- */
@@ -5063,6 +5062,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     } else {
         const swa_run *run = &call->runs[i];
         const int fresh = j->keys.fresh[SWA__K].p != NULL;
+        swa_kv slots;
         j->pos = run->pos;
         j->row = run->row;
         j->n = call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
@@ -5072,9 +5072,15 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         j->keys.kv = j->kv;
         j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
                                      fresh ? run->pos : run->pos + run->n, j->kv);
-        if (fresh) j->kv[j->keys.n_kv++] = swa__new_rows(&j->keys, run->row, run->pos, run->n);
-        for (i = 0; i < j->keys.n_kv; i++) j->source[i] = swa__source_of(&j->keys, &j->kv[i]);
-        j->keys.made = j->source;
+        slots = swa__slots_view(call->c, call->layer, run->seq, 0, 0, 0);
+        swa__source_make(&call->keys, &slots, &j->ring);
+        j->keys.base[1] = &j->ring;
+        if (fresh) {
+            swa_kv *rows = &j->kv[j->keys.n_kv++];
+            *rows = swa__new_rows(&call->keys, run->row, run->pos, run->n);
+            swa__source_make(&call->keys, rows, &j->fresh);
+            j->keys.base[0] = &j->fresh;
+        }
     }
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k;
@@ -5745,9 +5751,7 @@ static void swa__store_rows(swa__part *p) {
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
-        const swa_kv new_rows = swa__new_rows(&call->keys, j->row, j->pos, j->n);
-        const swa_kv all_slots = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
-        swa__source from = swa__source_of(&call->keys, &new_rows), ring = swa__source_of(&call->keys, &all_slots);
+        swa__source from = j->fresh, ring = j->ring;
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
         if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;    /* the other parts do not look */
         for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++) {
