@@ -5683,20 +5683,24 @@ static void swa__fold_rows(swa__part *p) {
 
 /* ---- store: the new rows go into the ring, from operands into operands ---- */
 
-/* n rows of the caller's K or tail into slots of one tile of the ring, the first of them `slot`: each is rounded and
-   narrowed in row, and then dealt out over the dims. */
-static void swa__slots_out(const swa__keys *keys, const swa__operand *from, const swa__operand *to, int which,
-                           const unsigned char *p, int64_t slot, int n, float *row) {
+/* What is stored for one run: this step's rows into the ring, of the KV head that both have come to. */
+typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; } swa__store;
+
+/* n rows of K or tail, from row `row` on, into slots of one tile: each is rounded and narrowed beside the stage, and
+   then dealt out over the dims. */
+static void swa__slots_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
+    const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
     const size_t es = to->size, pad = swa__pad16(to->dim), lane = (size_t)(slot & (SWA__TILE - 1));
+    const unsigned char *p = from->p + row * from->row;
     unsigned char *tile = (unsigned char *)(uintptr_t)to->p + (slot - (int64_t)lane) * to->row;
-    float scale = 1.0f;
+    float *wide = s->spot.row, scale = 1.0f;
     int i, d;
-    for (d = to->dim; d < (int)pad; d++) row[d] = 0.0f;
+    for (d = to->dim; d < (int)pad; d++) wide[d] = 0.0f;
     for (i = 0; i < n; i++, p += from->row) {
-        const unsigned char *in = (const unsigned char *)(row + pad);
+        const unsigned char *in = (const unsigned char *)(wide + pad);
         unsigned char *out = tile + (lane + (size_t)i) * es;
-        keys->kr->round((int)keys->round[which], p, (int)from->type, to->dim, row, &scale);
-        keys->kr->narrow((int)to->type, row, row + pad, pad);
+        s->keys->kr->round((int)s->keys->round[which], p, (int)from->type, to->dim, wide, &scale);
+        s->keys->kr->narrow((int)to->type, wide, wide + pad, pad);
         for (d = 0; d < to->dim; d++, in += es, out += SWA__TILE * es) {
             if (es == 4) memcpy(out, in, 4);                       /* each copy is one move */
             else if (es == 2) memcpy(out, in, 2);
@@ -5705,59 +5709,55 @@ static void swa__slots_out(const swa__keys *keys, const swa__operand *from, cons
         if (to->scale != NULL) ((float *)(uintptr_t)to->scale)[slot + i] = scale;
     }
 }
-/* n rows of one operand, from row `row` on, into slots of one tile, by way of the stage where that is one tile. */
-static void swa__store_tile(const swa__keys *keys, const swa__source *from, const swa__source *ring, int which,
-                            int64_t row, int64_t slot, int n, const swa__spot *spot) {
-    const swa__operand *x = &from->x[which], *to = &ring->x[which];
+/* n rows of one operand into slots of one tile: V, and K or tail of all 16, by way of the stage. */
+static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
+    const swa__operand *to = &s->ring.x[which];
     const int a = (int)(slot & (SWA__TILE - 1));
-    const float *in = spot->x[which];
+    const float *in = s->spot.x[which];
     unsigned char *out = (unsigned char *)(uintptr_t)to->p + slot * to->row;
     size_t numbers = SWA__TILE * (size_t)to->dim;
-    if (to->dim == 0) return;
-    if (which != SWA__V && n < SWA__TILE) {
-        swa__slots_out(keys, x, to, which, x->p + row * x->row, slot, n, spot->row);
-        return;
-    }
-    swa__lanes_in(keys, from, which, row, a, a + n, spot);
+    swa__lanes_in(s->keys, &s->from, which, row, a, a + n, &s->spot);
     if (which == SWA__V) {
-        in += a * spot->dvp;
-        numbers = (size_t)n * (size_t)spot->dvp;
+        in += a * s->spot.dvp;
+        numbers = (size_t)n * (size_t)s->spot.dvp;
     }
-    keys->kr->narrow((int)to->type, in, out, numbers);
+    s->keys->kr->narrow((int)to->type, in, out, numbers);
     if (to->scale != NULL)
-        memcpy((float *)(uintptr_t)to->scale + slot, spot->scale[which] + a, (size_t)n * sizeof(float));
+        memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a, (size_t)n * sizeof(float));
 }
-static void swa__store_head(const swa__part *p, int seq, const swa__source *from, const swa__source *ring) {
-    const swa__call *call = p->call;
-    const swa__job *j = &p->job;
-    const swa__layer *l = swa__layer_of(call->c, call->layer);
-    const swa__spot spot = swa__spot_of(&call->keys, &p->w.room, 0);
+static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq, const swa__store *s) {
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
-    int x;
+    int i;
     for (; at < end; at += n) {
         if (at >= l->pinned && at < end - l->cap) at = end - l->cap;      /* older rows would not survive */
-        slot = swa__slot(l, swa__seq_of(call->c, seq), at);
+        slot = swa__slot(l, seq, at);
         n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
-        for (x = 0; x < SWA__OPERANDS; x++)
-            swa__store_tile(&call->keys, from, ring, x, at - j->pos, slot, (int)n, &spot);
+        for (i = 0; i < SWA__OPERANDS; i++)
+            if (s->ring.x[i].dim > 0)
+                (i != SWA__V && n < SWA__TILE ? swa__slots_out : swa__tile_out)(s, i, at - j->pos, slot, (int)n);
     }
 }
 static void swa__store_rows(swa__part *p) {
     const swa__call *call = p->call;
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
     int64_t unit = 0, *stored;
+    swa__store s;
     int i, h;
+    s.keys = &call->keys;
+    s.spot = swa__spot_of(s.keys, &p->w.room, 0);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
-        swa__source from = j->fresh, ring = j->ring;
+        s.from = j->fresh;
+        s.ring = j->ring;
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
         if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;    /* the other parts do not look */
         for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++) {
-            if (unit % p->parts == p->part) swa__store_head(p, seq, &from, &ring);
-            swa__source_head(&from, 1);
-            swa__source_head(&ring, 1);
+            if (unit % p->parts == p->part) swa__store_head(j, l, swa__seq_of(call->c, seq), &s);
+            swa__source_head(&s.from, 1);
+            swa__source_head(&s.ring, 1);
         }
     }
 }
