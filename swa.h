@@ -2464,10 +2464,15 @@ static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4
         }
     return n;
 }
-/* The few-rows shape takes 4, 2 or 1 rows at once. Eight at once, so that K and V are read and converted once for a
-   group of 8, were worth 5 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where
-   registers are short: not worth 21 KB. */
+/* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are not far then: see
+   swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16
+   with AVX2, where registers are short: not worth 21 KB.) */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+/* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go over at once. */
+static int swa__few_piece(int rows, int dims, int type) {
+    const int keys = 16384 / (dims * (int)swa__type_size(type)) / 16 * 16;
+    return rows <= 4 ? SWA_BLOCK + 16 : keys < 16 ? 16 : keys;
+}
 /* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four int8. */
 static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
     const int32_t *to = (const int32_t *)(const void *)(q + SWA__FEW * (g->dk + g->dt));
@@ -2693,14 +2698,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__g
     }
 }
 /* p.v of R rows for NW vectors of dims from d0 on, tile runs of one type after another (a staged tile is f32 whatever
-   the ring's type). A single vector is the rest of dims that do not fill NW, and bound by its one chain: there the type
-   may be looked up per number, which saves a copy per type. */
+   the ring's type); more: added to what o has from the keys before. A single vector is the rest of dims that do not fill
+   NW, and bound by its one chain: there the type may be looked up per number, which saves a copy per type. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, int rest, const swa__geo *g, const swa__block *b,
-                                              const int range[4], const float *p, float *o, int d0) {
+                                              const int range[4], const float *p, float *o, int d0, int more) {
     SWV acc[4][8];
     int i, j, r, k, end;
     SWV_UNROLL for (i = 0; i < R; i++)
-        SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_SET1(0.0f);
+        SWV_UNROLL for (j = 0; j < NW; j++)
+            acc[i][j] = more ? SWV_LOAD(o + i * g->dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = end) {
             int type = b->tile[k / 16].v_type;
@@ -2733,11 +2739,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__geo *g, const swa_
     SWA__FN(few_keys)(R, g, b, q, s, v0, v1); \
 } \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const swa__block *b, const int range[4], \
-                                                     const float *p, float *o) { \
+                                                     const float *p, float *o, int more) { \
     int d = 0; \
     for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
-        SWA__FN(few_dims)(R, SWV_FEW(R), 0, g, b, range, p, o, d); \
-    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, 1, g, b, range, p, o, d); \
+        SWA__FN(few_dims)(R, SWV_FEW(R), 0, g, b, range, p, o, d, more); \
+    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, 1, g, b, range, p, o, d, more); \
 }
 SWV_ROWS(1)
 SWV_ROWS(2)
@@ -2872,6 +2878,44 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const s
         const float a = (p)[j], c = (p)[j + n]; \
         (p)[j] = what; \
     }
+/* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four find K in L1. */
+static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__geo *g, const swa__block *b, const float *q, float *s,
+                                           int v, int v1) {
+    const int piece = v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
+    int r, x, end, step;
+    for (; v < v1; v = end) {
+        end = v1 - v < piece ? v1 : v + piece;
+        for (r = 0; r < rows; r += step) {
+            const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
+            step = swa__few_step(rows - r);
+            SWA__FN(few_scores)(step, g, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
+            for (x = v; g->dt > 0 && x < end; x++) SWA__FN(few_tail)(g, b, step, qr, s + r * SWA_BLOCK, x);
+        }
+    }
+}
+/* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the next. */
+static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa__block *b, const int range[4],
+                                         const float *p, float *o) {
+    const int type = range[2] < range[3] ? b->tile[range[2] / 16].v_type : SWA_F32;
+    const int piece = swa__few_piece(rows, g->dvp, type);
+    int some[4], more = 0, r, step;
+    memcpy(some, range, sizeof some);
+    do {
+        if (range[3] - some[2] > piece) some[3] = some[2] / 16 * 16 + piece;
+        else some[3] = range[3];
+        for (r = 0; r < rows; r += step) {
+            const float *pr = p + r * SWA_BLOCK;
+            float *to = o + r * g->dvp;
+            step = swa__few_step(rows - r);
+            if (step == 4) SWA__FN(few_values4)(g, b, some, pr, to, more);
+            else if (step == 2) SWA__FN(few_values2)(g, b, some, pr, to, more);
+            else SWA__FN(few_values1)(g, b, some, pr, to, more);
+        }
+        more = 1;
+        some[1] = some[0];
+        some[2] = some[3];
+    } while (some[2] < range[3]);
+}
 static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
                                     const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
@@ -2881,17 +2925,15 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
         v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
     }
     swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
+    if (b->shift == 0) {
+        SWA__FN(few_pieces)(rows, g, b, q_sink, s2, v[0], v[1]);
+        SWA__FN(few_pieces)(rows, g, b, q, s, v[2], v[3]);
+    }
     for (r = 0; r < rows; r += step) {
-        const size_t at = (size_t)r * (size_t)(g->dk + g->dt);
-        float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
+        const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
         step = swa__few_step(rows - r);
-        if (b->shift != 0) SWA__FN(few_shifted)(step, g, b, n, q + at, swa__few_integers(g, q, r), sr);
-        for (i = 0; i < 2 && b->shift == 0; i++) {
-            float *to = i == 0 ? s2r : sr;
-            const float *from = i == 0 ? q_sink : q;
-            SWA__FN(few_scores)(step, g, b, from + at, swa__few_integers(g, from, r), to, v[2 * i], v[2 * i + 1]);
-            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from + at, to, x);
-        }
+        if (b->shift != 0)
+            SWA__FN(few_shifted)(step, g, b, n, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK);
         for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
             SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
@@ -2910,10 +2952,8 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
             SWV_HALVE(1, part[i - r], a, c, a + c)
             l[i] = part[i - r][0];
         }
-        if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
-        else if (step == 2) SWA__FN(few_values2)(g, b, range, sr, o + r * g->dvp);
-        else SWA__FN(few_values1)(g, b, range, sr, o + r * g->dvp);
     }
+    SWA__FN(few_sums)(rows, g, b, range, s, o);
     SWV_LEAVE();
 }
 
@@ -4285,7 +4325,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_KEYS                8
 #define SWV_LANES               2
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
-#define SWV_FEW_KEYS(r, type)   ((r) <= 2 || (type) == SWA_F32 ? 1 : (type) == SWA_Q8 ? 4 : 2)
+#define SWV_FEW_KEYS(r, type)   ((r) > 2 && (type) == SWA_F32 ? 2 : 4)
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
