@@ -622,7 +622,9 @@ SWA_API const char *swa_isa_name(int isa);
 #include <math.h>
 #include <string.h>
 
-#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+/* Not clang-cl: its immintrin.h holds back what the command line does not switch on, and __builtin_cpu_supports needs a
+   library that MSVC does not link. It takes the plain C path, as MSVC does. */
+#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && defined(__GNUC__)
 #  define SWA__X86 1
 #  include <immintrin.h>
 #else
