@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""weight.py [REVISION] [-r RUNS] [-w WAY] - what swa.h costs its host: seconds of CPU to compile, bytes of text, and what there
-is to read.
+"""weight.py [REVISION] [-r RUNS] [-w WAY] - what swa.h costs its host: seconds of CPU to compile, bytes of text, and
+what there is to read.
 
 Compiled by gcc and clang at -O1, -O2, -O3 and -O3 -march=native: seconds of CPU (the least of RUNS, default 1), text;
 with -w 'gcc -O2' that one alone.
