@@ -266,6 +266,46 @@ TEST_EACH_ISA(attention_pinned) {
             }
 }
 
+/* Where only the tail is rotated (MLA), pinned keys want another tail and the same q: q_sink_tail alone; q_sink alone
+   means the same tail. Each as if both were given, bit for bit. */
+TEST_EACH_ISA(attention_pinned_by_half) {
+    for (int half = 0; half < 2; half++)
+        for (int n = 1; n <= 20; n += 19) {
+            at_case c = at_new(4, 1, 16, 16, 60);
+            at_how how;
+            at_data d, s;
+            float *whole = t_floats(60 * 64), *out = t_floats(60 * 64);
+            double *want = t_doubles(60 * 64);
+            swa_cache kv;
+            memset(&how, 0, sizeof how);
+            c.shape.tail_dim = 6; c.shape.v_in_k = 1;
+            at_pinned(&c, 9, 4);
+            c.q_sink = 1;
+            how.isa = isa; how.chunk = n;
+            d = at_make(&c);
+            for (size_t i = 0; i < 60 * 4; i++)              /* half: what q_sink would be if it were left out */
+                memcpy(d.q_sink + 22 * i + (half ? 16 : 0), d.q + 22 * i + (half ? 16 : 0),
+                       (half ? 6u : 16u) * sizeof(float));
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, NULL);
+            t_label("q_sink%s alone, chunks of %d", half ? "" : "_tail", n);
+            REQUIRE(at_ring(&c, &d, &how, whole, NULL));
+            CHECK_CLOSE(whole, want, 60 * 64, TOL);
+            REQUIRE(at_cache(&kv, &c, &how));
+            for (int p = 0; p < 60; p += n) {
+                const size_t at = (size_t)p * at_q_row(&c);
+                at_call call = at_queries(&c, &d, d.q + at, d.q_sink + at, NULL, (size_t)n, &how);
+                if (half) call.a.q_sink_tail.p = NULL; else call.a.q_sink.p = NULL;
+                call.a.k = at_in(at_lay(d.k + (size_t)p * 22, (size_t)n, 1, 22, 0, 16, 0));
+                call.a.k_tail = at_in(at_lay(d.k + (size_t)p * 22, (size_t)n, 1, 22, 16, 6, 0));
+                REQUIRE_OK(swa_step_one(&kv, 0, p, n));
+                REQUIRE(at_run_ring(&kv, 0, &call.a, 0));
+                at_results(&c, &call, 0, (size_t)n, out + p * 64, NULL);
+            }
+            CHECK_BITS(out, whole, 60 * 64);
+        }
+}
+
 /* Pinned positions that the window still shows, in a block that it shows whole. */
 TEST_EACH_ISA(attention_pinned_in_the_window) {
     for (int n = 258; n < 300; n += 41)
@@ -867,6 +907,38 @@ TEST_EACH_ISA(attention_infinite_values) {
                     if (!seen) continue;
                     CHECK(sign == 0 ? got == 0.0f : got == (float)sign * HUGE_VALF);
                 }
+        }
+}
+/* v_type and tail_type left 0 beside k_type F16 or BF16: the rows are read as that, not as f32. */
+TEST_EACH_ISA(attention_types_left_zero) {
+    for (int t = 0; t < 3; t++)
+        for (int n = 1; n <= 20; n += 19) {
+            at_case c = at_new(4, 2, 16, 12, 40);
+            at_how how;
+            at_data d, s;
+            at_call call;
+            float *out = t_floats(20 * 48);
+            double *want = t_doubles(40 * 48);
+            swa_kv kv;
+            swa_rows r;
+            memset(&how, 0, sizeof how); memset(&r, 0, sizeof r);
+            c.k_type = c.v_type = c.tail_type = all_types[t];
+            c.shape.tail_dim = 5;
+            d = at_make(&c);
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, NULL);
+            kv = at_segment(&c, &s, 0, 40, 0);
+            REQUIRE(kv.v_type == all_types[t] && kv.tail_type == all_types[t]);
+            kv.v_type = kv.tail_type = SWA_TYPE_DEFAULT;
+            if (t == 0) kv.k_type = SWA_TYPE_DEFAULT;        /* all three: f32 */
+            r.shape = c.shape; r.isa = isa; r.pos = 40 - n; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            call = at_queries(&c, &s, s.q + (size_t)(40 - n) * at_q_row(&c), NULL, NULL, (size_t)n, &how);
+            t_label("%s, %d queries", type_name(all_types[t]), n);
+            REQUIRE(at_run_rows(&r, &call.a, 0));
+            at_results(&c, &call, 0, (size_t)n, out, NULL);
+            CHECK_CLOSE(out, want + (40 - n) * 48, n * 48, TOL);
         }
 }
 /* ---- what a key's arithmetic may depend on ---- */
