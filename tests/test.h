@@ -12,8 +12,8 @@
    Every test starts from its own fixed seed, and whatever t_alloc gave is freed (and its edges checked) after it.
    `build/test_x` runs all, `build/test_x words` those whose name holds one of them, -l lists, -v prints times, -x stops
    at the first test that fails.
-   SWA_TEST_SEED=n in the environment changes all seeds; SWA_TEST_ALL=1 leaves nothing out (t_thin). The last line is always `N passed, N failed, N skipped`;
-   the exit code is 0 only if something passed and nothing failed. */
+   SWA_TEST_SEED=n in the environment changes all seeds; SWA_TEST_ALL=1 leaves nothing out (t_thin). The last line is
+   always `N passed, N failed, N skipped`; the exit code is 0 only if something passed and nothing failed. */
 #ifndef SWA_TEST_H
 #define SWA_TEST_H
 #include "../swa.h"

@@ -32,7 +32,7 @@ static void random_features(at_case *c) {
     c->scale = t_int(0, 2) ? 0.0f : 0.4f / (float)sqrt((double)at_dk(c));
     c->sink_logits = !t_int(0, 3);
     c->alibi = !t_int(0, 3);
-    c->bias = !t_int(0, 3);
+    c->bias = t_int(0, 3) ? 0 : t_int(1, 2);
     c->q_sink = c->sees.pinned && t_int(0, 1);
     if (!t_int(0, 4) && !c->sees.chunk && c->n > 4) at_span(c, t_int(2, c->n));
 }
@@ -117,7 +117,8 @@ TEST_EACH_ISA(attention_types) {
                 memset(&how, 0, sizeof how);
                 c.k_type = all_types[k]; c.v_type = all_types[v];
                 at_sliding(&c, 19);
-                c.softcap = 4.0f; c.sink_logits = c.alibi = c.bias = 1;
+                c.softcap = 4.0f; c.sink_logits = c.alibi = 1;
+                c.bias = 1 + (k + v) % 2;
                 how.isa = isa;
                 how.chunk = few ? 1 : 0;
                 name_case(&c, &how);
@@ -126,7 +127,7 @@ TEST_EACH_ISA(attention_types) {
 }
 /* One feature at a time: a fault in one must not hide behind another. */
 TEST_EACH_ISA(attention_features) {
-    for (int f = 0; f < 8; f++)
+    for (int f = 0; f < 9; f++)
         for (int chunk = 0; chunk < 30; chunk += chunk ? 22 : 1) {
             at_case c = at_new(4, 2, 16, 16, 50);
             at_how how;
@@ -140,6 +141,7 @@ TEST_EACH_ISA(attention_features) {
             if (f == 5) at_pinned(&c, 9, 4);
             if (f == 6) { at_pinned(&c, 9, 4); c.q_sink = 1; }
             if (f == 7) at_span(&c, 30);
+            if (f == 8) c.bias = 2;
             how.isa = isa;
             how.chunk = chunk;
             t_label("feature %d chunk %d", f, chunk);

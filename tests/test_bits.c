@@ -76,6 +76,7 @@ static bits_case bits_of(int i) {
         b.c.compute = SWA_BF16;
         at_sliding(&b.c, 270);
     }
+    if (i == 10 || i == 17) b.c.bias = 2;
     return b;
 }
 static int W_of(const at_case *c) {

@@ -554,6 +554,10 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
+    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG);              /* of what? */
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 0; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
