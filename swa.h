@@ -569,7 +569,8 @@ typedef struct {
 /* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
 SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
 /* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope, v_in_k), or expanded
-   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. */
+   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. Rows computed
+   elsewhere (a prefix from another machine) go in as in any cache: swa_attend with SWA_STORE_ONLY. */
 SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
 /* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never fewer multiply-adds),
    [3] naive over an expanded cache. OPAQUE weights are not in weight_bytes. */
