@@ -412,6 +412,8 @@ typedef struct {
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
     int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
                                taken as they are: 0 = the same for all tokens or heads                              */
+    int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling: [token][head][distance], 0 from
+                               bias_n on); bias_first 0, bias_n <= 2^23. Blocks that no column reaches cost nothing  */
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in f32; prefill and MLA
                                1.7 times faster on AMD with bf16 pairs (Zen 4 on); where the CPU has none or gains
                                nothing, 3 to 15 % slower than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
@@ -567,7 +569,8 @@ typedef struct {
 /* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
 SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
 /* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope, v_in_k), or expanded
-   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. */
+   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. Rows computed
+   elsewhere (a prefix from another machine) go in as in any cache: swa_attend with SWA_STORE_ONLY. */
 SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
 /* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never fewer multiply-adds),
    [3] naive over an expanded cache. OPAQUE weights are not in weight_bytes. */
@@ -622,7 +625,9 @@ SWA_API const char *swa_isa_name(int isa);
 #include <math.h>
 #include <string.h>
 
-#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+/* Not clang-cl: its immintrin.h holds back what the command line does not switch on, and __builtin_cpu_supports needs a
+   library that MSVC does not link. It takes the plain C path, as MSVC does. */
+#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && defined(__GNUC__)
 #  define SWA__X86 1
 #  include <immintrin.h>
 #else
@@ -2375,9 +2380,8 @@ typedef struct {
 } swa__block;
 typedef struct {                         /* what all rows of a call share                                            */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride                               */
-    int   mods;                          /* any of the following                                                     */
     float cap2;                          /* softcap * log2 e, 0 = off                                                */
-    int   alibi, bias;
+    int   alibi, bias, by_distance;
     int64_t bias_first, bias_n;
     int   v_across, v_along;             /* many rows: V's strides from dim to dim and from key to key               */
     int   form;                          /* of the products, below                                                   */
@@ -2397,7 +2401,8 @@ typedef struct {                         /* what a row may see of a block, keys 
     int   first_block;                   /* of this panel: nothing to fold into yet                                  */
     int   fetch;                         /* many rows: fetch the next block's K on the way                           */
     float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];   /* window [first, last), sinks [0, sink)          */
-    float q[SWA__LANES], slope[SWA__LANES];                        /* ALiBi: position, -slope * log2 e               */
+    int   mods;                          /* scores of this block are capped, or have ALiBi or a bias                 */
+    float q[SWA__LANES], slope[SWA__LANES];              /* if so: position, and for ALiBi -slope * log2 e           */
     const float *bias[SWA__LANES];
     const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
 } swa__lanes;
@@ -2436,6 +2441,20 @@ typedef struct {
 #endif
 } swa__kernels;
 
+/* Columns of the bias in a block: that of key 0 (by position), how many there are, and the step from key to key. By
+   distance, key 0's is the row's own position from there, a float, which is exact up to 2^24; beyond, none has any. */
+typedef struct { int64_t first, n; int step; } swa__columns;
+static swa__columns swa__columns_of(const swa__geo *g, const swa__block *b) {
+    swa__columns c;
+    c.first = b->pos - g->bias_first;
+    c.n = g->bias_n;
+    c.step = g->by_distance ? -1 : 1;
+    return c;
+}
+static int64_t swa__distance(float q) {
+    const int32_t far = 1 << 24;
+    return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
+}
 /* The keys that p.v walks: both intervals, none twice, in units of 1 or 16. */
 static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[0] = n->lo[0] / unit * unit;
@@ -2583,8 +2602,20 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, S
     if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
     return s;
 }
-SWV_INLINE float SWA__FN(bias)(const swa__geo *g, const float *row, int64_t pos) {
-    return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? row[pos - g->bias_first] : 0.0f;
+/* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__columns *c, const swa__lanes *n, int i, int k, int count,
+                                            int apart, float *out) {
+    const int64_t from = (c->step < 0 ? swa__distance(n->q[i]) : c->first) + c->step * k;
+    const int64_t last = from + c->step * (count - 1);
+    const float *row = n->bias[i];
+    int y;
+    if (from >= 0 && last >= 0 && from < c->n && last < c->n)
+        for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
+    else
+        for (y = 0; y < count; y++) {
+            const int64_t column = from + c->step * y;
+            out[y * apart] = column >= 0 && column < c->n ? row[column] : 0.0f;
+        }
 }
 
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
@@ -2756,9 +2787,10 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
                                         const float *s2, const int v[4]) {
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
         zero = SWV_SET1(0.0f);
+    const swa__columns columns = swa__columns_of(g, b);
     float bias[16];
-    int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
-    if (v[0] >= v[1] && !g->mods && b->present == NULL) {
+    int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    if (v[0] >= v[1] && !n->mods && b->present == NULL) {
         SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
         for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
             SWV a = SWV_LOAD(s + x * SWV_N);
@@ -2781,22 +2813,24 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
         SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
         SWV distance = zero, slope = zero, extra = zero;
         if (!in_sinks && !in_window) continue;
-        if (g->mods) {
+        if (n->mods) {
             distance = SWV_SUB(SWV_SET1(n->q[i]), key);
             slope = SWV_SET1(n->slope[i]);
-            for (y = 0; g->bias && y < SWV_N; y++) bias[y] = SWA__FN(bias)(g, n->bias[i], b->pos + k + y);
-            if (g->bias) extra = SWV_LOAD(bias);
+            if (g->bias) {
+                SWA__FN(bias)(&columns, n, i, k, SWV_N, 1, bias);
+                extra = SWV_LOAD(bias);
+            }
         }
         if (in_sinks) {
             e = SWV_LOAD(s2 + k);
             if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
-            if (g->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
+            if (n->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
             e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
         }
         if (in_window) {
             a = SWV_LOAD(s + k);
             if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
-            if (g->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
+            if (n->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
         }
         if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
         if (b->present != NULL) a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
@@ -3001,16 +3035,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
                                                const swa__lanes *n, int k, int sinks, int old, const float *s,
                                                SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
-    float bias[NR];
+    const swa__columns columns = swa__columns_of(g, b);
+    float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
+    for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) SWA__FN(bias)(&columns, n, x, k, mr, nv * SWV_N, bias + x);
     for (i = 0; i < mr; i++)
         for (j = 0; j < nv; j++) {
             SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
-            if (g->mods) {
+            if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
-                for (x = 0; g->bias && x < SWV_N; x++)
-                    bias[j * SWV_N + x] = SWA__FN(bias)(g, n->bias[j * SWV_N + x], b->pos + k + i);
-                if (g->bias) extra = SWV_LOAD(bias + j * SWV_N);
+                if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
             if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
@@ -3121,7 +3155,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || g->mods || b->present != NULL) {
+        if (which == 0 || k < old || n->mods || b->present != NULL) {
             SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
             SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
 #ifdef SWV_NARROW
@@ -5270,6 +5304,12 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
     l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
     l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
 }
+/* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
+static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
+    const swa__geo *g = &j->geo;
+    if (g->by_distance) return j->pos + t - pos < g->bias_n + SWA_BLOCK - 1;
+    return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
+}
 /* The same, and what each row needs to be masked and modified. */
 static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
                             swa__lanes *l) {
@@ -5277,12 +5317,13 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
+    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || (j->geo.bias && swa__bias_reaches(j, t, pos));
     l->q_scale[0] = l->q_scale[1] = NULL;
     if (a->compute == SWA_Q8) {
         l->q_scale[1] = w->q_scale + r;
         l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
     }
-    if (!j->few && !j->geo.mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
+    if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them the full interval */
         for (i = 0; i < SWA__LANES; i++) {
             l->first[i] = l->sink[i] = 0.0f;
@@ -5298,7 +5339,7 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
         l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
-        if (!j->geo.mods) continue;
+        if (!l->mods) continue;
         l->q[i] = (float)(j->pos + t - pos);
         l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[from + head] * SWA__LOG2E) : 0.0f;
         l->bias[i] = j->geo.bias ? a->bias + (j->row + t) * a->bias_token + (from + head) * a->bias_head : NULL;
@@ -5870,6 +5911,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
         if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f) return SWA_ERR_ARG;
         if (a->bias != NULL && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
             return SWA_ERR_ARG;
+        if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23)) return SWA_ERR_ARG;
     }
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
@@ -5909,7 +5951,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
     geo->bias = a->bias != NULL;
     geo->bias_first = a->bias_first;
     geo->bias_n = a->bias_n;
-    geo->mods = a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL;
+    geo->by_distance = a->bias_by_distance != 0;
     if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__HALF;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;

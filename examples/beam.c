@@ -8,7 +8,7 @@ enum { BEAMS = 3, WINDOW = 40, PROMPT = 60, STEPS = 12, HEADS = 2, KV_HEADS = 1,
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     float *prompt = (float *)room(PROMPT * ROW * sizeof *prompt);
     float out[BEAMS][ROW], score[BEAMS] = { 0 };
     uint32_t seed[BEAMS];
@@ -25,14 +25,14 @@ int main(void) {
     check(attend_at(&c.kv, &d.shape, 0, 1, 0, PROMPT, prompt), "swa_attend");
     for (int b = 0; b < BEAMS; b++) {
         if (b > 0) check(swa_cache_fork(&c.kv, b, 0, -1), "swa_cache_fork");
-        seed[b] = 10 + (uint32_t)b;                      /* each beam chose another token */
+        seed[b] = 10 + (uint32_t)b; /* each beam chose another token */
     }
     for (int64_t pos = PROMPT; pos < PROMPT + STEPS; pos++) {
         int best = 0, worst = 0;
-        for (int b = 0; b < BEAMS; b++) {                /* one step per beam here; one step for all would do as well */
+        for (int b = 0; b < BEAMS; b++) { /* one step per beam here; one step for all would do as well */
             check(swa_step_one(&c.kv, b, pos, 1), "swa_step_one");
             check(attend_at(&c.kv, &d.shape, 0, seed[b], pos, 1, out[b]), "swa_attend");
-            score[b] += out[b][0];                       /* stands for the log-probability */
+            score[b] += out[b][0]; /* stands for the log-probability */
         }
         for (int b = 1; b < BEAMS; b++) {
             if (score[b] > score[best]) best = b;
@@ -41,7 +41,7 @@ int main(void) {
         if (best == worst) continue;
         check(swa_cache_fork(&c.kv, worst, best, -1), "swa_cache_fork");
         score[worst] = score[best];
-        seed[worst] = seed[best] + 7;                    /* continues another way from here */
+        seed[worst] = seed[best] + 7; /* continues another way from here */
     }
     for (int b = 0; b < BEAMS; b++)
         printf("beam %d: end %lld, score %.6f, last row %08lx\n", b, (long long)swa_cache_end(&c.kv, b),

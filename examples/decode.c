@@ -6,7 +6,10 @@
 
 enum { SLOTS = 8, HEADS = 4, KV_HEADS = 1, DIM = 16, WINDOW = 32, STEPS = 60 };
 
-typedef struct { int64_t pos, end; uint32_t seed; } request;
+typedef struct {
+    int64_t pos, end;
+    uint32_t seed;
+} request;
 
 /* What stands for the projections of one token of a request. */
 static void fill(float *row, int width, uint32_t seed, int64_t pos) {
@@ -15,7 +18,7 @@ static void fill(float *row, int width, uint32_t seed, int64_t pos) {
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     request slot[SLOTS];
     float out[SLOTS * HEADS * DIM];
     uint32_t finished = 0, next = 0;
@@ -27,16 +30,16 @@ int main(void) {
     d.n_seqs = SLOTS;
     d.windows = &window;
     d.n_windows = 1;
-    d.k_type = SWA_Q8;                                   /* int8 rows, a scale for each */
+    d.k_type = SWA_Q8; /* int8 rows, a scale for each */
     c = new_cache(&d, 1);
     for (int i = 0; i < SLOTS; i++) {
         slot[i].pos = 0;
         slot[i].seed = next++;
-        slot[i].end = 10 + 7 * i;                        /* answers of unequal length */
+        slot[i].end = 10 + 7 * i; /* answers of unequal length */
     }
     for (int step = 0; step < STEPS; step++) {
         swa_run runs[SLOTS];
-        swa_attn a = {0};
+        swa_attn a = { 0 };
         float q[SLOTS * HEADS * DIM], k[SLOTS * KV_HEADS * DIM], v[SLOTS * KV_HEADS * DIM];
         memset(runs, 0, sizeof runs);
         for (int i = 0; i < SLOTS; i++) {
@@ -54,7 +57,7 @@ int main(void) {
         a.out.p = out;
         check(swa_attend(&c.kv, 0, &a), "swa_attend");
         for (int i = 0; i < SLOTS; i++)
-            if (++slot[i].pos == slot[i].end) {          /* done: the next request takes its ring, from position 0 */
+            if (++slot[i].pos == slot[i].end) { /* done: the next request takes its ring, from position 0 */
                 finished++;
                 slot[i].pos = 0;
                 slot[i].seed = next++;

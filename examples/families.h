@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_LAYERS = 64 };
+enum { MOST_LAYERS = 66 };
 
 typedef struct {
     const char *name;
@@ -20,6 +20,8 @@ typedef struct {
     double      scale_dim;       /* scores are divided by its root; 0 = head_dim                                     */
     double      mscale;          /* and multiplied by its square, where YaRN says so; 0 = 1                          */
     float       softcap;         /* 0 = none                                                                         */
+    int         bias;            /* distances for which a token has a bias of its own in a G layer, in an L layer those
+                                    of the window: attn.bias_by_distance. 0 = none                                   */
     int         n_shared;        /* the last so many layers read the rows of the last layer of their kind before     */
     int         images;          /* tokens of an image all see each other: run.prefix                                */
 } family;
@@ -36,6 +38,7 @@ static const family families[] = {
     { .name = "Mistral 7B v0.1", .n_layers = 32, .pattern = "L", .window = 4096, BOTH(GQA(32, 8, 128)) },
     { .name = "Llama 3 8B, Qwen 3 8B", .n_layers = 32, .pattern = "G", BOTH(GQA(32, 8, 128)) },   /* Qwen 3: 36 */
     { .name = "Phi-3 medium, Phi-4", .n_layers = 40, .pattern = "G", BOTH(GQA(40, 10, 128)) },
+    { .name = "Ministral 3 8B", .n_layers = 34, .pattern = "G", BOTH(GQA(32, 8, 128)) },  /* q has a temperature */
 
     /* window and full in turn */
     { .name = "gpt-oss 20B", .n_layers = 24, .pattern = "LG", .window = 128, BOTH(GQA(64, 8, 64)), .sinks = "LG" },
@@ -48,6 +51,10 @@ static const family families[] = {
     { .name = "Cohere Command R7B", .n_layers = 32, .pattern = "LLLG", .window = 4096, BOTH(GQA(32, 8, 128)) },
     { .name = "OLMo 3 32B", .n_layers = 64, .pattern = "LLLG", .window = 4096, BOTH(GQA(40, 8, 128)) },
     { .name = "EXAONE 4 32B", .n_layers = 64, .pattern = "LLLG", .window = 4096, BOTH(GQA(40, 8, 128)) },
+    { .name = "Mellum 2 12B", .n_layers = 28, .pattern = "LLLG", .window = 1024, BOTH(GQA(32, 4, 128)) },
+    { .name = "Trinity Mini (AFMoE)", .n_layers = 32, .pattern = "LLLG", .window = 2048, BOTH(GQA(32, 4, 128)) },
+    { .name = "Granite-SWA", .n_layers = 24, .pattern = "GLLL", .window = 128, BOTH(GQA(20, 4, 128)), .sinks = "LG",
+      .scale_dim = 128 * 128 },                          /* attention_multiplier 1/128 */
     { .name = "Llama 4 Scout", .n_layers = 48, .pattern = "LLLG", .window = 8192, .chunked = 1,
       BOTH(GQA(40, 8, 128)) },                           /* q of the full layers has a temperature, in the host */
 
@@ -61,6 +68,9 @@ static const family families[] = {
       .local = GQA(96, 8, 128), .global = GQA(64, 8, 128) },
     { .name = "Laguna XS.2", .n_layers = 40, .pattern = "LLLG", .window = 512,
       .local = GQA(64, 8, 128), .global = GQA(48, 8, 128) },
+
+    { .name = "Inkling 975B", .n_layers = 66, .pattern = "LLLLLG", .window = 512,
+      .local = GQA(64, 16, 128), .global = GQA(64, 8, 128), .bias = 1024 },    /* no RoPE; q has a temperature */
 
     /* the last layers have no rows of their own: desc.kv_layer */
     { .name = "Gemma 3n E4B", .n_layers = 35, .pattern = "LLLLG", .window = 512, BOTH(GQA(8, 2, 256)),
@@ -85,6 +95,11 @@ typedef struct {
 } family_room;
 
 static inline int is_local(const family *f, int layer) { return f->pattern[layer % (int)strlen(f->pattern)] == 'L'; }
+
+/* Columns of attn.bias [token][head][distance] in a layer; 0 = none. */
+static inline int family_bias(const family *f, int layer) {
+    return f->bias > 0 && is_local(f, layer) && f->window < f->bias ? (int)f->window : f->bias;
+}
 
 /* chunk: of prefill. Layers that read another's rows come after it has stored them, so that the ring of a family that
    shares holds a chunk more. The others take chunks of any length. Types, n_seqs, capacity: set them afterwards. */

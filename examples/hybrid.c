@@ -1,7 +1,7 @@
 /* hybrid.c - the attention of the models in families.h (Mistral, gpt-oss, Gemma 2 to 4, Llama 4, MiMo, MLA, ...):
-   windows and full layers in turn, a shape per layer, shared rows, sink logits, softcap, chunks, images, latents. Each
-   is built at its real sizes to see what its ring takes, then run with small ones: two sequences, prefill in chunks,
-   one decoding while the other's prompt comes in, against attention written out in double. */
+   windows and full layers in turn, a shape per layer, shared rows, sink logits, softcap, chunks, images, latents, a
+   bias by distance. Each is built at its real sizes to see what its ring takes, then run with small ones: two
+   sequences, prefill in chunks, one decoding while the other's prompt comes in, against attention in double. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "example.h"
@@ -26,13 +26,14 @@ static family small(family f) {
     f.global = small_shape(f.global, by);
     if (f.scale_dim > 1) f.scale_dim /= 8;
     f.window = f.window <= 128 ? 8 : f.window <= 1024 ? 13 : 24;
+    if (f.bias > 0) f.bias = 21;
     if (f.n_layers > 12 && f.n_shared == 0) f.n_layers = 12;
     return f;
 }
 
 /* ---- what stands for the model: rows of q, k, v of all tokens, before they are packed into steps ---- */
 
-typedef struct { float *q, *q_tail, *k, *k_tail, *v; } text;
+typedef struct { float *q, *q_tail, *k, *k_tail, *v, *bias; } text;
 typedef struct {
     family      f;
     family_room room;
@@ -62,6 +63,7 @@ static void build(model *m, const family *real) {
             x->k = rows_at(from + 2, 0, TOKENS, s->n_kv_heads * s->head_dim);
             x->k_tail = rows_at(from + 3, 0, TOKENS, s->n_kv_heads * s->tail_dim);
             x->v = rows_at(from + 4, 0, TOKENS, s->n_kv_heads * v_dim(s));
+            x->bias = rows_at(seed + 6, 0, TOKENS, s->n_heads * family_bias(&m->f, l));
             /* Scores of about -10 to 10, so that a key too many or a softcap left out is seen. */
             for (int j = 0; j < TOKENS * s->n_heads * s->head_dim; j++)
                 x->q[j] *= (float)(12 / (scale * sqrt((double)s->head_dim)));
@@ -83,6 +85,7 @@ static void destroy(model *m) {
             free(m->x[l][i].k);
             free(m->x[l][i].k_tail);
             free(m->x[l][i].v);
+            free(m->x[l][i].bias);
         }
     }
     free_cache(&m->c);
@@ -121,6 +124,7 @@ static double error_of(const model *m, int layer, int seq, int64_t pos, int head
     const swa_shape *s = shape_of(m, layer);
     const text *x = &m->x[layer][seq], *rows = &m->x[rows_of(&m->f, layer)][seq];
     int64_t at = pos * s->n_heads + head, group = head / (s->n_heads / s->n_kv_heads);
+    int near = family_bias(&m->f, layer);
     double score[TOKENS], o[64] = { 0 }, sum = 0, worst = 0, most = -1e9;
     double scale = 1 / sqrt(m->f.scale_dim > 0 ? m->f.scale_dim : (double)s->head_dim);
     if (m->f.mscale > 0) scale *= m->f.mscale * m->f.mscale;
@@ -131,6 +135,7 @@ static double error_of(const model *m, int layer, int seq, int64_t pos, int head
                   + dot(x->q_tail + at * s->tail_dim, rows->k_tail + kv * s->tail_dim, s->tail_dim))
                  * scale;
         if (m->f.softcap > 0) score[p] = (double)m->f.softcap * tanh(score[p] / (double)m->f.softcap);
+        if (p <= pos && pos - p < near) score[p] += (double)x->bias[at * near + pos - p];
         most = fmax(most, score[p]);
     }
     if (m->sinks[layer]) most = fmax(most, (double)m->sinks[layer][head]);
@@ -154,7 +159,7 @@ static float *pack(const model *m, int layer, const swa_run *runs, int n, size_t
     for (int i = 0; i < n; i++) {
         float *from;
         memcpy(&from, (const char *)&m->x[layer][runs[i].seq] + offset, sizeof from);
-        if (width == 0) continue;                        /* no tail */
+        if (width == 0) continue;                        /* no tail, no bias */
         memcpy(to + runs[i].row * width, from + runs[i].pos * width, (size_t)(runs[i].n * width) * sizeof *to);
     }
     return to;
@@ -162,12 +167,13 @@ static float *pack(const model *m, int layer, const swa_run *runs, int n, size_t
 
 static double attend(model *m, int layer, const swa_run *runs, int n) {
     const swa_shape *s = shape_of(m, layer);
-    int width = s->n_heads * v_dim(s), reader = m->room.kv_layer[layer] != layer;
+    int near = family_bias(&m->f, layer), width = s->n_heads * v_dim(s), reader = m->room.kv_layer[layer] != layer;
     float *q = pack(m, layer, runs, n, offsetof(text, q), s->n_heads * s->head_dim);
     float *q_tail = pack(m, layer, runs, n, offsetof(text, q_tail), s->n_heads * s->tail_dim);
     float *k = pack(m, layer, runs, n, offsetof(text, k), s->n_kv_heads * s->head_dim);
     float *k_tail = pack(m, layer, runs, n, offsetof(text, k_tail), s->n_kv_heads * s->tail_dim);
     float *v = pack(m, layer, runs, n, offsetof(text, v), s->n_kv_heads * v_dim(s));
+    float *bias = pack(m, layer, runs, n, offsetof(text, bias), s->n_heads * near);
     float *out = (float *)room((size_t)(ROWS * width) * sizeof *out);
     double worst = 0;
     swa_attn a = {0};
@@ -181,6 +187,13 @@ static double attend(model *m, int layer, const swa_run *runs, int n) {
     a.scale = (float)family_scale(&m->f, s);
     a.softcap = m->f.softcap;
     a.sink_logits = m->sinks[layer];
+    if (near > 0) {
+        a.bias = bias;
+        a.bias_by_distance = 1;
+        a.bias_n = near;
+        a.bias_head = near;
+        a.bias_token = s->n_heads * near;
+    }
     check(swa_attend(&m->c.kv, layer, &a), "swa_attend");
     for (int i = 0; i < n; i++)
         for (int t = 0; t < runs[i].n; t++)
@@ -192,6 +205,7 @@ static double attend(model *m, int layer, const swa_run *runs, int n) {
     free(k);
     free(k_tail);
     free(v);
+    free(bias);
     free(out);
     return worst;
 }
@@ -248,6 +262,6 @@ int main(int argc, char **argv) {
     }
     printf("%d of %d ok\n", good, N_FAMILIES);
     printf("Not served yet: a list of keys per query (DeepSeek V3.2 and V4, GLM-5, MiniMax-M3, Qwen 3.8 Flash Next,\n"
-           "openPangu 2, dots3note) and a bias by distance in a batch (Inkling).\n");
+           "openPangu 2, dots3note).\n");
     return good == N_FAMILIES ? 0 : 1;
 }

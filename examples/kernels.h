@@ -2,19 +2,10 @@
    instruction set. The includer defines K(name), K_FN (attributes of inlined functions), K_ENTRY (of the function
    that is called), and the types and operations listed in quants.h under "operations".
 
-   A row of weights is decoded once for up to four tokens. Weights of a quantised block become 16-bit integers, by
-   which 16-bit activations are multiplied exactly; only the sum of a block becomes a float. Every instruction set
-   has the same 16 lanes and the same order of sums, so all that fuse multiply and add give the same bits. */
-
-/* The sum of 16 lanes, halves upon halves. */
-K_FN float K(total)(K(vf) v) {
-    float s[16];
-    K(vf_store)(s, v);
-    for (int half = 8; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) s[i] += s[i + half];
-    }
-    return s[0];
-}
+   A row of weights is decoded once for up to four tokens; one token is multiplied with four rows of floats at a time.
+   Weights of a quantised block stay integers, by which activations of 16 bits are multiplied exactly; only the sum of a
+   block becomes a float. Every instruction set has the same 16 lanes and the same order of sums, so all that fuse
+   multiply and add give the same bits. */
 
 /* ---- floats: F32, F16, BF16; 64 columns at a time in four accumulators, what is left one by one ---- */
 
@@ -22,31 +13,40 @@ K_FN K(vf) K(floats)(const unsigned char *w, uint32_t type) {
     return type == GGUF_TENSOR_F32 ? K(vf_le)(w) : type == GGUF_TENSOR_F16 ? K(vf_half)(w) : K(vf_brain)(w);
 }
 
-K_FN void K(float_row)(const unsigned char *w, uint32_t type, const float *x, int cols, int tokens, float *out,
-                       size_t next) {
+/* `rows` rows times `tokens` tokens, one of the two being 1: rows side by side read x once, tokens side by side the
+   weights. */
+K_FN void K(float_tile)(const weights *w, uint32_t type, const unsigned char *row, const float *x, int rows,
+                        int tokens, float *out) {
     K(vf) sum[K_TILE][4];
-    size_t size = type == GGUF_TENSOR_F32 ? 4 : 2, ld = (size_t)cols;
-    int c = 0;
+    size_t size = type == GGUF_TENSOR_F32 ? 4 : 2, ld = (size_t)w->cols, c = 0;
+    int n = rows * tokens;
     K_UNROLL
-    for (int t = 0; t < tokens; t++) {
+    for (int t = 0; t < n; t++) {
         K_UNROLL
         for (int i = 0; i < 4; i++) sum[t][i] = K(vf_zero)();
     }
-    for (; c + 64 <= cols; c += 64) {
+    for (; c + 64 <= ld; c += 64) {
         K_UNROLL
         for (int i = 0; i < 4; i++) {
-            K(vf) v = K(floats)(w + (size_t)(c + 16 * i) * size, type);
+            K(vf) v = K(floats)(row + (c + 16 * (size_t)i) * size, type), u = K(vf_load)(x + c + 16 * (size_t)i);
+            sum[0][i] = K(vf_fma)(v, u, sum[0][i]);
             K_UNROLL
-            for (int t = 0; t < tokens; t++) {
-                sum[t][i] = K(vf_fma)(v, K(vf_load)(x + (size_t)t * ld + (size_t)(c + 16 * i)), sum[t][i]);
+            for (int t = 1; t < n; t++) {
+                size_t at = (size_t)t * ld + c + 16 * (size_t)i;
+                if (rows > 1) v = K(floats)(row + at * size, type);
+                else u = K(vf_load)(x + at);
+                sum[t][i] = K(vf_fma)(v, u, sum[t][i]);
             }
         }
     }
     K_UNROLL
-    for (int t = 0; t < tokens; t++) {
-        float all = K(total)(K(vf_add)(K(vf_add)(sum[t][0], sum[t][1]), K(vf_add)(sum[t][2], sum[t][3])));
-        for (size_t i = (size_t)c; i < ld; i++) all += weight_float(w + i * size, type) * x[(size_t)t * ld + i];
-        out[(size_t)t * next] = all;
+    for (int t = 0; t < n; t++) {
+        float all = K(vf_total)(K(vf_add)(K(vf_add)(sum[t][0], sum[t][1]), K(vf_add)(sum[t][2], sum[t][3])));
+        const unsigned char *last = row + (rows > 1 ? (size_t)t * ld * size : 0);
+        for (size_t i = c; i < ld; i++) {
+            all += weight_float(last + i * size, type) * x[(rows > 1 ? 0 : (size_t)t * ld) + i];
+        }
+        out[rows > 1 ? (size_t)t : (size_t)t * (size_t)w->rows] = all;
     }
 }
 
@@ -73,7 +73,7 @@ K_FN void K(block_add)(const unsigned char *b, uint32_t type, const activations 
     K_UNROLL
     for (int t = 0; t < tokens; t++) {
         size_t i = at + (size_t)t * blocks;
-        K(vi) s = K(vi_madd)(K(vi_zero)(), v, x->q + i * 32);
+        K(vi) s = K(vi_madd)(K(vi_zero)(), v, K(vw_words)(x->q + i * 32));
         sum[4 * t] = K(vf_fma)(K(vf_int)(s), K(vf_set)(scale * x->scale[i]), sum[4 * t]);
     }
 }
@@ -93,27 +93,63 @@ K_FN void K(block_row)(const unsigned char *w, uint32_t type, const activations 
     K_UNROLL
     for (int t = 0; t < tokens; t++) {
         const K(vf) *s = sum + 4 * t;
-        out[(size_t)t * next] = K(total)(K(vf_add)(K(vf_add)(s[0], s[1]), K(vf_add)(s[2], s[3])));
+        out[(size_t)t * next] = K(vf_total)(K(vf_add)(K(vf_add)(s[0], s[1]), K(vf_add)(s[2], s[3])));
     }
 }
 
 /* ---- superblocks of 256 whose eight or sixteen groups have integer scales: Q4_K, Q5_K, Q6_K ----
-   The scale is multiplied into the 16-bit weight: at most 31*63 or 32*128, so that 256 products of 16 bits by 16
-   bits, 16 to a lane, stay below 2^31. */
+   A group's scale is multiplied in as an integer too: 16 products to a lane stay below 2^31 with weights and scales of
+   31 by 63 or 32 by 128, and activations of 16 bits. */
 
-/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes. Taken as words, each holds two bytes, so four shifts
-   and masks give even and odd elements of the groups without moving any: vector 4j + 2h + o has every second element
-   from o on of the groups 4j+h and 4j+2+h. weights_place() brings the activations into that order. */
-K_FN void K(super_45)(const unsigned char *b, int five, weight_scales s, K(vw) v[8]) {
+/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes. 64 bytes are two times two groups: vector 2j + h has
+   the groups 4j+h and 4j+2+h, byte by byte, with their scales beside it. weights_place() brings the activations into
+   that order, and splits them into a vector of upper and one of lower bytes: 5 by 8 bits are two products to a word. */
+K_FN void K(super_45)(const unsigned char *b, int five, K(vs) s, K(vw) v[4], K(vw) scale[4]) {
     K(vw) high = K(vw_twice)(b + 16);                    /* the fifth bits; of no use to Q4_K, but inside its block */
-    K(vs) scales = K(vs_bytes)(s.scales, s.mins);
     K_UNROLL
-    for (int i = 0; i < 8; i++) {
-        int j = i / 4, h = i / 2 % 2, o = i % 2;
-        K(vw) q = K(vw_and)(K(vw_shr)(K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), 8 * o + 4 * h), 15);
-        if (five) q = K(vw_add)(q, K(vw_shl)(K(vw_and)(K(vw_shr)(high, 8 * o + 4 * j + h), 1), 4));
-        v[i] = K(vw_mul)(q, K(vs_pick)(scales, 4 * j + h, 4 * j + 2 + h));
+    for (int i = 0; i < 4; i++) {
+        int j = i / 2, h = i % 2;
+        v[i] = K(vw_and)(K(vw_shr)(K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), 4 * h), 0x0f0f);
+        if (five) v[i] = K(vw_add)(v[i], K(vw_shl)(K(vw_and)(K(vw_shr)(high, 4 * j + h), 0x0101), 4));
+        scale[i] = K(vs_pick)(s, 4 * j + h, 4 * j + 2 + h);
     }
+}
+
+/* 256 weights times one token's activations, less what the minima take off: a->sum is negative. */
+K_FN K(vf) K(super_45_add)(K(vf) sum, const unsigned char *b, K(vs) s, const K(vw) v[4], const K(vw) scale[4],
+                           const activations *x, size_t at) {
+    const int16_t *q = x->q + at * 256;
+    K(vi) upper = K(vi_zero)(), lower = K(vi_zero)();
+    K(vf) unit[2];
+    K_UNROLL
+    for (int i = 0; i < 4; i++) {
+        upper = K(vi_madd)(upper, K(vw_pairs)(v[i], q + 64 * i), scale[i]);
+        lower = K(vi_madd)(lower, K(vw_pairs)(v[i], q + 64 * i + 32), scale[i]);
+    }
+    K(halves)(b, x->scale[at], unit);
+    sum = K(vf_fma)(K(vf_int)(K(vi_bytes)(upper, lower)), unit[0], sum);
+    return K(vf_fma)(K(vf_int)(K(vi_mins)(s, x->sum + at * 8)), unit[1], sum);
+}
+
+K_FN void K(super_45_row)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
+                          int tokens, float *out, size_t next) {
+    K(vf) sum[K_TILE];
+    size_t size = type == GGUF_TENSOR_Q4_K ? 144 : 176, blocks = (size_t)cols / 256;
+    K_UNROLL
+    for (int t = 0; t < tokens; t++) sum[t] = K(vf_zero)();
+    for (size_t n = 0; n < blocks; n++) {
+        const unsigned char *b = w + n * size;
+        weight_scales bytes = weight_scales_of(b + 4);
+        K(vs) s = K(vs_bytes)(bytes.scales, bytes.mins);
+        K(vw) v[4], scale[4];
+        K(super_45)(b, type == GGUF_TENSOR_Q5_K, s, v, scale);
+        K_UNROLL
+        for (int t = 0; t < tokens; t++) {
+            sum[t] = K(super_45_add)(sum[t], b, s, v, scale, x, (first + (size_t)t) * blocks + n);
+        }
+    }
+    K_UNROLL
+    for (int t = 0; t < tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
 }
 
 K_FN void K(super_6)(const unsigned char *b, K(vw) v[8]) {
@@ -128,65 +164,58 @@ K_FN void K(super_6)(const unsigned char *b, K(vw) v[8]) {
     }
 }
 
-K_FN void K(super_row)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
-                       int tokens, float *out, size_t next) {
+K_FN void K(super_6_row)(const unsigned char *w, const activations *x, size_t first, int cols, int tokens, float *out,
+                         size_t next) {
     K(vf) sum[K_TILE];
-    size_t size = type == GGUF_TENSOR_Q4_K ? 144 : type == GGUF_TENSOR_Q5_K ? 176 : 210;
-    size_t ld = (size_t)cols, blocks = ld / 256;
+    size_t blocks = (size_t)cols / 256;
     K_UNROLL
     for (int t = 0; t < tokens; t++) sum[t] = K(vf_zero)();
     for (size_t n = 0; n < blocks; n++) {
-        const unsigned char *b = w + n * size;
-        weight_scales s45 = { 0, 0 };
+        const unsigned char *b = w + n * 210;
         K(vw) v[8];
-        float scale = K(half)(type == GGUF_TENSOR_Q6_K ? b + 208 : b);
-        if (type != GGUF_TENSOR_Q6_K) s45 = weight_scales_of(b + 4);
-        if (type == GGUF_TENSOR_Q6_K) K(super_6)(b, v);
-        else K(super_45)(b, type == GGUF_TENSOR_Q5_K, s45, v);
+        K(super_6)(b, v);
         K_UNROLL
         for (int t = 0; t < tokens; t++) {
             size_t at = (first + (size_t)t) * blocks + n;
-            float unit = x->scale[at];
             K(vi) s = K(vi_zero)();
             K_UNROLL
-            for (int g = 0; g < 8; g++) s = K(vi_madd)(s, v[g], x->q + at * 256 + (size_t)(32 * g));
-            sum[t] = K(vf_fma)(K(vf_int)(s), K(vf_set)(scale * unit), sum[t]);
-            if (type == GGUF_TENSOR_Q6_K) continue;
-            s = K(vi_mins)(s45.mins, x->sum + at * 16);
-            sum[t] = K(vf_fma)(K(vf_int)(s), K(vf_set)(-K(half)(b + 2) * unit), sum[t]);
+            for (int g = 0; g < 8; g++) s = K(vi_madd)(s, v[g], K(vw_words)(x->q + at * 256 + (size_t)(32 * g)));
+            sum[t] = K(vf_fma)(K(vf_int)(s), K(vf_set)(K(half)(b + 208) * x->scale[at]), sum[t]);
         }
     }
     K_UNROLL
-    for (int t = 0; t < tokens; t++) out[(size_t)t * next] = K(total)(sum[t]);
+    for (int t = 0; t < tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
 }
 
 /* ---- the function that is called: rows [from, to) times all tokens ---- */
+
+K_FN void K(floats_of)(const weights *w, const unsigned char *row, const float *x, int rows, int tokens, float *out) {
+    if (w->type == GGUF_TENSOR_F32) K(float_tile)(w, GGUF_TENSOR_F32, row, x, rows, tokens, out);
+    else if (w->type == GGUF_TENSOR_F16) K(float_tile)(w, GGUF_TENSOR_F16, row, x, rows, tokens, out);
+    else K(float_tile)(w, GGUF_TENSOR_BF16, row, x, rows, tokens, out);
+}
 
 K_FN void K(tile)(const weights *w, const unsigned char *row, const activations *x, size_t first, int tokens,
                   float *out) {
     size_t next = (size_t)w->rows;
     switch (w->type) {
-    case GGUF_TENSOR_F32:
-        K(float_row)(row, GGUF_TENSOR_F32, x->x + first * (size_t)w->cols, w->cols, tokens, out, next);
-        break;
-    case GGUF_TENSOR_F16:
-        K(float_row)(row, GGUF_TENSOR_F16, x->x + first * (size_t)w->cols, w->cols, tokens, out, next);
-        break;
-    case GGUF_TENSOR_BF16:
-        K(float_row)(row, GGUF_TENSOR_BF16, x->x + first * (size_t)w->cols, w->cols, tokens, out, next);
-        break;
     case GGUF_TENSOR_Q8_0: K(block_row)(row, GGUF_TENSOR_Q8_0, x, first, w->cols, tokens, out, next); break;
     case GGUF_TENSOR_Q4_0: K(block_row)(row, GGUF_TENSOR_Q4_0, x, first, w->cols, tokens, out, next); break;
     case GGUF_TENSOR_MXFP4: K(block_row)(row, GGUF_TENSOR_MXFP4, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_Q4_K: K(super_row)(row, GGUF_TENSOR_Q4_K, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_Q5_K: K(super_row)(row, GGUF_TENSOR_Q5_K, x, first, w->cols, tokens, out, next); break;
-    default: K(super_row)(row, GGUF_TENSOR_Q6_K, x, first, w->cols, tokens, out, next); break;
+    case GGUF_TENSOR_Q4_K: K(super_45_row)(row, GGUF_TENSOR_Q4_K, x, first, w->cols, tokens, out, next); break;
+    case GGUF_TENSOR_Q5_K: K(super_45_row)(row, GGUF_TENSOR_Q5_K, x, first, w->cols, tokens, out, next); break;
+    case GGUF_TENSOR_Q6_K: K(super_6_row)(row, x, first, w->cols, tokens, out, next); break;
+    default: K(floats_of)(w, row, x->x + first * (size_t)w->cols, 1, tokens, out);
     }
 }
 
 K_ENTRY static void K(rows)(const weights *w, const activations *x, int tokens, int from, int to, float *out) {
     size_t row_bytes = gguf_bytes(w->type, (size_t)w->cols);
-    for (int r = from; r < to; r++) {
+    int floats = weights_block(w->type) == 0, r = from;
+    for (; tokens == 1 && floats && r + K_TILE <= to; r += K_TILE) {
+        K(floats_of)(w, w->data + (size_t)r * row_bytes, x->x, K_TILE, 1, out + r);
+    }
+    for (; r < to; r++) {
         const unsigned char *row = w->data + (size_t)r * row_bytes;
         int t = 0;
         for (; t + K_TILE <= tokens; t += K_TILE) {

@@ -14,12 +14,30 @@ static int usage(void) {
 /* Reads the window's words; how many were read, 0 = not understood. */
 static int window_of(int n, char **word, swa_window *w) {
     long a = n > 1 ? strtol(word[1], NULL, 10) : 0, b = n > 2 ? strtol(word[2], NULL, 10) : 0;
-    if (n > 0 && strcmp(word[0], "causal") == 0) { *w = swa_window_causal(); return 1; }
-    if (n > 1 && strcmp(word[0], "sliding") == 0) { *w = swa_window_sliding(a); return 2; }
-    if (n > 1 && strcmp(word[0], "chunked") == 0) { *w = swa_window_chunked(a); return 2; }
-    if (n > 1 && strcmp(word[0], "symmetric") == 0) { *w = swa_window_symmetric(a); return 2; }
-    if (n > 2 && strcmp(word[0], "flash") == 0) { *w = swa_window_flash(a, b); return 3; }
-    if (n > 2 && strcmp(word[0], "sinks") == 0) { *w = swa_window_sinks(a, (int32_t)b); return 3; }
+    if (n > 0 && strcmp(word[0], "causal") == 0) {
+        *w = swa_window_causal();
+        return 1;
+    }
+    if (n > 1 && strcmp(word[0], "sliding") == 0) {
+        *w = swa_window_sliding(a);
+        return 2;
+    }
+    if (n > 1 && strcmp(word[0], "chunked") == 0) {
+        *w = swa_window_chunked(a);
+        return 2;
+    }
+    if (n > 1 && strcmp(word[0], "symmetric") == 0) {
+        *w = swa_window_symmetric(a);
+        return 2;
+    }
+    if (n > 2 && strcmp(word[0], "flash") == 0) {
+        *w = swa_window_flash(a, b);
+        return 3;
+    }
+    if (n > 2 && strcmp(word[0], "sinks") == 0) {
+        *w = swa_window_sinks(a, (int32_t)b);
+        return 3;
+    }
     return 0;
 }
 

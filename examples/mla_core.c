@@ -38,8 +38,8 @@ static double expanded(int64_t pos, int h, const float *o_latent, double scale) 
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
-    swa_attn a = {0};
+    swa_cache_desc d = { 0 };
+    swa_attn a = { 0 };
     float *absorbed = (float *)room(TOKENS * ROW * sizeof *absorbed), *out = (float *)room(TOKENS * ROW * sizeof *out);
     double worst = 0;
     cache c;
@@ -50,26 +50,26 @@ int main(void) {
     q_nope = rows_at(5, 0, TOKENS, HEADS * NOPE);
     q_rope = rows_at(6, 0, TOKENS, HEADS * ROPE);
     d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = 1;                              /* one latent row serves all heads */
+    d.shape.n_kv_heads = 1; /* one latent row serves all heads */
     d.shape.head_dim = d.shape.v_dim = LATENT;
     d.shape.tail_dim = ROPE;
-    d.shape.v_in_k = 1;                                  /* V is the latent: nothing is stored twice */
+    d.shape.v_in_k = 1; /* V is the latent: nothing is stored twice */
     d.n_layers = 1;
     d.windows = &window;
     d.n_windows = 1;
     c = new_cache(&d, 1);
-    for (int t = 0; t < TOKENS * HEADS; t++)             /* q_nope W_UK: your product, [LATENT] per head */
+    for (int t = 0; t < TOKENS * HEADS; t++) /* q_nope W_UK: your product, [LATENT] per head */
         for (int j = 0; j < LATENT; j++) {
             float x = 0;
             for (int i = 0; i < NOPE; i++) x += q_nope[t * NOPE + i] * w_uk[(t % HEADS * NOPE + i) * LATENT + j];
             absorbed[t * LATENT + j] = x;
         }
-    a.q.p = absorbed;                                    /* [n][HEADS][LATENT] */
-    a.q_tail.p = q_rope;                                 /* [n][HEADS][ROPE]   */
-    a.k.p = latent;                                      /* [n][1][LATENT]     */
-    a.k_tail.p = k_rope;                                 /* [n][1][ROPE]       */
-    a.out.p = out;                                       /* [n][HEADS][LATENT] */
-    a.scale = (float)swa_mla_scale(NOPE, ROPE, 0);       /* of nope + rope, never of the latent's width */
+    a.q.p = absorbed;                              /* [n][HEADS][LATENT] */
+    a.q_tail.p = q_rope;                           /* [n][HEADS][ROPE]   */
+    a.k.p = latent;                                /* [n][1][LATENT]     */
+    a.k_tail.p = k_rope;                           /* [n][1][ROPE]       */
+    a.out.p = out;                                 /* [n][HEADS][LATENT] */
+    a.scale = (float)swa_mla_scale(NOPE, ROPE, 0); /* of nope + rope, never of the latent's width */
     check(swa_step_one(&c.kv, 0, 0, TOKENS), "swa_step_one");
     check(swa_attend(&c.kv, 0, &a), "swa_attend");
     for (int t = 0; t < TOKENS; t++)

@@ -8,7 +8,12 @@
 
 enum { HEADS = 8, KV_HEADS = 2, DIM = 32, WINDOW = 300, MOST = 5, PROMPT = 400, TOKENS = 420 };
 
-typedef struct { swa_cache *kv; const swa_attn *attn; int phase, part, parts; swa_status status; } job;
+typedef struct {
+    swa_cache *kv;
+    const swa_attn *attn;
+    int phase, part, parts;
+    swa_status status;
+} job;
 
 static void *worker(void *arg) {
     job *j = (job *)arg;
@@ -29,14 +34,14 @@ static void run(swa_cache *kv, const swa_attn *attn, int parts) {
             jobs[i].parts = parts;
             if (pthread_create(&thread[i], NULL, worker, &jobs[i]) != 0) exit(1);
         }
-        for (int i = 0; i < parts; i++) pthread_join(thread[i], NULL);    /* the join between the phases */
-        check(jobs[0].status, "swa_attend_part");        /* every part of a phase returns the same */
+        for (int i = 0; i < parts; i++) pthread_join(thread[i], NULL); /* the join between the phases */
+        check(jobs[0].status, "swa_attend_part");                      /* every part of a phase returns the same */
     }
 }
 
 static unsigned long text(int parts) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     float *q = rows_at(1, 0, TOKENS, HEADS * DIM), *k = rows_at(2, 0, TOKENS, KV_HEADS * DIM);
     float *v = rows_at(3, 0, TOKENS, KV_HEADS * DIM), *out = (float *)room(TOKENS * HEADS * DIM * sizeof *out);
     unsigned long bits;
@@ -48,10 +53,10 @@ static unsigned long text(int parts) {
     d.n_layers = 1;
     d.windows = &window;
     d.n_windows = 1;
-    c = new_cache(&d, parts);                            /* scratch for as many parts as run at once */
+    c = new_cache(&d, parts); /* scratch for as many parts as run at once */
     while (pos < TOKENS) {
         int32_t n = pos == 0 ? PROMPT : 1;
-        swa_attn a = {0};
+        swa_attn a = { 0 };
         check(swa_step_one(&c.kv, 0, pos, n), "swa_step_one");
         a.q.p = q + pos * HEADS * DIM;
         a.k.p = k + pos * KV_HEADS * DIM;

@@ -27,10 +27,15 @@ typedef struct {
     const float *x;                 /* [n][cols] as they were given */
     int16_t *q;                     /* [n][cols], and what has to be multiplied by: */
     float   *scale;                 /* [n][cols / block] */
-    int32_t *sum;                   /* [n][cols / 16] sums of 16 neighbours of q, for formats with a minimum */
+    int32_t *sum;                   /* [n][cols / 32] minus the sums of 32 neighbours of q: formats with a minimum */
 } activations;
 
 /* ---- formats: what a few bytes mean ---- */
+
+static inline int weights_block(uint32_t type) {    /* columns that share a scale of the activations; 0 = floats */
+    return type == GGUF_TENSOR_Q8_0 || type == GGUF_TENSOR_Q4_0 || type == GGUF_TENSOR_MXFP4 ? 32
+         : type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K || type == GGUF_TENSOR_Q6_K ? 256 : 0;
+}
 
 /* Written out, compilers make one load of it. */
 static inline uint64_t weight_word(const unsigned char *p) {
@@ -80,6 +85,11 @@ static inline weight_scales weight_scales_of(const unsigned char *p) {
 #define K_BYTES                                                                                                   \
     typedef __m256i K(vb);                                                                                        \
     K_FN float K(half)(const unsigned char *p) { return _cvtsh_ss((unsigned short)(p[0] | p[1] << 8)); }          \
+    K_FN float K(total8)(__m256 v) {                                                                              \
+        __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));                            \
+        s = _mm_add_ps(s, _mm_movehl_ps(s, s));                                                                   \
+        return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));                                                  \
+    }                                                                                                             \
     K_FN K(vb) K(vb_load)(const unsigned char *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); } \
     K_FN K(vb) K(vb_and)(K(vb) v, int mask) { return _mm256_and_si256(v, _mm256_set1_epi8((char)mask)); }         \
     K_FN K(vb) K(vb_or)(K(vb) v, K(vb) w) { return _mm256_or_si256(v, w); }                                       \
@@ -114,14 +124,23 @@ K_FN K(vf) K(vf_brain)(const unsigned char *p) {
 K_FN K(vf) K(vf_add)(K(vf) a, K(vf) b) { return _mm512_add_ps(a, b); }
 K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { return _mm512_fmadd_ps(a, b, c); }
 K_FN K(vf) K(vf_int)(K(vi) v) { return _mm512_cvtepi32_ps(v); }
-K_FN void K(vf_store)(float *p, K(vf) v) { _mm512_storeu_ps(p, v); }
-K_FN K(vi) K(vi_zero)(void) { return _mm512_setzero_si512(); }
-K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
-    return _mm512_dpwssd_epi32(s, w, _mm512_loadu_si512((const void *)x));
+K_FN float K(vf_total)(K(vf) v) {                         /* halves upon halves, as everywhere */
+    __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1));
+    return K(total8)(_mm256_add_ps(_mm512_castps512_ps256(v), upper));
 }
-K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
-    __m128i v = _mm_cvtsi64_si128((long long)mins);
-    return _mm512_mullo_epi32(_mm512_cvtepu8_epi32(_mm_unpacklo_epi8(v, v)), _mm512_loadu_si512((const void *)sums));
+K_FN K(vi) K(vi_zero)(void) { return _mm512_setzero_si512(); }
+K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) { return _mm512_dpwssd_epi32(s, v, w); }
+K_FN K(vi) K(vi_bytes)(K(vi) upper, K(vi) lower) { return _mm512_add_epi32(_mm512_slli_epi32(upper, 8), lower); }
+K_FN K(vw) K(vw_words)(const int16_t *x) { return _mm512_loadu_si512((const void *)x); }
+K_FN K(vw) K(vw_pairs)(K(vw) v, const int16_t *x) { return _mm512_maddubs_epi16(v, K(vw_words)(x)); }
+K_FN K(vi) K(vi_mins)(K(vs) s, const int32_t *sums) {
+    __m256i v = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(_mm512_castsi512_si256(s), 1));
+    return _mm512_zextsi256_si512(_mm256_mullo_epi32(v, K(vb_load)((const unsigned char *)sums)));
+}
+K_FN void K(halves)(const unsigned char *p, float x, K(vf) out[2]) {
+    __m128 v = _mm_mul_ps(_mm_cvtph_ps(_mm_cvtsi32_si128((int)weight_word(p))), _mm_set1_ps(x));
+    out[0] = _mm512_broadcastss_ps(v);
+    out[1] = _mm512_broadcastss_ps(_mm_movehdup_ps(v));
 }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     return _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_set_epi64x((long long)high, (long long)low)));
@@ -175,25 +194,32 @@ K_FN K(vf) K(vf_fma)(K(vf) x, K(vf) y, K(vf) z) {
     K_VF(_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b));
 }
 K_FN K(vf) K(vf_int)(K(vi) v) { K_VF(_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b)); }
-K_FN void K(vf_store)(float *p, K(vf) v) {
-    _mm256_storeu_ps(p, v.a);
-    _mm256_storeu_ps(p + 8, v.b);
-}
+K_FN float K(vf_total)(K(vf) v) { return K(total8)(_mm256_add_ps(v.a, v.b)); }
 K_FN K(vi) K(vi_zero)(void) { K_VI(_mm256_setzero_si256(), _mm256_setzero_si256()); }
-K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
-    K_VI(_mm256_add_epi32(s.a, _mm256_madd_epi16(w.a, K_M256(x))),
-         _mm256_add_epi32(s.b, _mm256_madd_epi16(w.b, K_M256(x + 16))));
+K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) {
+    K_VI(_mm256_add_epi32(s.a, _mm256_madd_epi16(v.a, w.a)), _mm256_add_epi32(s.b, _mm256_madd_epi16(v.b, w.b)));
 }
-K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
-    __m128i v = _mm_cvtsi64_si128((long long)mins), twice = _mm_unpacklo_epi8(v, v);
-    K_VI(_mm256_mullo_epi32(_mm256_cvtepu8_epi32(twice), K_M256(sums)),
-         _mm256_mullo_epi32(_mm256_cvtepu8_epi32(_mm_srli_si128(twice, 8)), K_M256(sums + 8)));
+K_FN K(vi) K(vi_bytes)(K(vi) upper, K(vi) lower) {
+    K_VI(_mm256_add_epi32(_mm256_slli_epi32(upper.a, 8), lower.a),
+         _mm256_add_epi32(_mm256_slli_epi32(upper.b, 8), lower.b));
+}
+K_FN K(vw) K(vw_words)(const int16_t *x) { K_VW(K_M256(x), K_M256(x + 16)); }
+K_FN K(vw) K(vw_pairs)(K(vw) v, const int16_t *x) {
+    K_VW(_mm256_maddubs_epi16(v.a, K_M256(x)), _mm256_maddubs_epi16(v.b, K_M256(x + 16)));
+}
+K_FN void K(halves)(const unsigned char *p, float x, K(vf) out[2]) {
+    out[0] = K(vf_set)(K(half)(p) * x);
+    out[1] = K(vf_set)(K(half)(p + 2) * x);
 }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K(vs) s;
     s.a = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)low)));
     s.b = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)high)));
     return s;
+}
+K_FN K(vi) K(vi_mins)(K(vs) s, const int32_t *sums) {
+    __m256i v = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(s.b));
+    K_VI(_mm256_mullo_epi32(v, K_M256(sums)), _mm256_setzero_si256());
 }
 K_FN __m256i K(pick)(K(vs) s, int i) {
     return _mm256_shuffle_epi8(i < 8 ? s.a : s.b, _mm256_set1_epi16((short)((i & 7) * 514 + 256)));
@@ -255,16 +281,29 @@ K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, fmaf(a.v[i], b.
 K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, a.v[i] * b.v[i] + c.v[i]); }
 #endif
 K_FN K(vf) K(vf_int)(K(vi) s) { K_EACH(vf, 16, (float)s.v[i]); }
-K_FN void K(vf_store)(float *p, K(vf) s) { memcpy(p, s.v, sizeof s.v); }
-K_FN K(vi) K(vi_zero)(void) { K_EACH(vi, 16, 0); }
-K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
-    K_EACH(vi, 16, s.v[i] + w.v[2 * i] * x[2 * i] + w.v[2 * i + 1] * x[2 * i + 1]);
+K_FN float K(vf_total)(K(vf) s) {
+    for (int half = 8; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) s.v[i] += s.v[i + half];
+    }
+    return s.v[0];
 }
-K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
-    K_EACH(vi, 16, (int)(mins >> 4 * (i & ~1) & 63) * sums[i]);
+K_FN K(vi) K(vi_zero)(void) { K_EACH(vi, 16, 0); }
+K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) {
+    K_EACH(vi, 16, s.v[i] + v.v[2 * i] * w.v[2 * i] + v.v[2 * i + 1] * w.v[2 * i + 1]);
+}
+K_FN K(vi) K(vi_bytes)(K(vi) upper, K(vi) lower) { K_EACH(vi, 16, 256 * upper.v[i] + lower.v[i]); }
+K_FN K(vw) K(vw_words)(const int16_t *x) { K_EACH(vw, 32, x[i]); }
+K_FN K(vw) K(vw_pairs)(K(vw) v, const int16_t *x) {     /* unsigned bytes by signed bytes, neighbours added */
+    const signed char *b = (const signed char *)x;
+    K_EACH(vw, 32, (int16_t)((v.v[i] & 255) * b[2 * i] + (v.v[i] >> 8 & 255) * b[2 * i + 1]));
 }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K_EACH(vs, 16, (signed char)((i < 8 ? low : high) >> 8 * (i & 7) & 255));
+}
+K_FN K(vi) K(vi_mins)(K(vs) s, const int32_t *sums) { K_EACH(vi, 16, i < 8 ? s.v[8 + i] * sums[i] : 0); }
+K_FN void K(halves)(const unsigned char *p, float x, K(vf) out[2]) {
+    out[0] = K(vf_set)(K(half)(p) * x);
+    out[1] = K(vf_set)(K(half)(p + 2) * x);
 }
 K_FN K(vw) K(vs_pick)(K(vs) s, int j, int k) { K_EACH(vw, 32, s.v[i < 16 ? j : k]); }
 K_FN K(vw) K(vw_signed)(K(vb) b) { K_EACH(vw, 32, (int16_t)(signed char)b.v[i]); }
@@ -286,23 +325,19 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i]
 
 /* ---- the product ---- */
 
-static inline int weights_block(uint32_t type) {    /* columns that share a scale of the activations; 0 = floats */
-    return type == GGUF_TENSOR_Q8_0 || type == GGUF_TENSOR_Q4_0 || type == GGUF_TENSOR_MXFP4 ? 32
-         : type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K || type == GGUF_TENSOR_Q6_K ? 256 : 0;
+/* Where element i of 256 stands among the bytes of super_45's vectors: kernels.h. */
+static inline size_t weights_place(size_t i) {
+    size_t g = i / 32;
+    return 64 * (g / 4 * 2 + g % 2) + 32 * (g / 2 % 2) + i % 32;
 }
-
-/* Where element i of 256 stands among the activations for a type: kernels.h, super_45. */
-static inline size_t weights_place(uint32_t type, size_t i) {
-    size_t g = i / 32, vector = g / 4 * 4 + g % 2 * 2 + i % 2, word = g / 2 % 2 * 16 + i % 32 / 2;
-    return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K ? 32 * vector + word : i;
-}
+static inline int weights_by_bytes(uint32_t type) { return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K; }
 
 /* One row as floats: a token's embedding. */
 static inline void weights_row(const weights *w, int row, float *out) {
     size_t unit = (size_t)weights_block(w->type), bytes = gguf_bytes(w->type, unit ? unit : 1);
     const unsigned char *p = w->data + (size_t)row * gguf_bytes(w->type, (size_t)w->cols);
     for (size_t c = 0; c < (size_t)w->cols; c += unit ? unit : 1, p += bytes) {
-        plain_vw v[8];
+        plain_vw v[8], unused[4];
         weight_scales s = { 0, 0 };
         float scale = 0.0f, low = 0.0f;
         if (unit == 0) {
@@ -311,12 +346,18 @@ static inline void weights_row(const weights *w, int row, float *out) {
         }
         if (unit == 32) v[0] = plain_block(p, w->type, &scale);
         else if (w->type == GGUF_TENSOR_Q6_K) plain_super_6(p, v);
-        else plain_super_45(p, w->type == GGUF_TENSOR_Q5_K, s = weight_scales_of(p + 4), v);
+        else {
+            s = weight_scales_of(p + 4);
+            plain_super_45(p, w->type == GGUF_TENSOR_Q5_K, plain_vs_bytes(s.scales, s.mins), v, unused);
+        }
         if (unit == 256) scale = plain_half(w->type == GGUF_TENSOR_Q6_K ? p + 208 : p);
         if (unit == 256 && w->type != GGUF_TENSOR_Q6_K) low = plain_half(p + 2);
         for (size_t i = 0; i < unit; i++) {
-            size_t at = weights_place(w->type, i);
-            out[c + i] = scale * (float)v[at / 32].v[at % 32] - low * (float)(s.mins >> 8 * (i / 32) & 63);
+            int64_t group = (int64_t)(i / 32 * 8), at = (int64_t)weights_place(i), value = v[i / 32].v[i % 32];
+            if (weights_by_bytes(w->type)) {
+                value = (v[at / 64].v[at % 64 / 2] >> 8 * (at % 2) & 255) * (int64_t)(s.scales >> group & 63);
+            }
+            out[c + i] = scale * (float)value - low * (float)(s.mins >> group & 63);
         }
     }
 }
@@ -332,20 +373,32 @@ static inline void weights_add_row(const weights *w, int row, float *y) {
    every load would touch two lines of the cache. */
 static inline size_t activations_bytes(size_t rows, size_t cols) {
     size_t n = rows * ((cols + 255) / 256 * 256);
-    return n * 2 + n / 16 * 4 + n / 32 * 4 + 64;
+    return n * 2 + n / 32 * 4 + n / 32 * 4 + 64;
 }
 static inline void activations_lie(activations *a, void *memory, size_t rows, size_t cols) {
     size_t n = rows * ((cols + 255) / 256 * 256);
     char *p = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
     a->q = (int16_t *)(void *)p;
     a->sum = (int32_t *)(void *)(p + n * 2);
-    a->scale = (float *)(void *)(p + n * 2 + n / 16 * 4);
+    a->scale = (float *)(void *)(p + n * 2 + n / 32 * 4);
 }
 
-/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with. NaN and infinity stay visible: in
-   the scale. */
+/* Number i of the block that begins at b. By bytes: an upper one with its sign, and a lower one with its own. */
+static inline void activations_put(activations *a, size_t b, size_t i, int q, int by_bytes) {
+    signed char *p = (signed char *)(a->q + b) + weights_place(i) / 64 * 128 + weights_place(i) % 64;
+    int upper = (q + 32896) / 256 - 128;
+    if (!by_bytes) a->q[b + i] = (int16_t)q;
+    else {
+        p[0] = (signed char)upper;
+        p[64] = (signed char)(q - 256 * upper);
+    }
+}
+
+/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with: up to 127 * 257, so that both bytes
+   have room for a sign. NaN and infinity stay visible: in the scale. */
 static inline void activations_set(activations *a, const float *x, const weights *w, int n) {
     size_t block = (size_t)weights_block(w->type), numbers = (size_t)n * (size_t)w->cols;
+    int by_bytes = weights_by_bytes(w->type);
     a->x = x;
     for (size_t b = 0; block && b < numbers; b += block) {
         float most = 0.0f, inverse;
@@ -353,16 +406,16 @@ static inline void activations_set(activations *a, const float *x, const weights
             float size = fabsf(x[i]);
             if (size > most || size != size) most = size;
         }
-        inverse = most > 1e-30f && most <= 1e30f ? 32767.0f / most : 0.0f;
-        a->scale[b / block] = most > 1e-30f || most != most ? most / 32767.0f : 0.0f;
-        for (size_t i = 0; i < block; i += 16) {
+        inverse = most > 1e-30f && most <= 1e30f ? 32639.0f / most : 0.0f;
+        a->scale[b / block] = most > 1e-30f || most != most ? most / 32639.0f : 0.0f;
+        for (size_t i = 0; i < block; i += 32) {
             int32_t sum = 0;
-            for (size_t j = i; j < i + 16; j++) {
+            for (size_t j = i; j < i + 32; j++) {
                 int q = inverse > 0.0f ? (int)lrintf(x[b + j] * inverse) : 1;
-                a->q[b + weights_place(w->type, j)] = (int16_t)q;
-                sum += q;
+                activations_put(a, b, j, q, by_bytes);
+                sum -= q;
             }
-            a->sum[(b + i) / 16] = sum;
+            a->sum[(b + i) / 32] = sum;
         }
     }
 }

@@ -6,7 +6,7 @@
 
 enum { SEQS = 4, HEADS = 4, KV_HEADS = 2, DIM = 16, CHUNK = 16, LONGEST = 64 };
 
-static float last[SEQS][HEADS * DIM];                    /* output of each sequence's last token */
+static float last[SEQS][HEADS * DIM]; /* output of each sequence's last token */
 
 /* Packs the runs' rows, attends, and keeps each run's last row. */
 static void forward(swa_cache *kv, const swa_run *runs, int n_runs) {
@@ -14,7 +14,7 @@ static void forward(swa_cache *kv, const swa_run *runs, int n_runs) {
     float *q = (float *)room((size_t)n * HEADS * DIM * sizeof *q);
     float *k = (float *)room((size_t)n * KV_HEADS * DIM * sizeof *k);
     float *v = (float *)room((size_t)n * KV_HEADS * DIM * sizeof *v);
-    swa_attn a = {0};
+    swa_attn a = { 0 };
     for (int i = 0; i < n_runs; i++)
         for (int32_t t = 0; t < runs[i].n; t++) {
             uint64_t pos = (uint64_t)(runs[i].pos + t), row = (uint64_t)(runs[i].row + t);
@@ -26,7 +26,7 @@ static void forward(swa_cache *kv, const swa_run *runs, int n_runs) {
             }
         }
     a.q.p = q;
-    a.out.p = q;                                         /* out may be q itself */
+    a.out.p = q; /* out may be q itself */
     a.k.p = k;
     a.v.p = v;
     check(swa_attend(kv, 0, &a), "swa_attend");
@@ -41,7 +41,7 @@ int main(void) {
     static const int seqs[3] = { 0, 1, 2 };
     static const int32_t lens[3] = { 40, LONGEST, 7 };
     swa_window window = swa_window_sliding(24);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     swa_plan plan;
     swa_run runs[SEQS];
     cache together, alone;
@@ -57,8 +57,8 @@ int main(void) {
     together = new_cache(&d, 1);
     check(swa_prefill_begin(&plan, seqs, NULL, lens, 3, CHUNK), "swa_prefill_begin");
     while (swa_prefill_next(&plan, runs, &n_runs)) {
-        swa_run one = {0};
-        one.seq = 3;                                     /* the sequence that decodes joins each step with one token */
+        swa_run one = { 0 };
+        one.seq = 3; /* the sequence that decodes joins each step with one token */
         one.pos = decoding++;
         one.n = 1;
         runs[n_runs++] = one;
@@ -69,7 +69,7 @@ int main(void) {
     alone = new_cache(&d, 1);
     for (int s = 0; s < SEQS; s++) {
         float batch[HEADS * DIM];
-        swa_run run = {0};
+        swa_run run = { 0 };
         memcpy(batch, last[s], sizeof batch);
         run.seq = s;
         run.n = s < 3 ? lens[s] : (int32_t)decoding;

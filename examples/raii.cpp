@@ -21,7 +21,7 @@ public:
     }
     Cache(Cache &&) = default;
     Cache &operator=(Cache &&) = default;
-    Cache(const Cache &) = delete;                       // a copy of the handle would be an alias
+    Cache(const Cache &) = delete; // a copy of the handle would be an alias
     Cache &operator=(const Cache &) = delete;
 
     void begin(int seq, int64_t pos, int32_t n) { check(swa_step_one(&handle, seq, pos, n)); }
@@ -73,7 +73,7 @@ int main() {
     attend(first, 0, tokens, whole);
     Cache moved(desc);
     for (int32_t pos = 0; pos < tokens; pos++) {
-        Cache next(std::move(moved));                    // moved in the middle of the text
+        Cache next(std::move(moved)); // moved in the middle of the text
         attend(next, pos, 1, single);
         moved = std::move(next);
     }
@@ -81,9 +81,7 @@ int main() {
                 std::memcmp(whole.data(), single.data(), whole.size() * sizeof(float)) == 0 ? "the same bits"
                                                                                             : "OTHER BITS");
     try {
-        moved.begin(0, 7, 1);                            // neither the end nor a rewind that is meant
-    } catch (const std::runtime_error &e) {
-        std::printf("refused: %s\n", e.what());
-    }
+        moved.begin(0, 7, 1); // neither the end nor a rewind that is meant
+    } catch (const std::runtime_error &e) { std::printf("refused: %s\n", e.what()); }
     return 0;
 }

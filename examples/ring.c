@@ -6,8 +6,8 @@
 enum { W = 8, DIM = 4 };
 
 static void step(swa_cache *kv, int64_t pos, int32_t n, int rewind) {
-    swa_run run = {0};
-    swa_attn a = {0};
+    swa_run run = { 0 };
+    swa_attn a = { 0 };
     float *x = rows_at(1, pos, n, DIM), *out = (float *)room((size_t)n * DIM * sizeof *out);
     run.pos = pos;
     run.n = n;
@@ -33,7 +33,7 @@ static void show(const swa_cache *kv, const char *what) {
 
 int main(void) {
     swa_window window = swa_window_sliding(W);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     cache c;
     swa_status refused;
     d.shape.n_heads = d.shape.n_kv_heads = 1;
@@ -41,7 +41,7 @@ int main(void) {
     d.n_layers = 1;
     d.windows = &window;
     d.n_windows = 1;
-    d.max_rollback = 4;                                  /* W-1+4 = 11 slots, rounded up to 16 */
+    d.max_rollback = 4; /* W-1+4 = 11 slots, rounded up to 16 */
     c = new_cache(&d, 1);
     step(&c.kv, 0, 5, 0);
     show(&c.kv, "5 tokens");

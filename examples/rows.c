@@ -14,9 +14,9 @@ int main(void) {
     float ring[HEADS * DIM], paged[HEADS * DIM];
     swa_window window = swa_window_sliding(WINDOW);
     swa_kv page[PAGES];
-    swa_rows rows = {0};
-    swa_attn a = {0};
-    swa_cache_desc d = {0};
+    swa_rows rows = { 0 };
+    swa_attn a = { 0 };
+    swa_cache_desc d = { 0 };
     cache c;
     float *out;
 
@@ -28,14 +28,14 @@ int main(void) {
         page[i].n = TOKENS - i * PAGE < PAGE ? TOKENS - i * PAGE : PAGE;
         memcpy(pool_k + at, k + from, (size_t)page[i].n * KV_HEADS * DIM * sizeof(float));
         memcpy(pool_v + at, v + from, (size_t)page[i].n * KV_HEADS * DIM * sizeof(float));
-        page[i].k = pool_k + at;                         /* [n][KV_HEADS][DIM], strides 0 = packed */
+        page[i].k = pool_k + at; /* [n][KV_HEADS][DIM], strides 0 = packed */
         page[i].v = pool_v + at;
     }
     rows.shape.n_heads = HEADS;
     rows.shape.n_kv_heads = KV_HEADS;
     rows.shape.head_dim = DIM;
     rows.window = window;
-    rows.pos = TOKENS - 1;                               /* one query, the last token */
+    rows.pos = TOKENS - 1; /* one query, the last token */
     rows.n_tokens = 1;
     rows.kv = page;
     rows.n_kv = PAGES;

@@ -8,7 +8,7 @@ enum { WINDOW = 64, PROMPT = 150, HEADS = 4, KV_HEADS = 2, DIM = 16, ROW = HEADS
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     float *out = (float *)room(PROMPT * ROW * sizeof *out), straight[ROW], again[ROW];
     unsigned char *blob;
     size_t bytes;
@@ -28,7 +28,7 @@ int main(void) {
     check(swa_cache_save(&before.kv, 0, blob, bytes), "swa_cache_save");
     printf("%d tokens, of which the ring keeps %d: a blob of %lu bytes\n", PROMPT, WINDOW, (unsigned long)bytes);
 
-    d.n_seqs = 2;                                        /* another process, with room for two */
+    d.n_seqs = 2; /* another process, with room for two */
     after = new_cache(&d, 1);
     blob[bytes / 2] ^= 1;
     printf("one bit altered: %s\n", swa_status_str(swa_cache_load(&after.kv, 1, blob, bytes)));

@@ -12,7 +12,7 @@ static int accepted(int64_t pos) { return 1 + (int)(((uint64_t)pos * 2654435761u
 
 /* Tokens that were rejected had other numbers: a draft's own. */
 static void attend(swa_cache *kv, int64_t pos, int32_t n, int32_t right, float *out) {
-    swa_attn a = {0};
+    swa_attn a = { 0 };
     float *q = rows_at(1, pos, n, HEADS * DIM), *k = rows_at(2, pos, n, KV_HEADS * DIM);
     float *v = rows_at(3, pos, n, KV_HEADS * DIM);
     for (int32_t i = right * KV_HEADS * DIM; i < n * KV_HEADS * DIM; i++) k[i] = -k[i];
@@ -28,7 +28,7 @@ static void attend(swa_cache *kv, int64_t pos, int32_t n, int32_t right, float *
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     float *out = (float *)room((TOKENS + DRAFT) * ROW * sizeof *out);
     float *plain = (float *)room((TOKENS + DRAFT) * ROW * sizeof *plain);
     int64_t pos, steps = 0;
@@ -42,11 +42,11 @@ int main(void) {
     d.max_rollback = DRAFT;
     c = new_cache(&d, 1);
     for (pos = 0; pos < TOKENS; steps++) {
-        swa_run run = {0};
+        swa_run run = { 0 };
         int keep = accepted(pos);
         run.n = DRAFT;
         run.pos = pos;
-        run.rewind = 1;                                  /* pos < end is meant */
+        run.rewind = 1; /* pos < end is meant */
         check(swa_step_begin(&c.kv, &run, 1), "swa_step_begin");
         attend(&c.kv, pos, DRAFT, keep, out + pos * ROW);
         pos += keep;

@@ -41,7 +41,7 @@ static double by_the_paper(int64_t pos, const float *out) {
 
 int main(void) {
     swa_window window = swa_window_sinks(W, SINKS);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     double worst = 0;
     cache c;
     d.shape.n_heads = d.shape.n_kv_heads = 1;
@@ -54,7 +54,7 @@ int main(void) {
     for (int64_t pos = 0; pos < TOKENS; pos++) {
         float *q = rows_at(1, pos, 1, DIM), *k = rows_at(2, pos, 1, DIM), *v = rows_at(3, pos, 1, DIM);
         float q_sink[DIM], out[DIM];
-        swa_attn a = {0};
+        swa_attn a = { 0 };
         memcpy(q_sink, q, sizeof q_sink);
         rotate(q, pos);
         rotate(k, pos);

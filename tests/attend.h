@@ -15,7 +15,7 @@ typedef struct {
     int        n;
     int        span;                /* > 0: the first `span` tokens, which are one run, all see each other */
     float      scale, softcap, size;            /* size: of the entries of q */
-    int        sink_logits, alibi, bias, q_sink;       /* 1 = on */
+    int        sink_logits, alibi, bias, q_sink;       /* 1 = on; bias 2: by distance */
     swa_type   compute;             /* as in swa_attn */
     const unsigned char *absent;    /* [n] 1 = no segment holds this key (without a ring only); NULL = all there */
 } at_case;
@@ -87,12 +87,12 @@ static inline at_data at_make(const at_case *c) {
         for (size_t i = 0; i < h; i++) d.alibi[i] = 0.5f / (float)(i + 1);
     }
     if (c->bias) {
-        d.bias_n = c->n > 5 ? c->n - 5 : 1;              /* fewer columns than keys: the rest counts as 0 */
+        d.bias_n = c->bias == 2 ? 1 + c->n / 3 : c->n > 5 ? c->n - 5 : 1;    /* fewer than keys: the rest counts as 0 */
         d.bias = t_random(n * h * (size_t)d.bias_n, 2.0f);
     }
     return d;
 }
-static inline int64_t at_bias_first(const at_case *c) { return c->start + 2; }
+static inline int64_t at_bias_first(const at_case *c) { return c->bias == 2 ? 0 : c->start + 2; }
 
 /* ---- rows in the caller's layouts ---- */
 
@@ -153,6 +153,7 @@ static inline at_call at_queries(const at_case *c, const at_data *d, const float
         a->bias = bias;
         a->bias_n = d->bias_n; a->bias_head = d->bias_n; a->bias_token = d->bias_n * c->shape.n_heads;
         a->bias_first = at_bias_first(c);
+        a->bias_by_distance = c->bias == 2;
     }
     return call;
 }
@@ -421,6 +422,7 @@ static inline void at_oracle(const at_case *c, const at_data *s, double *out, do
     o.softcap = (double)c->softcap;
     o.alibi = s->alibi; o.sink_logits = s->sink_logits;
     o.bias = s->bias; o.bias_n = s->bias_n; o.bias_first = at_bias_first(c);
+    o.bias_by_distance = c->bias == 2;
     or_attention(&o, out, lse, t_doubles(c->n));
 }
 #endif /* SWA_TEST_ATTEND_H */

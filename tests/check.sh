@@ -29,6 +29,7 @@ parts="test-$cc 600
     mpi 300
     web 300
     packaging 120
+    readme 900
     fuzz 400
     mutate 900
     coverage 400
@@ -103,6 +104,7 @@ part emulate bash tests/check/emulate.sh
 part mpi bash tests/check/mpi.sh
 part web bash tests/check/web.sh
 part packaging bash tests/check/packaging.sh
+part readme sh tests/readme.sh "$cc" all
 part fuzz bash tests/check/fuzz.sh "${SWA_FUZZ_SECONDS:-30}"
 if command -v python3 > /dev/null
 then part mutate python3 tests/check/mutate.py -j "$jobs" -n 205 -t "${SWA_MUTATE_SECONDS:-540}"

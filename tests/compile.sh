@@ -82,6 +82,30 @@ else
     CXX=
 fi
 
+# A status that nobody looks at is a warning, in each language and compiler that is here, with no flag but -Werror; one
+# that is looked at is none, nor any where the host defined SWA_NODISCARD empty.
+cat > $dir/ignored.c << 'END'
+#include "../../swa.h"
+void use(swa_cache *kv);
+void use(swa_cache *kv) { STATUS swa_step_one(kv, 0, 0, 1) END_OF_IT; }
+END
+ignored() {   # compiler, language
+    if echo 'int main(void){return 0;}' | $1 -x $2 -fsyntax-only - > /dev/null 2>&1; then
+        check "$1 -x $2: a status that is looked at" $1 -x $2 -Werror -c -o /dev/null \
+            -DSTATUS='if (' -DEND_OF_IT='!= SWA_OK) return' $dir/ignored.c
+        check "$1 -x $2: SWA_NODISCARD empty" $1 -x $2 -Werror -c -o /dev/null \
+            -DSWA_NODISCARD= -DSTATUS= -DEND_OF_IT= $dir/ignored.c
+        if $1 -x $2 -Werror -c -o /dev/null -DSTATUS= -DEND_OF_IT= $dir/ignored.c > $dir/out 2>&1
+        then fail "$1 -x $2: an ignored status does not warn"
+        elif grep -q 'unused-result' $dir/out; then pass
+        else fail "$1 -x $2: an ignored status fails otherwise"; fi
+    else skip "no $1 for $2: whether an ignored status warns"; fi
+}
+for cc in gcc clang; do for language in c c++; do ignored $cc $language; done; done
+# Every call that returns a status has it.
+sed -n '/PUBLIC API =/,/SWA_H_INCLUDED \*\//p' swa.h | grep -nE '^SWA_API +swa_status ' > $dir/out
+if [ -s $dir/out ]; then fail "a status that may be ignored: SWA_API instead of SWA_CHECKED"; else pass; fi
+
 # Programs, without SIMD, which compile in a tenth of the time: one unit with the implementation, one without; static
 # in both; C++.
 program() {   # name, compiler, flags, use.h for main's unit, use.h for the other

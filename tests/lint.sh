@@ -11,7 +11,11 @@ rule() {      # its findings are in build/lint.out
         sed 's/^/    /' build/lint.out
     else passed=$((passed + 1)); fi
 }
-files=$(ls swa.h tests/*.c tests/*.h examples/*.c examples/*.h bench/*.c bench/*.h 2> /dev/null)
+# What .editorconfig speaks of: all that people write, without what programs do.
+text=$(find . \( -name .git -o -name build -o -name corpus -o -name golden -o -name expected -o -name results -o \
+    -name __pycache__ \) -prune -o -type f ! -name '*.gguf' ! -name '*.ids' ! -name '*.svg' ! -name '*.o' -print |
+    sed 's,^\./,,' | sort)
+files=$(echo "$text" | grep -E '\.(c|h|cpp)$')
 
 awk 'FNR == 1 { at = 0 }
      /^[a-zA-Z_].*\{$/ && !/^(typedef|struct|union|enum|extern)|= *\{$/ { at = FNR; name = $0 }
@@ -20,10 +24,24 @@ awk 'FNR == 1 { at = 0 }
 rule "a function is longer than 70 lines"
 awk 'length($0) > 120 { print FILENAME ":" FNR ": " length($0) " columns" }' $files > build/lint.out
 rule "a line is longer than 120 columns"
-grep -n "$(printf '\t')" $files /dev/null | cut -c1-100 > build/lint.out
+grep -n "$(printf '\t')" $(echo "$text" | grep -v '^Makefile$') /dev/null | cut -c1-100 > build/lint.out
 rule "a tab"
-grep -nE ' +$' $files /dev/null | cut -c1-100 > build/lint.out
+grep -nE '[[:space:]]+$' $text /dev/null | cut -c1-100 > build/lint.out
 rule "blanks at the end of a line"
+for file in $text; do [ -z "$(tail -c 1 "$file")" ] || echo "$file"; done > build/lint.out
+rule "no newline at the end of a file"
+
+# .clang-format says which files it is for.
+if command -v clang-format > /dev/null; then
+    for file in examples/*.c examples/*.cpp examples/packaging/*/*.c; do
+        [ "$(wc -l < "$file")" -le 120 ] || continue
+        clang-format "$file" | diff "$file" - | sed "s,^,$file: ,"
+    done > build/lint.out
+    rule "clang-format would change a file that .clang-format covers"
+else
+    echo "SKIPPED: .clang-format: no clang-format here"
+    skipped=$((skipped + 1))
+fi
 
 # The table of contents and the banners: same numbers, same names, same order.
 name='\[SECTION ([0-9]+)\] +([A-Z]+( [A-Z]+)*)( .*)?$'

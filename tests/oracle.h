@@ -45,11 +45,12 @@ typedef struct {
     const float *alibi, *sink_logits; /* [n_heads] or NULL */
     const float *bias;                /* [n_q][n_heads][bias_n], column 0 is key position bias_first; or NULL */
     int64_t bias_first, bias_n;
+    int bias_by_distance;             /* column 0 is the query's own position, column 1 the one before it */
 } or_case;
 
 /* The score of query row i, head h, with key row j. */
 static inline double or_score(const or_case *c, int64_t i, int h, int64_t j) {
-    int64_t q = c->q_pos + i, k = c->k_pos + j, column = k - c->bias_first;
+    int64_t q = c->q_pos + i, k = c->k_pos + j, column = c->bias_by_distance ? q - k : k - c->bias_first;
     int kv = h / (c->n_heads / c->n_kv_heads);
     const float *rows = c->q_pinned && !or_near(&c->window, q, k) ? c->q_pinned : c->q;
     const float *x = rows + (i * c->n_heads + h) * c->dk, *y = c->k + (j * c->n_kv_heads + kv) * c->dk;

@@ -12,8 +12,8 @@
    Every test starts from its own fixed seed, and whatever t_alloc gave is freed (and its edges checked) after it.
    `build/test_x` runs all, `build/test_x words` those whose name holds one of them, -l lists, -v prints times, -x stops
    at the first test that fails.
-   SWA_TEST_SEED=n in the environment changes all seeds. The last line is always `N passed, N failed, N skipped`;
-   the exit code is 0 only if something passed and nothing failed. */
+   SWA_TEST_SEED=n in the environment changes all seeds; SWA_TEST_ALL=1 leaves nothing out (t_thin). The last line is
+   always `N passed, N failed, N skipped`; the exit code is 0 only if something passed and nothing failed. */
 #ifndef SWA_TEST_H
 #define SWA_TEST_H
 #include "../swa.h"
@@ -64,6 +64,11 @@ static inline void t_register(t_test *test) {
     T_DEFINE(name, 0) { (void)isa; t_body_##name(); }                                                 \
     static void t_body_##name(void)
 #define TEST_EACH_ISA(name) T_DEFINE(name, 1)   /* { body } with an `int isa` to put into .isa fields */
+
+/* make check sets SWA_TEST_ALL=1: every way of every case. Without it the scalar instruction set, whose products are
+   calls of fmaf and take twenty times as long as vectors do, is taken through fewer ways of the dear cases. */
+static inline int t_all(void) { return getenv("SWA_TEST_ALL") != NULL; }
+static inline int t_thin(int isa) { return isa == SWA_ISA_SCALAR && !t_all(); }
 
 /* for (int isa ...) over what this machine can run; FOR_ISA(isa) { ... } */
 static inline int t_next_isa(int isa) {

@@ -32,7 +32,7 @@ static void random_features(at_case *c) {
     c->scale = t_int(0, 2) ? 0.0f : 0.4f / (float)sqrt((double)at_dk(c));
     c->sink_logits = !t_int(0, 3);
     c->alibi = !t_int(0, 3);
-    c->bias = !t_int(0, 3);
+    c->bias = t_int(0, 3) ? 0 : t_int(1, 2);
     c->q_sink = c->sees.pinned && t_int(0, 1);
     if (!t_int(0, 4) && !c->sees.chunk && c->n > 4) at_span(c, t_int(2, c->n));
 }
@@ -117,7 +117,8 @@ TEST_EACH_ISA(attention_types) {
                 memset(&how, 0, sizeof how);
                 c.k_type = all_types[k]; c.v_type = all_types[v];
                 at_sliding(&c, 19);
-                c.softcap = 4.0f; c.sink_logits = c.alibi = c.bias = 1;
+                c.softcap = 4.0f; c.sink_logits = c.alibi = 1;
+                c.bias = 1 + (k + v) % 2;
                 how.isa = isa;
                 how.chunk = few ? 1 : 0;
                 name_case(&c, &how);
@@ -126,7 +127,7 @@ TEST_EACH_ISA(attention_types) {
 }
 /* One feature at a time: a fault in one must not hide behind another. */
 TEST_EACH_ISA(attention_features) {
-    for (int f = 0; f < 8; f++)
+    for (int f = 0; f < 9; f++)
         for (int chunk = 0; chunk < 30; chunk += chunk ? 22 : 1) {
             at_case c = at_new(4, 2, 16, 16, 50);
             at_how how;
@@ -140,6 +141,7 @@ TEST_EACH_ISA(attention_features) {
             if (f == 5) at_pinned(&c, 9, 4);
             if (f == 6) { at_pinned(&c, 9, 4); c.q_sink = 1; }
             if (f == 7) at_span(&c, 30);
+            if (f == 8) c.bias = 2;
             how.isa = isa;
             how.chunk = chunk;
             t_label("feature %d chunk %d", f, chunk);
@@ -152,8 +154,8 @@ TEST_EACH_ISA(attention_compute) {
         for (int chunk = 0; chunk < 2; chunk++) {
             const t_block *mark = t_.blocks;
             const int latent = k == 8, half = k < 4 || latent;
-            at_case c = latent ? at_new(4, 1, 64, 48, 300) : at_new(4, 2, 64, 64, 300);
-            size_t n = 300 * at_o_row(&c), rows = 300 * 4;
+            at_case c = latent ? at_new(4, 1, 64, 48, 160) : at_new(4, 2, 64, 64, 160);
+            size_t n = 160 * at_o_row(&c), rows = 160 * 4;
             double *want = (double *)t_alloc(n * sizeof *want), *lse = (double *)t_alloc(rows * sizeof *lse);
             double wrong = 0, whole = 0;
             float *out = t_floats(n);
@@ -167,7 +169,8 @@ TEST_EACH_ISA(attention_compute) {
             c.k_type = half ? all_types[k % 4] : SWA_Q8;
             c.v_type = all_types[k % 4];
             c.size = 1.0f;
-            at_sliding(&c, 200);
+            c.start = 190;                                   /* over the edge of a block of 256 */
+            at_sliding(&c, 110);
             d = at_make(&c);
             s = at_stored(&c, &d);
             at_oracle(&c, &s, want, lse);
@@ -264,6 +267,46 @@ TEST_EACH_ISA(attention_pinned) {
                 name_case(&c, &how);
                 both_ways(&c, &how);
             }
+}
+
+/* Where only the tail is rotated (MLA), pinned keys want another tail and the same q: q_sink_tail alone; q_sink alone
+   means the same tail. Each as if both were given, bit for bit. */
+TEST_EACH_ISA(attention_pinned_by_half) {
+    for (int half = 0; half < 2; half++)
+        for (int n = 1; n <= 20; n += 19) {
+            at_case c = at_new(4, 1, 16, 16, 60);
+            at_how how;
+            at_data d, s;
+            float *whole = t_floats(60 * 64), *out = t_floats(60 * 64);
+            double *want = t_doubles(60 * 64);
+            swa_cache kv;
+            memset(&how, 0, sizeof how);
+            c.shape.tail_dim = 6; c.shape.v_in_k = 1;
+            at_pinned(&c, 9, 4);
+            c.q_sink = 1;
+            how.isa = isa; how.chunk = n;
+            d = at_make(&c);
+            for (size_t i = 0; i < 60 * 4; i++)              /* half: what q_sink would be if it were left out */
+                memcpy(d.q_sink + 22 * i + (half ? 16 : 0), d.q + 22 * i + (half ? 16 : 0),
+                       (half ? 6u : 16u) * sizeof(float));
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, NULL);
+            t_label("q_sink%s alone, chunks of %d", half ? "" : "_tail", n);
+            REQUIRE(at_ring(&c, &d, &how, whole, NULL));
+            CHECK_CLOSE(whole, want, 60 * 64, TOL);
+            REQUIRE(at_cache(&kv, &c, &how));
+            for (int p = 0; p < 60; p += n) {
+                const size_t at = (size_t)p * at_q_row(&c);
+                at_call call = at_queries(&c, &d, d.q + at, d.q_sink + at, NULL, (size_t)n, &how);
+                if (half) call.a.q_sink_tail.p = NULL; else call.a.q_sink.p = NULL;
+                call.a.k = at_in(at_lay(d.k + (size_t)p * 22, (size_t)n, 1, 22, 0, 16, 0));
+                call.a.k_tail = at_in(at_lay(d.k + (size_t)p * 22, (size_t)n, 1, 22, 16, 6, 0));
+                REQUIRE_OK(swa_step_one(&kv, 0, p, n));
+                REQUIRE(at_run_ring(&kv, 0, &call.a, 0));
+                at_results(&c, &call, 0, (size_t)n, out + p * 64, NULL);
+            }
+            CHECK_BITS(out, whole, 60 * 64);
+        }
 }
 
 /* Pinned positions that the window still shows, in a block that it shows whole. */
@@ -867,6 +910,38 @@ TEST_EACH_ISA(attention_infinite_values) {
                     if (!seen) continue;
                     CHECK(sign == 0 ? got == 0.0f : got == (float)sign * HUGE_VALF);
                 }
+        }
+}
+/* v_type and tail_type left 0 beside k_type F16 or BF16: the rows are read as that, not as f32. */
+TEST_EACH_ISA(attention_types_left_zero) {
+    for (int t = 0; t < 3; t++)
+        for (int n = 1; n <= 20; n += 19) {
+            at_case c = at_new(4, 2, 16, 12, 40);
+            at_how how;
+            at_data d, s;
+            at_call call;
+            float *out = t_floats(20 * 48);
+            double *want = t_doubles(40 * 48);
+            swa_kv kv;
+            swa_rows r;
+            memset(&how, 0, sizeof how); memset(&r, 0, sizeof r);
+            c.k_type = c.v_type = c.tail_type = all_types[t];
+            c.shape.tail_dim = 5;
+            d = at_make(&c);
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, NULL);
+            kv = at_segment(&c, &s, 0, 40, 0);
+            REQUIRE(kv.v_type == all_types[t] && kv.tail_type == all_types[t]);
+            kv.v_type = kv.tail_type = SWA_TYPE_DEFAULT;
+            if (t == 0) kv.k_type = SWA_TYPE_DEFAULT;        /* all three: f32 */
+            r.shape = c.shape; r.isa = isa; r.pos = 40 - n; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            call = at_queries(&c, &s, s.q + (size_t)(40 - n) * at_q_row(&c), NULL, NULL, (size_t)n, &how);
+            t_label("%s, %d queries", type_name(all_types[t]), n);
+            REQUIRE(at_run_rows(&r, &call.a, 0));
+            at_results(&c, &call, 0, (size_t)n, out, NULL);
+            CHECK_CLOSE(out, want + (40 - n) * 48, n * 48, TOL);
         }
 }
 /* ---- what a key's arithmetic may depend on ---- */

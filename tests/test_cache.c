@@ -684,6 +684,39 @@ TEST(bytes_per_layer) {
     }
 }
 
+/* v_type and tail_type left 0 beside a narrow k_type are that type, not f32: as much memory, the same rows, and copies
+   between both ways of saying it. */
+TEST(types_left_zero_are_as_k) {
+    const swa_window w = swa_window_sinks(12, 3);
+    for (int i = 0; i < 5; i++) {
+        swa_cache_desc named = toy_desc(&w, 1, 1, 1), zero;
+        float *rows = t_random(20 * 40, 1.0f), got[2][20 * 40];
+        swa_attn a;
+        swa_kv spans[3];
+        swa_cache kv[2];
+        named.shape.n_kv_heads = 2;
+        named.shape.head_dim = 6; named.shape.tail_dim = 4; named.shape.v_dim = 10;
+        zero = named;
+        named.k_type = named.v_type = named.tail_type = i < 4 ? ring_types[i] : SWA_F32;
+        zero.k_type = i < 4 ? ring_types[i] : SWA_TYPE_DEFAULT;          /* the last: all three are 0 */
+        t_label("type %d", i);
+        memset(&a, 0, sizeof a);
+        a.mode = SWA_STORE_ONLY;
+        a.k.p = rows; a.k_tail.p = rows + 20 * 12; a.v.p = rows + 20 * 20;
+        REQUIRE(swa_cache_bytes(&zero) == swa_cache_bytes(&named));
+        for (int z = 0; z < 2; z++) {
+            REQUIRE(t_cache_new(&kv[z], z ? &zero : &named, 1) && CHECK_OK(swa_step_one(&kv[z], 0, 0, 12)));
+            REQUIRE_OK(swa_attend(&kv[z], 0, &a));
+            REQUIRE_OK(swa_cache_read(&kv[z], 0, 0, 0, 12, got[z], got[z] + 12 * 20));
+            CHECK(swa_cache_spans(&kv[z], 0, 0, spans) > 0);
+            CHECK(spans[0].v_type == named.v_type && spans[0].tail_type == named.v_type);
+        }
+        CHECK_BITS(got[1], got[0], 12 * 40);
+        CHECK((got[0][12 * 20] == rows[20 * 20]) == (named.v_type == SWA_F32));     /* and they are rounded */
+        CHECK_OK(swa_cache_copy(&kv[0], 0, &kv[1], 0, -1));
+    }
+}
+
 /* ---- forks ---- */
 
 TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
@@ -1130,6 +1163,43 @@ TEST(more_slots_than_an_int32_counts) {
     CHECK_STATUS(swa_cache_init(&kv, &d, mem, 1), SWA_ERR_OVERFLOW);
     d.max_context = most;
     CHECK(swa_cache_bytes(&d) > 0);
+}
+/* Nor can the queries of a KV head, tokens times heads, be more than an int32 counts. */
+TEST(more_queries_than_an_int32_counts) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 2);
+    swa_run r[2];
+    toy t;
+    d.shape.n_heads = 1 << 20;
+    d.shape.head_dim = 1;
+    REQUIRE(toy_open(&t, &d));
+    for (int32_t n = 2047; n <= 2049; n++) {
+        t_label("%d tokens", (int)n);
+        CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));
+        CHECK_STATUS(swa_step_one(&t.kv, 0, 0, n), n < 2048 ? SWA_OK : SWA_ERR_OVERFLOW);
+        CHECK_INT(swa_step_tokens(&t.kv), n < 2048 ? n : 0);
+    }
+    d.shape.n_heads = 2;
+    REQUIRE(toy_open(&t, &d));
+    r[0] = t_run(0, 0, INT32_MAX / 2);                       /* and the rows of a step */
+    r[1] = t_run(1, 0, INT32_MAX / 2 + 2);
+    CHECK_STATUS(swa_step_begin(&t.kv, r, 2), SWA_ERR_OVERFLOW);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 0);
+}
+/* What a part of the scratch takes, as swa.h says it: it goes with the shape. */
+TEST(scratch_goes_with_the_shape) {
+    static const struct { int head_dim, tail_dim, heads; double said; } list[] = {
+        { 8, 0, 8, 0.1 }, { 64, 0, 8, 1.3 }, { 128, 0, 32, 2.5 }, { 512, 64, 128, 3.5 } };
+    const swa_window w = swa_window_sliding(1024);
+    for (int i = 0; i < 4; i++) {
+        swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+        d.shape.n_heads = list[i].heads;
+        d.shape.head_dim = list[i].head_dim;
+        d.shape.tail_dim = list[i].tail_dim;
+        d.shape.v_in_k = list[i].tail_dim > 0;
+        t_label("heads of %d", list[i].head_dim);
+        CHECK_NEAR((double)swa_cache_scratch_bytes(&d, 1) / 1e6, list[i].said, 0.15 * list[i].said + 0.05);
+    }
 }
 /* origin is any number: audit finds the slots where they are. */
 TEST(audit_with_any_origin) {

@@ -37,7 +37,7 @@ typedef struct {
     const char *name;
     int      h, kv, dk, dv, tail, n;
     int      window, W, sinks, span;
-    int      latent, q_sink, alibi, bias, logits;            /* 1 = on */
+    int      latent, q_sink, alibi, bias, logits;            /* 1 = on; bias 2: by distance */
     swa_type k, v, t;
     int      compute;
     float    softcap, size;
@@ -110,6 +110,9 @@ static const sum_case cases[] = {
     { .name = "bias", .h = 4, .kv = 2, .dk = 16, .dv = 16, .n = 45, .W = 20, .k = SWA_BF16, .v = SWA_F16, .bias = 1,
       .chunk = 3,
       .out = 0x114b7a1fe3e7cabc, .lse = 0xb91518b6a9bf2a8b, .kept = 0xa2e96b41fac9a94a },
+    { .name = "bias by distance", .h = 4, .kv = 1, .dk = 16, .dv = 16, .n = 300, .window = CAUSAL, .bias = 2,
+      .chunk = 7, .parts = 3,
+      .out = 0xfde20615626a6f17, .lse = 0xb5c42a0ff075f0e3, .kept = 0xcb291c1d5bc4820f },
     { .name = "all of them", .h = 6, .kv = 3, .dk = 12, .dv = 20, .n = 45, .window = PINNED, .W = 15, .sinks = 4,
       .q_sink = 1, .alibi = 1, .bias = 1, .logits = 1, .softcap = 8.0f, .chunk = 2,
       .out = 0xfc4ca66811023adf, .lse = 0xc9b4ffc6c3a15aff, .kept = 0x02d5305a12b77c0e },

@@ -237,7 +237,7 @@ static void misuse_huge_descs(void) {
         d.shape.head_dim = huge[t_int(0, 9)];
         d.shape.v_dim = huge[t_int(0, 9)];
         d.shape.tail_dim = t_int(0, 1) ? 0 : huge[t_int(0, 9)];
-        d.n_layers = huge[t_int(0, 9)];
+        d.n_layers = huge[t_int(0, i % 32 ? 3 : 9)];         /* a million are gone through one by one: 20 ms */
         d.n_seqs = huge[t_int(0, 9)];
         d.k_type = (swa_type)t_int(0, 4); d.v_type = (swa_type)t_int(0, 4); d.tail_type = (swa_type)t_int(0, 4);
         d.max_context = far[t_int(0, 8)]; d.max_rollback = far[t_int(0, 8)]; d.capacity = far[t_int(0, 8)];
@@ -554,6 +554,10 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
+    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG);              /* of what? */
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 0; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);

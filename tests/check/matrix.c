@@ -28,7 +28,7 @@ unsigned long MATRIX_RUN(int isa);
 #endif
 
 enum { TOKENS = 300, KEYS = 640 };
-enum { WITH_ALIBI = 1, WITH_LOGITS = 2, WITH_BIAS = 4 };
+enum { WITH_ALIBI = 1, WITH_LOGITS = 2, WITH_BIAS = 4, WITH_DISTANCE = 8 };
 enum { SLIDING, CAUSAL, CHUNKED, SINKS };
 
 typedef struct {
@@ -45,7 +45,7 @@ static const spec specs[] = {
     { "bf16",     3, 3, 33, 17, 0, 0, SWA_BF16, SLIDING, 16, 0, 0, 30.0f },
     { "q8",       8, 1, 16, 24, 0, 0, SWA_Q8,   SLIDING, 20, 0, WITH_ALIBI, 0.0f },
     { "causal",   2, 1,  8,  8, 0, 0, SWA_F32,  CAUSAL, 0, 0, WITH_ALIBI | WITH_BIAS, 0.0f },
-    { "chunked",  4, 2, 16,  8, 0, 0, SWA_F16,  CHUNKED, 48, 0, WITH_BIAS, 0.0f },
+    { "chunked",  4, 2, 16,  8, 0, 0, SWA_F16,  CHUNKED, 48, 0, WITH_BIAS | WITH_DISTANCE, 0.0f },
     { "sinks",    4, 4, 12, 16, 0, 0, SWA_F32,  SINKS, 24, 5, 0, 0.0f },
     { "sinks q8", 4, 2, 16, 16, 0, 0, SWA_Q8,   SINKS, 17, 4, WITH_LOGITS, 5.0f },
     { "latent",   6, 1, 24, 16, 8, 1, SWA_F32,  SLIDING, 24, 0, 0, 0.0f },
@@ -113,7 +113,7 @@ typedef struct {
     int dkt;                              /* head_dim + tail_dim */
     float *q, *k, *v;                     /* [tokens][heads | kv][dkt | dv]: the tail stands behind its head */
     float *held_k, *held_v;               /* the same rows as the cache holds them */
-    float alibi[8], logits[8], *bias;     /* bias [tokens][heads][16], keys 3..18 */
+    float alibi[8], logits[8], *bias;     /* bias [tokens][heads][16], keys 3..18, or distances 0..15 */
 } data;
 
 static data data_make(const spec *s, int tokens) {
@@ -142,11 +142,14 @@ static double score(const data *d, int64_t q, int h, int64_t k) {
     const spec *s = d->s;
     const float *x = d->q + (q * s->heads + h) * d->dkt, *y = d->held_k + (k * s->kv + h / (s->heads / s->kv)) * d->dkt;
     double sum = 0, scale = (double)scale_of(s);
+    int64_t column;
     int i;
     for (i = 0; i < d->dkt; i++) sum += (double)x[i] * (double)y[i];
     sum *= scale > 0 ? scale : 1.0 / sqrt((double)s->dk);
     if (s->softcap > 0) sum = (double)s->softcap * tanh(sum / (double)s->softcap);
-    if ((s->extra & WITH_BIAS) != 0 && k >= 3 && k < 19) sum += (double)d->bias[(q * s->heads + h) * 16 + k - 3];
+    column = (s->extra & WITH_DISTANCE) != 0 ? q - k : k - 3;
+    if ((s->extra & WITH_BIAS) != 0 && column >= 0 && column < 16)
+        sum += (double)d->bias[(q * s->heads + h) * 16 + column];
     if ((s->extra & WITH_ALIBI) != 0) sum -= (double)d->alibi[h] * (double)(q - k);
     return sum;
 }
@@ -214,8 +217,9 @@ static void fill_attn(const data *d, swa_attn *a, int64_t pos, float *out, float
     a->bias = d->bias + pos * s->heads * 16;
     a->bias_token = s->heads * 16;
     a->bias_head = 16;
-    a->bias_first = 3;
+    a->bias_first = (s->extra & WITH_DISTANCE) != 0 ? 0 : 3;
     a->bias_n = 16;
+    a->bias_by_distance = (s->extra & WITH_DISTANCE) != 0;
 }
 
 /* The cache's memory, and behind it scratch for three parts. */

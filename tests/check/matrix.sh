@@ -143,6 +143,8 @@ add "tcc" same tcc "tcc -std=c99 -Wall -Werror $src -o @ -lm"
 wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2> /dev/null || echo wine64)
 mingw=x86_64-w64-mingw32-gcc
 add "MinGW-w64 -O2" same "$mingw $wine" "$mingw -std=c99 -O2 $warn $src -o @ -lm" "$wine @"
+cl=$(command -v clang-cl || command -v clang-cl-14 || echo clang-cl)
+add "clang-cl -O2" same "$cl lld-link $mingw $wine" "sh tests/check/clang_cl/build.sh $src @" "$wine @"
 also "MinGW-w64 -O0" same "$mingw $wine" "$mingw -O0 $warn $src -o @ -lm" "$wine @"
 cat > "$dir/wasi.mjs" << 'END'
 import { readFile } from 'node:fs/promises';

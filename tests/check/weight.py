@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""weight.py [REVISION] [-r RUNS] - what swa.h costs its host: seconds of CPU to compile, bytes of text, and what there
-is to read.
+"""weight.py [REVISION] [-r RUNS] [-w WAY] - what swa.h costs its host: seconds of CPU to compile, bytes of text, and
+what there is to read.
 
-Compiled by gcc and clang at -O1, -O2, -O3 and -O3 -march=native: seconds of CPU (the least of RUNS, default 1), text.
+Compiled by gcc and clang at -O1, -O2, -O3 and -O3 -march=native: seconds of CPU (the least of RUNS, default 1), text;
+with -w 'gcc -O2' that one alone.
 Text of the functions by instance (an instruction set's kernels, or all that is not a kernel: generic) and by section of
 the header, at gcc -O2. Lines and characters by section: code without comments and indentation, the shares of comments
 (lines that are nothing else, and lines with one behind code), blank lines, and lines over 100 columns. With a REVISION
@@ -112,12 +113,14 @@ def ratio(now, old):
     return "%10.2f" % (now / old) if old else ""
 
 
-def print_compile(headers, runs):
+def print_compile(headers, runs, way):
     """Compiles the headers in turn; returns the last objects of gcc -O2, by header."""
     objects = {}
     print("%-26s %s" % ("", "".join("%14s %9s" % (h + ", s", "text") for h in headers)
                         + ("   s ratio text ratio" if len(headers) > 1 else "")))
     for cc, flags in WAYS:
+        if way not in ("", cc + " " + flags):
+            continue
         if not shutil.which(cc):
             print("%-26s SKIPPED: no %s here" % (cc, cc))
             continue
@@ -166,6 +169,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("revision", nargs="?")
     arguments.add_argument("-r", type=int, default=1)
+    arguments.add_argument("-w", default="")
     options = arguments.parse_args()
     os.chdir(TOP)
     os.makedirs(WORK, exist_ok=True)
@@ -187,7 +191,7 @@ def main():
     counts, functions = {}, {}
     for h, path in headers.items():
         counts[h], functions[h] = read(open(path).read())
-    objects = print_compile(headers, options.r)
+    objects = print_compile(headers, options.r, options.w)
     print_text(objects, functions, counts["now"])
     for h in headers:
         print("\n%s:" % h, end="")

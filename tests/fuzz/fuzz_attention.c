@@ -18,6 +18,7 @@ typedef struct {
     float scale, softcap;
     float *q, *q_pinned, *k, *v, *alibi, *sinks, *bias;
     int64_t bias_first, bias_n;
+    int by_distance;                     /* the bias's columns */
     unsigned char *absent;
 } problem;
 
@@ -82,6 +83,8 @@ static void any_problem(fuzz_in *in, problem *p) {
     if (fuzz_pick(in, 0, 3) == 0) {
         p->bias_n = fuzz_pick(in, 1, 300);
         p->bias_first = p->k_pos + fuzz_pick(in, 0, 300);
+        p->by_distance = p->bias_n % 3 == 0;
+        if (p->by_distance) p->bias_first = 0;
         p->bias = noise(nq * heads * (size_t)p->bias_n, 2.0f, &seed);
     }
     p->absent = (unsigned char *)calloc(nk + 1, 1);
@@ -203,7 +206,7 @@ static answer compute(fuzz_in *in, problem *p) {
     a.q.token = a.q_tail.token = a.q_sink.token = a.q_sink_tail.token = (int64_t)p->dk * s->n_heads;
     a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;
     a.bias = p->bias; a.bias_first = p->bias_first; a.bias_n = p->bias_n;
-    a.bias_head = p->bias_n; a.bias_token = p->bias_n * s->n_heads;
+    a.bias_head = p->bias_n; a.bias_token = p->bias_n * s->n_heads; a.bias_by_distance = p->by_distance;
     got.n_out = (size_t)p->n_q * (size_t)(s->n_heads * p->dv);
     got.n_lse = (size_t)p->n_q * (size_t)s->n_heads;
     a.out.p = got.out = (float *)malloc((got.n_out + 1) * sizeof(float));
@@ -228,6 +231,7 @@ static void against_oracle(const problem *p, const answer *got) {
     c.softcap = (double)p->softcap;
     c.alibi = p->alibi; c.sink_logits = p->sinks;
     c.bias = p->bias; c.bias_first = p->bias_first; c.bias_n = p->bias_n;
+    c.bias_by_distance = p->by_distance;
     or_attention(&c, want, lse, lse + got->n_lse);
     for (size_t i = 0; i < got->n_lse; i++) if (lse[i] > -HUGE_VAL && fabs(lse[i]) > top) top = fabs(lse[i]);
     tol = 1e-5 * (4 + top + 6 * c.scale * p->dk);            /* what rounding a score of that size does */

@@ -1,6 +1,6 @@
-/* The example's GGUF reader, its vocabulary and its model: any bytes are either refused with a line of text, or all that
-   was read can be looked at without leaving the input (of exactly its size, so that sanitizers see it). What a model
-   takes is no more than its file is large, a few times over. */
+/* The example's GGUF reader, its vocabulary and its model: any bytes are either refused with a line of text, or all
+   that was read can be looked at without leaving the input (of exactly its size, so that sanitizers see it). What a
+   model takes is no more than its file is large, a few times over. */
 #define FUZZ_NAME "gguf"
 #define SWA_IMPLEMENTATION
 #include "../../swa.h"

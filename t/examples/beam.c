@@ -1,0 +1,52 @@
+/* beam.c - a shared prompt is attended once and forked into beams; each step the best beams are continued and the worst
+   is replaced by a copy of the best. A fork copies rows, so beams never disturb each other. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "example.h"
+
+enum { BEAMS = 3, WINDOW = 40, PROMPT = 60, STEPS = 12, HEADS = 2, KV_HEADS = 1, DIM = 16, ROW = HEADS * DIM };
+
+int main(void) {
+    swa_window window = swa_window_sliding(WINDOW);
+    swa_cache_desc d = {0};
+    float *prompt = (float *)room(PROMPT * ROW * sizeof *prompt);
+    float out[BEAMS][ROW], score[BEAMS] = { 0 };
+    uint32_t seed[BEAMS];
+    cache c;
+    d.shape.n_heads = HEADS;
+    d.shape.n_kv_heads = KV_HEADS;
+    d.shape.head_dim = DIM;
+    d.n_layers = 1;
+    d.n_seqs = BEAMS;
+    d.windows = &window;
+    d.n_windows = 1;
+    c = new_cache(&d, 1);
+    check(swa_step_one(&c.kv, 0, 0, PROMPT), "swa_step_one");
+    check(attend_at(&c.kv, &d.shape, 0, 1, 0, PROMPT, prompt), "swa_attend");
+    for (int b = 0; b < BEAMS; b++) {
+        if (b > 0) check(swa_cache_fork(&c.kv, b, 0, -1), "swa_cache_fork");
+        seed[b] = 10 + (uint32_t)b;                      /* each beam chose another token */
+    }
+    for (int64_t pos = PROMPT; pos < PROMPT + STEPS; pos++) {
+        int best = 0, worst = 0;
+        for (int b = 0; b < BEAMS; b++) {                /* one step per beam here; one step for all would do as well */
+            check(swa_step_one(&c.kv, b, pos, 1), "swa_step_one");
+            check(attend_at(&c.kv, &d.shape, 0, seed[b], pos, 1, out[b]), "swa_attend");
+            score[b] += out[b][0];                       /* stands for the log-probability */
+        }
+        for (int b = 1; b < BEAMS; b++) {
+            if (score[b] > score[best]) best = b;
+            if (score[b] < score[worst]) worst = b;
+        }
+        if (best == worst) continue;
+        check(swa_cache_fork(&c.kv, worst, best, -1), "swa_cache_fork");
+        score[worst] = score[best];
+        seed[worst] = seed[best] + 7;                    /* continues another way from here */
+    }
+    for (int b = 0; b < BEAMS; b++)
+        printf("beam %d: end %lld, score %.6f, last row %08lx\n", b, (long long)swa_cache_end(&c.kv, b),
+               (double)score[b], bits_of(out[b], ROW));
+    free_cache(&c);
+    free(prompt);
+    return 0;
+}

@@ -1,0 +1,390 @@
+/* quants.h - products of matrices as they lie in a GGUF file: F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, MXFP4.
+   The weights are read where they are and never copied. At one token such a product is a matter of memory bandwidth.
+
+       product(out, x, &w, n, &space);      // out [n][rows] = x [n][cols] times w [rows][cols] transposed
+
+   For quantised weights the activations are rounded to 16 bits with a scale per block, which costs 1e-5 of their
+   size (other engines round to 8 bits, 4e-3), and products within a block are exact integers. One order of sums per
+   number, so neither n nor the number of threads changes a bit. kernels.h holds the sums; this file the formats, the
+   vector operations (AVX-512 with VNNI, AVX2, or plain C, which is right but slow), and the choice between them. */
+#ifndef QUANTS_H_INCLUDED
+#define QUANTS_H_INCLUDED
+#include "gguf.h"
+#include <math.h>
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(EXAMPLES_NO_SIMD)
+#  include <immintrin.h>
+#  define QUANTS_X86 1
+#else
+#  define QUANTS_X86 0
+#endif
+
+typedef struct {
+    uint32_t type;                  /* one of gguf_types */
+    int      rows, cols;            /* rows lie one after the other */
+    const unsigned char *data;
+} weights;
+typedef struct {
+    const float *x;                 /* [n][cols] as they were given */
+    int16_t *q;                     /* [n][cols], and what has to be multiplied by: */
+    float   *scale;                 /* [n][cols / block] */
+    int32_t *sum;                   /* [n][cols / 16] sums of 16 neighbours of q, for formats with a minimum */
+} activations;
+
+/* ---- formats: what a few bytes mean ---- */
+
+/* Written out, compilers make one load of it. */
+static inline uint64_t weight_word(const unsigned char *p) {
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline float weight_float(const unsigned char *p, uint32_t type) {
+    uint32_t low = p[0] | (uint32_t)p[1] << 8, bits = type == GGUF_TENSOR_F32 ? (uint32_t)weight_word(p) : low << 16;
+    float v;
+    if (type == GGUF_TENSOR_F16) return gguf_f16((uint16_t)low);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* MXFP4: 2^(e-127) times {0, .5, 1, 1.5, 2, 3, 4, 6}, here in halves; e is a whole byte, without sign or mantissa. */
+static const signed char weight_fp4[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
+
+static inline float weight_exponent(unsigned e) {    /* 2^(e-128): below 2^-126 it is subnormal */
+    uint32_t bits = e >= 2 ? (e - 1) << 23 : e == 1 ? 0x400000u : 0x200000u;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* Q4_K and Q5_K: eight scales and eight minima of six bits in twelve bytes, here one to a byte. The first four of
+   each lie in the lower bits of bytes 0..3 and 4..7; their upper bits and bytes 8..11 make the other four. */
+typedef struct { uint64_t scales, mins; } weight_scales;
+static inline weight_scales weight_scales_of(const unsigned char *p) {
+    uint64_t a = weight_word(p), b = weight_word(p + 4), c = weight_word(p + 8);
+    weight_scales s;
+    s.scales = (a & 0x3f3f3f3f) | ((c & 0x0f0f0f0f) | (a >> 2 & 0x30303030)) << 32;
+    s.mins = (b & 0x3f3f3f3f) | ((c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030)) << 32;
+    return s;
+}
+
+/* ---- operations: 16 floats (vf), 16 sums (vi), 32 bytes (vb), 32 words of 16 bits (vw), and 16 scales
+   (vs) of which two are picked, one for each half of a vw; per instruction set ---- */
+
+#define K_TILE 4                    /* tokens for which a row is decoded once */
+#if defined(__GNUC__) && !defined(__clang__)
+#  define K_UNROLL _Pragma("GCC unroll 16")    /* so that what a loop counts through can stay in registers */
+#else
+#  define K_UNROLL
+#endif
+#if QUANTS_X86
+/* Bytes are the same for AVX2 and AVX-512. */
+#define K_BYTES                                                                                                   \
+    typedef __m256i K(vb);                                                                                        \
+    K_FN float K(half)(const unsigned char *p) { return _cvtsh_ss((unsigned short)(p[0] | p[1] << 8)); }          \
+    K_FN K(vb) K(vb_load)(const unsigned char *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); } \
+    K_FN K(vb) K(vb_and)(K(vb) v, int mask) { return _mm256_and_si256(v, _mm256_set1_epi8((char)mask)); }         \
+    K_FN K(vb) K(vb_or)(K(vb) v, K(vb) w) { return _mm256_or_si256(v, w); }                                       \
+    K_FN K(vb) K(vb_shr)(K(vb) v, int n) { return _mm256_srli_epi16(v, n); }    /* to be masked, as shl's input */  \
+    K_FN K(vb) K(vb_shl)(K(vb) v, int n) { return _mm256_slli_epi16(v, n); }                                      \
+    K_FN K(vb) K(vb_nibbles)(const unsigned char *p) {                                                            \
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p), m = _mm_set1_epi8(15);                     \
+        return _mm256_set_m128i(_mm_and_si128(_mm_srli_epi16(v, 4), m), _mm_and_si128(v, m));                     \
+    }                                                                                                             \
+    K_FN K(vb) K(vb_lookup)(const signed char *table, K(vb) v) {                                                  \
+        __m128i t = _mm_loadu_si128((const __m128i *)(const void *)table);                                        \
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), v);                                            \
+    }
+
+#define K(name) avx512_##name
+#define K_TARGET __attribute__((target("avx512f,avx512bw,avx512vnni,avx2,fma,f16c")))
+#define K_FN __attribute__((always_inline)) K_TARGET static inline
+#define K_ENTRY K_TARGET
+typedef __m512 K(vf);
+typedef __m512i K(vi);
+typedef __m512i K(vw);
+typedef __m512i K(vs);
+K_BYTES
+K_FN K(vf) K(vf_zero)(void) { return _mm512_setzero_ps(); }
+K_FN K(vf) K(vf_set)(float x) { return _mm512_set1_ps(x); }
+K_FN K(vf) K(vf_load)(const float *p) { return _mm512_loadu_ps(p); }
+K_FN K(vf) K(vf_le)(const unsigned char *p) { return _mm512_loadu_ps((const float *)(const void *)p); }
+K_FN K(vf) K(vf_half)(const unsigned char *p) { return _mm512_cvtph_ps(K(vb_load)(p)); }
+K_FN K(vf) K(vf_brain)(const unsigned char *p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(K(vb_load)(p)), 16));
+}
+K_FN K(vf) K(vf_add)(K(vf) a, K(vf) b) { return _mm512_add_ps(a, b); }
+K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { return _mm512_fmadd_ps(a, b, c); }
+K_FN K(vf) K(vf_int)(K(vi) v) { return _mm512_cvtepi32_ps(v); }
+K_FN void K(vf_store)(float *p, K(vf) v) { _mm512_storeu_ps(p, v); }
+K_FN K(vi) K(vi_zero)(void) { return _mm512_setzero_si512(); }
+K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
+    return _mm512_dpwssd_epi32(s, w, _mm512_loadu_si512((const void *)x));
+}
+K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
+    __m128i v = _mm_cvtsi64_si128((long long)mins);
+    return _mm512_mullo_epi32(_mm512_cvtepu8_epi32(_mm_unpacklo_epi8(v, v)), _mm512_loadu_si512((const void *)sums));
+}
+K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
+    return _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_set_epi64x((long long)high, (long long)low)));
+}
+K_FN K(vw) K(vs_pick)(K(vs) s, int i, int j) {
+    __m512i both = _mm512_inserti64x4(_mm512_set1_epi16((short)i), _mm256_set1_epi16((short)j), 1);
+    return _mm512_permutexvar_epi16(both, s);
+}
+K_FN K(vw) K(vw_signed)(K(vb) v) { return _mm512_cvtepi8_epi16(v); }
+K_FN K(vw) K(vw_unsigned)(K(vb) v) { return _mm512_cvtepu8_epi16(v); }
+K_FN K(vw) K(vw_set)(int x) { return _mm512_set1_epi16((short)x); }
+K_FN K(vw) K(vw_add)(K(vw) v, K(vw) w) { return _mm512_add_epi16(v, w); }
+K_FN K(vw) K(vw_mul)(K(vw) v, K(vw) w) { return _mm512_mullo_epi16(v, w); }
+K_FN K(vw) K(vw_bytes)(const unsigned char *p) { return _mm512_loadu_si512((const void *)p); }
+K_FN K(vw) K(vw_twice)(const unsigned char *p) {
+    __m256i v = K(vb_load)(p);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(v), _mm256_srli_epi16(v, 2), 1);
+}
+K_FN K(vw) K(vw_and)(K(vw) v, int mask) { return _mm512_and_si512(v, _mm512_set1_epi16((short)mask)); }
+K_FN K(vw) K(vw_shr)(K(vw) v, int n) { return _mm512_srli_epi16(v, (unsigned char)n); }
+K_FN K(vw) K(vw_shl)(K(vw) v, int n) { return _mm512_slli_epi16(v, (unsigned char)n); }
+#include "kernels.h"
+#undef K
+#undef K_TARGET
+#undef K_FN
+#undef K_ENTRY
+
+#define K(name) avx2_##name
+#define K_TARGET __attribute__((target("avx2,fma,f16c")))
+#define K_FN __attribute__((always_inline)) K_TARGET static inline
+#define K_ENTRY K_TARGET
+typedef struct { __m256 a, b; } K(vf);
+typedef struct { __m256i a, b; } K(vi);
+typedef struct { __m256i a, b; } K(vw);
+typedef struct { __m256i a, b; } K(vs);     /* scales 0..7 in both halves of a, 8..15 of b */
+#define K_VF(lo, hi) K(vf) r = { lo, hi }; return r
+#define K_VI(lo, hi) K(vi) r = { lo, hi }; return r
+#define K_VW(lo, hi) K(vw) r = { lo, hi }; return r
+#define K_M256(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define K_M128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
+K_BYTES
+K_FN K(vf) K(vf_set)(float x) { K_VF(_mm256_set1_ps(x), _mm256_set1_ps(x)); }
+K_FN K(vf) K(vf_zero)(void) { return K(vf_set)(0.0f); }
+K_FN K(vf) K(vf_load)(const float *p) { K_VF(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)); }
+K_FN K(vf) K(vf_le)(const unsigned char *p) { return K(vf_load)((const float *)(const void *)p); }
+K_FN K(vf) K(vf_half)(const unsigned char *p) { K_VF(_mm256_cvtph_ps(K_M128(p)), _mm256_cvtph_ps(K_M128(p + 16))); }
+K_FN __m256 K(brain)(__m128i v) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16)); }
+K_FN K(vf) K(vf_brain)(const unsigned char *p) { K_VF(K(brain)(K_M128(p)), K(brain)(K_M128(p + 16))); }
+K_FN K(vf) K(vf_add)(K(vf) x, K(vf) y) { K_VF(_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)); }
+K_FN K(vf) K(vf_fma)(K(vf) x, K(vf) y, K(vf) z) {
+    K_VF(_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b));
+}
+K_FN K(vf) K(vf_int)(K(vi) v) { K_VF(_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b)); }
+K_FN void K(vf_store)(float *p, K(vf) v) {
+    _mm256_storeu_ps(p, v.a);
+    _mm256_storeu_ps(p + 8, v.b);
+}
+K_FN K(vi) K(vi_zero)(void) { K_VI(_mm256_setzero_si256(), _mm256_setzero_si256()); }
+K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
+    K_VI(_mm256_add_epi32(s.a, _mm256_madd_epi16(w.a, K_M256(x))),
+         _mm256_add_epi32(s.b, _mm256_madd_epi16(w.b, K_M256(x + 16))));
+}
+K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
+    __m128i v = _mm_cvtsi64_si128((long long)mins), twice = _mm_unpacklo_epi8(v, v);
+    K_VI(_mm256_mullo_epi32(_mm256_cvtepu8_epi32(twice), K_M256(sums)),
+         _mm256_mullo_epi32(_mm256_cvtepu8_epi32(_mm_srli_si128(twice, 8)), K_M256(sums + 8)));
+}
+K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
+    K(vs) s;
+    s.a = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)low)));
+    s.b = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)high)));
+    return s;
+}
+K_FN __m256i K(pick)(K(vs) s, int i) {
+    return _mm256_shuffle_epi8(i < 8 ? s.a : s.b, _mm256_set1_epi16((short)((i & 7) * 514 + 256)));
+}
+K_FN K(vw) K(vs_pick)(K(vs) s, int i, int j) { K_VW(K(pick)(s, i), K(pick)(s, j)); }
+K_FN K(vw) K(vw_signed)(K(vb) v) {
+    K_VW(_mm256_cvtepi8_epi16(_mm256_castsi256_si128(v)), _mm256_cvtepi8_epi16(_mm256_extracti128_si256(v, 1)));
+}
+K_FN K(vw) K(vw_unsigned)(K(vb) v) {
+    K_VW(_mm256_cvtepu8_epi16(_mm256_castsi256_si128(v)), _mm256_cvtepu8_epi16(_mm256_extracti128_si256(v, 1)));
+}
+K_FN K(vw) K(vw_set)(int x) { K_VW(_mm256_set1_epi16((short)x), _mm256_set1_epi16((short)x)); }
+K_FN K(vw) K(vw_add)(K(vw) v, K(vw) w) { K_VW(_mm256_add_epi16(v.a, w.a), _mm256_add_epi16(v.b, w.b)); }
+K_FN K(vw) K(vw_mul)(K(vw) v, K(vw) w) { K_VW(_mm256_mullo_epi16(v.a, w.a), _mm256_mullo_epi16(v.b, w.b)); }
+K_FN K(vw) K(vw_bytes)(const unsigned char *p) { K_VW(K_M256(p), K_M256(p + 32)); }
+K_FN K(vw) K(vw_twice)(const unsigned char *p) { K_VW(K_M256(p), _mm256_srli_epi16(K_M256(p), 2)); }
+K_FN K(vw) K(vw_and)(K(vw) v, int mask) {
+    __m256i all = _mm256_set1_epi16((short)mask);
+    K_VW(_mm256_and_si256(v.a, all), _mm256_and_si256(v.b, all));
+}
+K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_VW(_mm256_srli_epi16(v.a, n), _mm256_srli_epi16(v.b, n)); }
+K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_slli_epi16(v.b, n)); }
+#include "kernels.h"
+#undef K
+#undef K_TARGET
+#undef K_FN
+#undef K_ENTRY
+#endif /* QUANTS_X86 */
+
+#define K(name) plain_##name
+#define K_FN static inline
+#define K_ENTRY
+typedef struct { float v[16]; } K(vf);
+typedef struct { int32_t v[16]; } K(vi);
+typedef struct { int16_t v[32]; } K(vw);
+typedef struct { unsigned char v[32]; } K(vb);
+typedef struct { int16_t v[16]; } K(vs);
+#define K_EACH(type, n, value) K(type) r; for (int i = 0; i < (n); i++) r.v[i] = (value); return r
+K_FN float K(half)(const unsigned char *p) { return weight_float(p, GGUF_TENSOR_F16); }
+K_FN K(vb) K(vb_load)(const unsigned char *p) { K_EACH(vb, 32, p[i]); }
+K_FN K(vb) K(vb_and)(K(vb) b, int mask) { K_EACH(vb, 32, (unsigned char)(b.v[i] & mask)); }
+K_FN K(vb) K(vb_or)(K(vb) b, K(vb) c) { K_EACH(vb, 32, (unsigned char)(b.v[i] | c.v[i])); }
+K_FN K(vb) K(vb_shr)(K(vb) b, int n) { K_EACH(vb, 32, (unsigned char)(b.v[i] >> n)); }
+K_FN K(vb) K(vb_shl)(K(vb) b, int n) { K_EACH(vb, 32, (unsigned char)(b.v[i] << n)); }
+K_FN K(vb) K(vb_nibbles)(const unsigned char *p) {
+    K_EACH(vb, 32, (unsigned char)(i < 16 ? p[i] & 15 : p[i - 16] >> 4));
+}
+K_FN K(vb) K(vb_lookup)(const signed char *table, K(vb) b) { K_EACH(vb, 32, (unsigned char)table[b.v[i]]); }
+K_FN K(vf) K(vf_set)(float x) { K_EACH(vf, 16, x); }
+K_FN K(vf) K(vf_zero)(void) { return K(vf_set)(0.0f); }
+K_FN K(vf) K(vf_load)(const float *p) { K_EACH(vf, 16, p[i]); }
+K_FN K(vf) K(vf_le)(const unsigned char *p) { K_EACH(vf, 16, weight_float(p + 4 * i, GGUF_TENSOR_F32)); }
+K_FN K(vf) K(vf_half)(const unsigned char *p) { K_EACH(vf, 16, weight_float(p + 2 * i, GGUF_TENSOR_F16)); }
+K_FN K(vf) K(vf_brain)(const unsigned char *p) { K_EACH(vf, 16, weight_float(p + 2 * i, GGUF_TENSOR_BF16)); }
+K_FN K(vf) K(vf_add)(K(vf) a, K(vf) b) { K_EACH(vf, 16, a.v[i] + b.v[i]); }
+#ifdef FP_FAST_FMAF
+K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, fmaf(a.v[i], b.v[i], c.v[i])); }
+#else
+K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, a.v[i] * b.v[i] + c.v[i]); }
+#endif
+K_FN K(vf) K(vf_int)(K(vi) s) { K_EACH(vf, 16, (float)s.v[i]); }
+K_FN void K(vf_store)(float *p, K(vf) s) { memcpy(p, s.v, sizeof s.v); }
+K_FN K(vi) K(vi_zero)(void) { K_EACH(vi, 16, 0); }
+K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) w, const int16_t *x) {
+    K_EACH(vi, 16, s.v[i] + w.v[2 * i] * x[2 * i] + w.v[2 * i + 1] * x[2 * i + 1]);
+}
+K_FN K(vi) K(vi_mins)(uint64_t mins, const int32_t *sums) {
+    K_EACH(vi, 16, (int)(mins >> 4 * (i & ~1) & 63) * sums[i]);
+}
+K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
+    K_EACH(vs, 16, (signed char)((i < 8 ? low : high) >> 8 * (i & 7) & 255));
+}
+K_FN K(vw) K(vs_pick)(K(vs) s, int j, int k) { K_EACH(vw, 32, s.v[i < 16 ? j : k]); }
+K_FN K(vw) K(vw_signed)(K(vb) b) { K_EACH(vw, 32, (int16_t)(signed char)b.v[i]); }
+K_FN K(vw) K(vw_unsigned)(K(vb) b) { K_EACH(vw, 32, b.v[i]); }
+K_FN K(vw) K(vw_set)(int x) { K_EACH(vw, 32, (int16_t)x); }
+K_FN K(vw) K(vw_add)(K(vw) a, K(vw) b) { K_EACH(vw, 32, (int16_t)(a.v[i] + b.v[i])); }
+K_FN K(vw) K(vw_mul)(K(vw) a, K(vw) b) { K_EACH(vw, 32, (int16_t)(a.v[i] * b.v[i])); }
+K_FN K(vw) K(vw_bytes)(const unsigned char *p) { K_EACH(vw, 32, (int16_t)(p[2 * i] | p[2 * i + 1] << 8)); }
+K_FN K(vw) K(vw_twice)(const unsigned char *p) {
+    K_EACH(vw, 32, (int16_t)((p[2 * i % 32] | p[2 * i % 32 + 1] << 8) >> (i < 16 ? 0 : 2)));
+}
+K_FN K(vw) K(vw_and)(K(vw) v, int mask) { K_EACH(vw, 32, (int16_t)(v.v[i] & mask)); }
+K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i] >> n)); }
+K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i] << n)); }
+#include "kernels.h"
+#undef K
+#undef K_FN
+#undef K_ENTRY
+
+/* ---- the product ---- */
+
+static inline int weights_block(uint32_t type) {    /* columns that share a scale of the activations; 0 = floats */
+    return type == GGUF_TENSOR_Q8_0 || type == GGUF_TENSOR_Q4_0 || type == GGUF_TENSOR_MXFP4 ? 32
+         : type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K || type == GGUF_TENSOR_Q6_K ? 256 : 0;
+}
+
+/* Where element i of 256 stands among the activations for a type: kernels.h, super_45. */
+static inline size_t weights_place(uint32_t type, size_t i) {
+    size_t g = i / 32, vector = g / 4 * 4 + g % 2 * 2 + i % 2, word = g / 2 % 2 * 16 + i % 32 / 2;
+    return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K ? 32 * vector + word : i;
+}
+
+/* One row as floats: a token's embedding. */
+static inline void weights_row(const weights *w, int row, float *out) {
+    size_t unit = (size_t)weights_block(w->type), bytes = gguf_bytes(w->type, unit ? unit : 1);
+    const unsigned char *p = w->data + (size_t)row * gguf_bytes(w->type, (size_t)w->cols);
+    for (size_t c = 0; c < (size_t)w->cols; c += unit ? unit : 1, p += bytes) {
+        plain_vw v[8];
+        weight_scales s = { 0, 0 };
+        float scale = 0.0f, low = 0.0f;
+        if (unit == 0) {
+            out[c] = weight_float(p, w->type);
+            continue;
+        }
+        if (unit == 32) v[0] = plain_block(p, w->type, &scale);
+        else if (w->type == GGUF_TENSOR_Q6_K) plain_super_6(p, v);
+        else plain_super_45(p, w->type == GGUF_TENSOR_Q5_K, s = weight_scales_of(p + 4), v);
+        if (unit == 256) scale = plain_half(w->type == GGUF_TENSOR_Q6_K ? p + 208 : p);
+        if (unit == 256 && w->type != GGUF_TENSOR_Q6_K) low = plain_half(p + 2);
+        for (size_t i = 0; i < unit; i++) {
+            size_t at = weights_place(w->type, i);
+            out[c + i] = scale * (float)v[at / 32].v[at % 32] - low * (float)(s.mins >> 8 * (i / 32) & 63);
+        }
+    }
+}
+
+/* y += row, where there are weights at all. */
+static inline void weights_add_row(const weights *w, int row, float *y) {
+    const unsigned char *p = w->data + (w->data ? (size_t)row * gguf_bytes(w->type, (size_t)w->cols) : 0);
+    size_t size = w->data ? gguf_bytes(w->type, 1) : 0;
+    for (size_t i = 0; w->data && i < (size_t)w->cols; i++) y[i] += weight_float(p + i * size, w->type);
+}
+
+/* Memory for rows of up to cols numbers, at any address: what is read 64 bytes at once lies at multiples of 64, or
+   every load would touch two lines of the cache. */
+static inline size_t activations_bytes(size_t rows, size_t cols) {
+    size_t n = rows * ((cols + 255) / 256 * 256);
+    return n * 2 + n / 16 * 4 + n / 32 * 4 + 64;
+}
+static inline void activations_lie(activations *a, void *memory, size_t rows, size_t cols) {
+    size_t n = rows * ((cols + 255) / 256 * 256);
+    char *p = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
+    a->q = (int16_t *)(void *)p;
+    a->sum = (int32_t *)(void *)(p + n * 2);
+    a->scale = (float *)(void *)(p + n * 2 + n / 16 * 4);
+}
+
+/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with. NaN and infinity stay visible: in
+   the scale. */
+static inline void activations_set(activations *a, const float *x, const weights *w, int n) {
+    size_t block = (size_t)weights_block(w->type), numbers = (size_t)n * (size_t)w->cols;
+    a->x = x;
+    for (size_t b = 0; block && b < numbers; b += block) {
+        float most = 0.0f, inverse;
+        for (size_t i = b; i < b + block; i++) {
+            float size = fabsf(x[i]);
+            if (size > most || size != size) most = size;
+        }
+        inverse = most > 1e-30f && most <= 1e30f ? 32767.0f / most : 0.0f;
+        a->scale[b / block] = most > 1e-30f || most != most ? most / 32767.0f : 0.0f;
+        for (size_t i = 0; i < block; i += 16) {
+            int32_t sum = 0;
+            for (size_t j = i; j < i + 16; j++) {
+                int q = inverse > 0.0f ? (int)lrintf(x[b + j] * inverse) : 1;
+                a->q[b + weights_place(w->type, j)] = (int16_t)q;
+                sum += q;
+            }
+            a->sum[(b + i) / 16] = sum;
+        }
+    }
+}
+
+typedef void rows_fn(const weights *w, const activations *x, int tokens, int from, int to, float *out);
+
+static inline rows_fn *rows_best(void) {
+#if QUANTS_X86
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni")) return avx512_rows;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_rows;
+#endif
+    return plain_rows;
+}
+
+/* Small products stay on one thread: waking others costs more. */
+static inline void product(float *out, const float *x, const weights *w, int n, activations *space) {
+    enum { SHARE = 32 };    /* rows */
+    rows_fn *rows = rows_best();
+    activations_set(space, x, w, n);
+#ifdef _OPENMP
+#  pragma omp parallel for schedule(static) if ((double)n * w->rows * w->cols > 1e6)
+#endif
+    for (int r = 0; r < w->rows; r += SHARE) rows(w, space, n, r, r + SHARE < w->rows ? r + SHARE : w->rows, out);
+}
+#endif /* QUANTS_H_INCLUDED */

@@ -1,0 +1,38 @@
+#!/bin/sh
+# same.sh - one text, written in every way there is here: prompt in one chunk or token by token, 1 or 16 threads, with
+# every vector instruction of this CPU or with none, and by an AArch64 program under qemu. The sums must be equal: a cut
+# of the prompt, a thread or another machine changes not one bit. What cannot run is named. `make same` runs it.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+mkdir -p build/same
+cc=${CC:-cc} prompt='It is a truth universally acknowledged, that' first= failed=0 ways=0
+
+build() {     # NAME COMPILER FLAGS...
+    name=$1 compiler=$2
+    shift 2
+    command -v "${compiler%% *}" > /dev/null || { echo "SKIPPED: $name: no $compiler here"; return 1; }
+    $compiler -O1 -ffp-contract=off "$@" examples/generate.c -o "build/same/$name" -lm
+}
+way() {       # WORDS FOR PEOPLE, COMMAND...
+    what=$1
+    shift
+    sum=$("$@" -n 60 -p "$prompt" 2> /dev/null | cksum | cut -d' ' -f1)
+    [ -n "$first" ] || first=$sum
+    ways=$((ways + 1))
+    if [ "$sum" = "$first" ]; then word=same; else word=OTHER failed=$((failed + 1)); fi
+    printf '%-52s %10s  %s\n' "$what" "$sum" "$word"
+}
+build native "$cc" -fopenmp && {
+    ./build/same/native -n 24 -p "$prompt" 2> /dev/null
+    echo
+    way "this CPU, prompt in chunks of 128, 1 thread" ./build/same/native -c 128
+    way "the same, token by token" ./build/same/native -c 1
+    way "chunks of 7, 16 threads" ./build/same/native -c 7 --threads 16
+}
+build scalar "$cc" -DSWA_NO_SIMD && way "plain C, no vector instruction" ./build/same/scalar -c 128
+build aarch64 aarch64-linux-gnu-gcc -static && {
+    if command -v qemu-aarch64 > /dev/null; then way "AArch64 under qemu, NEON" qemu-aarch64 ./build/same/aarch64 -c 32
+    else echo "SKIPPED: no qemu-aarch64 here"; fi
+}
+echo "$((ways - failed)) passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ] && [ "$ways" -gt 0 ]

@@ -1,0 +1,7065 @@
+#ifndef SWA__KERNEL_PASS /* this file includes itself once per instruction set: see [SECTION 10] */
+/* swa.h - sliding-window attention for CPU inference engines. One header, C99 and C++, no dependency.
+
+   DO THIS once, in one source file:            and in every other file only:
+       #define SWA_IMPLEMENTATION                   #include "swa.h"
+       #include "swa.h"                         (best a file of its own, at -O2; link with -lm)
+
+   A decoder's attention, whole: a ring-buffer KV cache that holds W keys per layer, and grouped-query attention
+   over the ring and the new tokens. The same lines serve decode (n = 1), chunked prefill and a batch of both:
+
+       swa_window win = swa_window_sliding(4096);            // W keys, the query's own included
+       swa_cache_desc d = {0};
+       d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
+       d.n_layers = 32; d.windows = &win; d.n_windows = 1;   // layer l has windows[l % n_windows]; no window at all:
+                                                             // full attention over d.max_context positions
+       swa_cache kv;                                         // memory is yours, the library allocates nothing
+       size_t ring = swa_cache_bytes(&d), room = swa_cache_scratch_bytes(&d, 1);     // 1: parts that run at once
+       if (swa_cache_init(&kv, &d, malloc(ring), ring) != SWA_OK) return 1;
+       if (swa_cache_set_scratch(&kv, malloc(room), room) != SWA_OK) return 1;
+
+       if (swa_step_one(&kv, 0, pos, n) != SWA_OK) return 1; // once per step: n tokens of sequence 0, which is at pos
+       for (int l = 0; l < 32; l++) {
+           ...                                               // your q, k, v: f32, after RoPE
+           swa_attn a = {0};
+           a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;   // [n][32][128], [n][8][128], [n][8][128], [n][32][128]
+           if (swa_attend(&kv, l, &a) != SWA_OK) return 1;   // attends to ring and new rows, then stores them
+           ...
+       }
+
+   Several sequences in one step: swa_step_begin() takes an array of runs. Your own threads: each worker calls
+   swa_attend_part(&kv, l, &a, phase, part, parts) for phase 0, all join, then for phase 1, all join. Your own K/V
+   rows, no ring: swa_attention(). Structs begin as zeros, and zero is the default; a call that can fail returns a
+   swa_status, 0 = SWA_OK, and a refused one has changed nothing that the cache contains.
+
+   WHAT THE LIBRARY PROMISES
+   * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
+   * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of the ring and any
+     instruction set with FMA, for finite inputs; under the host's -ffast-math too (gcc, clang; a program that flushes
+     subnormal numbers to zero, as gcc -ffast-math links it, gets the bits of the flushed numbers).
+   * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W), at any position.
+   * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
+   WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
+
+   TABLE OF CONTENTS (search for the tag)
+       [SECTION 1]  PUBLIC API          types, then functions, each with shapes, errors and cost
+       [SECTION 2]  PLATFORM            switches, instruction sets
+       [SECTION 3]  NUMBERS             overflow-checked sizes, f16, bf16
+       [SECTION 4]  WINDOW              who sees whom: the one rule, its inverse
+       [SECTION 5]  MASKS               dense, boolean, block-diagonal, 512x512 compressed
+       [SECTION 6]  HELPERS             RoPE, YaRN, RMSNorm
+       [SECTION 7]  RING                where a token lives
+       [SECTION 8]  STEP                which tokens come now
+       [SECTION 9]  KERNEL INTERFACE    what a kernel is given
+       [SECTION 10] KERNEL TEMPLATE     the arithmetic, written once
+       [SECTION 11] KERNEL INSTANCES    one block of vector operations per instruction set
+       [SECTION 12] ATTENTION           segments, stage, work split, fold
+       [SECTION 13] LATENT              DeepSeek's MLA on the same ring and engine
+       [SECTION 14] HISTORY             versions, and what stays the same between them
+       [SECTION 15] LICENSE
+
+   WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64. window - who sees
+   whom. sink - one of the first n_sink positions, pinned; a sink logit is something else (gpt-oss). slot - a place in
+   the ring. run, step - above. segment - consecutive keys that lie in one buffer. block - 256 positions from a
+   multiple of 256 on: the unit of the arithmetic. head group - the query heads that share one KV head.
+
+   THE RING of one sequence and layer, W = 8, capacity 8, after 13 tokens:
+       slot        0  1  2  3  4  5  6  7
+       position    8  9 10 11 12  5  6  7     slot = (position - origin) mod capacity
+                               ^end-1 ^oldest
+
+   EASY TO GET WRONG
+   * n tokens are attended with the ring as it was before them, then stored: chunks longer than W are exact. Storing
+     first (SWA_STORE_ONLY, then SWA_ATTEND_STORED) needs capacity >= W-1+n: swa_required_capacity().
+   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it must be given.
+   * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end; to go back below
+     it takes run.rewind = 1, or swa_cache_truncate().
+   * Every layer stores its rows before the next step, every part of both phases runs.
+   * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
+   * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the implementation.
+   * C++: write swa_attn a = {}; instead of {0}.
+
+   CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API (dllexport ...),
+   SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   To leave out, where the implementation stands; of 314 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
+   whole block, not attention over latents) 91, SWA_NO_BF16 (the type, and products in it) 54, SWA_NO_F16 31,
+   SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114, SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all
+   vectors). What is left out is refused, or does not link. An engine of f32 and f16 alone, without the block, masks
+   and blobs, takes 164 KB and half the time to compile; without AVX-512 too, 118 KB and 0.4 of it. */
+
+/* ==== [SECTION 1] PUBLIC API ====================================================================================
+   Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
+#ifndef SWA_H_INCLUDED
+#define SWA_H_INCLUDED
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef SWA_API
+#  ifdef SWA_STATIC
+#    if defined(__GNUC__)
+#      define SWA_API static __attribute__((unused))
+#    else
+#      define SWA_API static
+#    endif
+#  else
+#    define SWA_API extern
+#  endif
+#endif
+#ifndef SWA_NODISCARD                    /* warns where a status is not looked at; define it empty for silence       */
+#  if defined(__GNUC__)
+#    define SWA_NODISCARD __attribute__((warn_unused_result))
+#  else
+#    define SWA_NODISCARD
+#  endif
+#endif
+#define SWA_CHECKED SWA_API SWA_NODISCARD
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Number and text of this version, 10000*major + 100*minor + patch. Before 1.0 everything may change between minor
+   versions; what [SECTION 14] says has changed is all that has. */
+#define SWA_VERSION 900
+#define SWA_VERSION_STRING "0.9.0"
+
+#define SWA_BLOCK  256   /* keys per block, from multiples of 256 on; a constant of the bits promise                 */
+#define SWA_PHASES 2     /* phases of an attention call: 0 attends (reads the ring), 1 folds splits and stores       */
+
+typedef enum {
+    SWA_OK = 0,
+    SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                                       */
+    SWA_ERR_OVERFLOW,    /* a size or position does not fit                                                          */
+    SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
+    SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a layer that has stored
+                            this step's rows, or lacks an earlier one's; a phase before which a part was left out;
+                            rows that are not stored yet; part, phase or layer out of range                          */
+    SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
+    SWA_ERR_CAPACITY,    /* rows were stored before they were attended, and n > capacity-(W-1): a row that they need
+                            was overwritten                                                                          */
+    SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass max_context: copy the
+                            sequence into a larger cache                                                             */
+    SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
+    SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                                           */
+} swa_status;
+
+/* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head). Caller's own rows:
+   F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in either polarity. F16 is IEEE half in a
+   uint16_t, BF16 the upper half of a float. 0 is the default: F32, or for V and tail the type of K. */
+typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
+               SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
+               SWA_BOOL_KEEP,     /* 1 = visible (PyTorch SDPA, xformers)  */
+               SWA_OPAQUE         /* weights that only the host can read: swa_matrix */ } swa_type;
+
+/* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
+enum { SWA_ISA_BEST = 0, SWA_ISA_SCALAR, SWA_ISA_NEON, SWA_ISA_SIMD128 /* WebAssembly */, SWA_ISA_AVX2,
+       SWA_ISA_AVX512 };
+
+/* ---- window: who may see whom ---- */
+
+/* Made by the constructors below; {0} is causal without limit. The number in other people's APIs, and ours:
+     Mistral, HF, llama.cpp n_swa, MLX, vLLM, gpt-oss, gemma, ONNX Runtime >= 1.23: W    swa_window_sliding(W)
+     FlashAttention window_size = (l, r), xformers LocalAttentionFromBottomRight         swa_window_flash(l, r)
+     FlashInfer window_left = l, Ascend pre_tokens = l                                   swa_window_flash(l, 0)
+     ONNX Runtime < 1.23 local_window_size = w (sees w+1 keys)                           swa_window_flash(w, 0)
+     Llama 4 attention_chunk_size, FlashAttention-3 attention_chunk, llama.cpp CHUNKED   swa_window_chunked(c)
+     llama.cpp SYMMETRIC n_swa                                                           swa_window_symmetric(n_swa/2)
+     HF bidirectional sliding window W                                                   swa_window_symmetric(W)
+     "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is invalid on purpose. */
+typedef struct {
+    int     kind;          /* private; set by the constructors                                                       */
+    int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query (StreamingLLM); may be set     */
+    int64_t left, right;   /* keys visible before and after the query, -1 = no limit; chunked: left is the chunk     */
+    int64_t prefix, prefix_first;   /* queries in [prefix_first, prefix) see all keys there (prefix-LM); rings take
+                              this per run instead                                                                   */
+} swa_window;
+
+SWA_API swa_window swa_window_causal(void);                       /* k <= q                                          */
+SWA_API swa_window swa_window_sliding(int64_t W);                 /* 0 <= q-k < W: W keys, the query's own included  */
+SWA_API swa_window swa_window_flash(int64_t left, int64_t right); /* -right <= q-k <= left; -1 = no limit            */
+SWA_API swa_window swa_window_chunked(int64_t chunk);             /* k <= q and k/chunk == q/chunk                   */
+SWA_API swa_window swa_window_symmetric(int64_t reach);           /* |q-k| <= reach                                  */
+SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);   /* sliding(W), and the first n_sink positions      */
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* sliding(W), bidirectional below prefix          */
+/* Nonsense (W <= 0, negative sinks, ...) gives a window that every call refuses with SWA_ERR_ARG. */
+
+/* The rule: 1 if the query at position q sees the key at position k, else 0 (also for an invalid window or q, k < 0).
+   Everything in this library that depends on a window follows from this function. */
+SWA_API int         swa_visible(const swa_window *window, int64_t q, int64_t k);
+/* Its inverse: the visible keys of q are [*lo, *hi), and besides them the sinks [0, min(n_sink, q+1)). */
+SWA_CHECKED swa_status  swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi);
+/* One English phrase: visible, or why not. A constant string; for logs and tests. */
+SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k);
+
+/* ---- masks, for other people's kernels (ours reads none) ---- */
+
+/* One rectangle, or the block-diagonal mask of a ragged batch: block b has n_q[b] rows for the queries from position
+   q_pos0[b] on and n_k[b] columns for the keys from k_pos0[b] on; outside its own block everything is hidden.
+   k_padding > 0: block b's columns start at b*k_padding, and there are n_blocks*k_padding of them.
+   xformers names, with nq, nk the block's lengths:
+     BlockDiagonalCausal*                 q_pos0 = 0,     k_pos0 = 0, causal or sliding(W) (.make_local_attention)
+     BlockDiagonal*FromBottomRight*       q_pos0 = nk-nq, k_pos0 = 0, causal or sliding(W)
+     BlockDiagonal*PaddedKeys*            the same with nk = kv_seqlen and k_padding
+     BlockDiagonalMask                    q_pos0 = 0,     k_pos0 = 0, flash(-1, -1)
+   mistral-inference, chunk of n tokens at position p over a ring of W: q_pos0 = p, k_pos0 = p-min(p,W),
+   n_k = min(p,W)+n: columns run sequence by sequence, cache then chunk. */
+typedef struct {
+    swa_window window;
+    const int64_t *q_pos0, *k_pos0;   /* [n_blocks]; NULL = all 0                                                    */
+    const int32_t *n_q, *n_k;         /* [n_blocks]                                                                  */
+    int      n_blocks;                /* 0 = 1                                                                       */
+    int32_t  k_padding;               /* 0 = columns packed                                                          */
+    swa_type type;                    /* F32, F16, BF16, BOOL_MASKED, BOOL_KEEP                                      */
+    float    masked;                  /* value of a hidden entry; 0 = -65536 (F16: -65504, its lowest). Ignored for
+                                         BOOL. A value that the type cannot hold is refused                          */
+} swa_mask_desc;
+SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow                         */
+SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */, size_t bytes);
+
+/* The 512x512 compressed mask of Ascend's ATB [ATB]. The document's two samples are different functions, for two NPU
+   kernels, each wrong in a corner: PY and CPP reproduce them to the byte, 910B and 310P are the right masks for the
+   two kernels. head_dim: the kernels' 1..256, as expand; PY any, CPP to 1024, as the samples take them. */
+typedef enum { SWA_COMPRESSED_PY, SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, SWA_COMPRESSED_310P } swa_compressed;
+SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);             /* tile size; 0 = invalid    */
+SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);   /* visible keys per row of
+                                                                                           the picture; 0 = invalid  */
+SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
+                                       void *out /* [512][512] */, size_t bytes);
+/* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out is the full mask. */
+SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W,
+                                       int head_dim, int64_t S, float masked, float *out /* [S][S] */, size_t bytes);
+
+/* ---- cache: layers x sequences, one ring each ---- */
+
+/* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is the first v_dim
+   numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank, tail_dim = rope). */
+typedef struct {
+    int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of n_kv_heads          */
+    int head_dim;                 /* numbers of a K row and of q, without the tail                                   */
+    int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                                     */
+    int tail_dim, v_in_k;         /* 0 = no tail, V apart                                                            */
+} swa_shape;
+/* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has query heads and a
+   window of its own, and reads, finds stored or stores the other layer's rows. There are two ways to call them:
+     * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone (SWA_ATTEND_STORED):
+       SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens than capacity-(W-1), W the reader's own. Decoding
+       always fits; max_rollback or capacity make room for whole chunks.
+     * For any number of tokens: each is given the same k and v, and the last one to be called stores them (SWA_ATTEND),
+       all others do not (SWA_ATTEND_NO_STORE). */
+typedef struct {
+    swa_shape shape;              /* of every layer; or, where layers differ, ...                                    */
+    const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes]. Both: ARG             */
+    int       n_shapes;
+    int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                                    */
+    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type. Of all layers that have
+                                     such an array                                                                   */
+    const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal. No
+                                     prefix (runs have it), nothing to the right                                     */
+    int       n_windows;
+    const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own (the usual case). Else
+                                     kv_layer[l] is the layer whose rows l reads: l itself, or one that has rows of its
+                                     own, with the same shape but for n_heads, the same sinks and a window that reaches
+                                     no less far                                                                     */
+    int64_t   max_context;        /* positions, from a sequence's first on, that causal layers hold. Required if a layer
+                                     is causal; else it changes nothing unless a window is larger: W > max_context keys
+                                     (where no capacity is given) are held like causal, and full there               */
+    int64_t   max_rollback;       /* rows before the furthest end so far that can be taken back whatever happens; 0 = 1,
+                                     or with a capacity what that leaves. Slots are rounded up to 16, so that more may
+                                     be permitted: do not rely on it                                                 */
+    int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at least W-1+max_rollback,
+                                     else ARG. 0: each has W-1+max_rollback rounded up to 16. Sinks come on top. No
+                                     multiple of 16: same bits; decode as fast over windows of thousands, slower over
+                                     short ones, where the block that straddles the wrap counts: it is moved         */
+    int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED                              */
+    int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an output made from one
+                                     is NaN; a NaN in your own k or v is stored as it is. Invariants are checked     */
+} swa_cache_desc;
+typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
+
+/* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16 slots: heads of 8 take
+   half as much again as their numbers. */
+SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
+/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched, and *cache is zeros,
+   a cache that every call refuses with ARG (also if it was one in use: its mem is as it was). ARG is most often a
+   causal layer without max_context, windows without n_windows (or shapes without n_shapes), an invalid window
+   (sliding(0)), n_kv_heads left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a
+   layer of more than 2^31-16 slots, its sinks included. */
+SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
+/* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every swa_attend needs it,
+   also SWA_STORE_ONLY. parts: how many parts are to run at once; any number of tokens. A part takes 0.1 MB for heads of
+   8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several parts also keep the results of keys split over them.
+   0 = invalid or overflow. */
+SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
+/* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from before stays; too little
+   for the parts of a call is MEMORY there. Nothing in it is kept from step to step: several caches may share it whose
+   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not between their phases. */
+SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
+/* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
+   rule, L-n for a first prompt of L > n tokens is the patent's. A new cache is reset to 0, 0. */
+SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
+/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows, ORDER
+   beyond the sequence's end. end <= start empties: the next run begins at end. A layer forgets rows exactly if it holds
+   all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
+SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
+/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. dst == src
+   truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that stays at its end.
+   ORDER: end lies beyond src's, or, in the middle of a step, beyond the rows that every layer has stored. */
+SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
+/* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for n_heads (else ARG).
+   Capacity, max_rollback, max_context and all else may differ, so that a cache which has become too small is copied
+   into a larger one; a smaller one takes the latest rows that it has slots for. FULL: end - start > its max_context.
+   The scratch is not copied: each cache has what was set for it. */
+SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end);
+SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append, a begun
+                                                                                    step counted; -1 = bad argument,
+                                                                                    here and below                   */
+/* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to the end are there.
+   From begin on the rows of a step count as there, and what they push out as gone, although attend stores them later:
+   to the step itself the old rows are still there. Reading a row before it is stored is ORDER. */
+SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
+SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);           /* smallest end > start that truncate
+                                                                                    accepts; end if none is smaller  */
+/* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus the sum of W-1
+   over the layers, or the start if a layer is causal or tokens are pinned. (With shared rows less may do.) */
+SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos);
+SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a position that is
+                                                                                    there, sinks first; else -1      */
+/* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v [n][n_kv_heads][v_dim];
+   either may be NULL. ORDER: not stored yet. LOST: overwritten. */
+SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
+                                  float *k, float *v);
+SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
+SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
+/* save: only between steps; ORDER while a layer has not stored rows of a step. load: a blob of one sequence goes into
+   any sequence of any cache that swa_cache_copy could copy it to, with slots, scratch and parts of its own; a blob of
+   all (seq -1) into a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. */
+SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
+/* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
+SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
+
+/* ---- step: which tokens come now ---- */
+
+/* n > 0 new tokens of one sequence, at positions pos..pos+n-1. pos is the sequence's end: 0 at first, or where reset
+   said. Anything else is SWA_ERR_ORDER, unless a step that died halfway is begun again at its own position, or rewind
+   says that it is meant: then positions from pos on are forgotten first, exactly or with SWA_ERR_LOST. */
+typedef struct {
+    int     seq;
+    int32_t n;
+    int64_t pos;
+    int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other (prefix-LM, image spans)
+                           besides what the window shows them; the span must lie within the run; 0 = none            */
+    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written anew). begin sets it back
+                           to 0, so that a run which is used again rewinds only if that is meant again               */
+    int32_t row;        /* out: the run's first packed row                                                           */
+    swa_status status;  /* out: SWA_OK, or why this run was refused                                                  */
+} swa_run;
+/* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
+   and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
+   reset, truncate, fork, copy and load the only call that changes what a cache contains. Once begun, the rows count:
+   every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (other sequences may
+   go on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step
+   then, also not the one before: every attend returns begin's status. One step at a time per cache. */
+SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
+/* The same for n tokens of one sequence from its end on. */
+SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
+SWA_API int32_t    swa_step_tokens(const swa_cache *cache);   /* packed rows of the step; 0 = none is begun          */
+
+/* Prefill of ragged prompts in chunks:
+       while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
+   A sequence whose prompt is used up drops out. Arrays are yours and must outlive the plan. */
+typedef struct {
+    const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                                       */
+    const int64_t *start;     /* [n_seqs] first position; NULL = 0                                                   */
+    const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                                                  */
+    int            n_seqs;
+    int32_t        chunk, done;
+} swa_plan;
+SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
+                                     int n_seqs, int32_t chunk);
+/* Fills runs [n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
+SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
+
+/* ---- attention ---- */
+
+/* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set both. */
+typedef struct { const float *p; int64_t token, head; } swa_in;
+typedef struct { float *p; int64_t token, head; } swa_out;
+typedef enum {
+    SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them                                  */
+    SWA_STORE_ONLY,         /* store k and v; q is not looked at                                                     */
+    SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored: k and v are not
+                               looked at. Needs n <= capacity-(W-1), else SWA_ERR_CAPACITY                           */
+    SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone                         */
+} swa_mode;
+typedef struct {
+    swa_mode mode;          /* what is done; decides which of the following are read                                 */
+    swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                                              */
+    swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's types before they
+                               are attended, so that a token sees the same rows now and later. Not changed; they and
+                               the scratch stay as they are until the last part of phase 1 is done                   */
+    swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the window; each NULL = as
+                               for the others                                                                        */
+    swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same. Otherwise
+                               out, lse and stat overlap neither each other nor any input: the same pointer is ARG   */
+    float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink logits not in it;
+                               -inf for a row that sees nothing (out is 0 then); NULL = none                         */
+    float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out stays unnormalised,
+                               for swa_merge; NULL = none                                                            */
+    float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say which                  */
+    float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off                          */
+    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss), unscaled; NULL = none.
+                               Ignored with stat: swa_merge takes them                                               */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none                                  */
+    const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
+    int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
+                               taken as they are: 0 = the same for all tokens or heads                              */
+    int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling: [token][head][distance], 0 from
+                               bias_n on); bias_first 0, bias_n <= 2^23. Blocks that no column reaches cost nothing  */
+    swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in f32; prefill and MLA
+                               1.7 times faster on AMD with bf16 pairs (Zen 4 on); where the CPU has none or gains
+                               nothing, 3 to 15 % slower than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
+                               too; needs k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2 error against exact K
+                               and V, mean (worst of 400), and largest error by largest output: bf16 3e-3 (7e-3),
+                               1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2 with normal q, k, v; with q four times as large worst
+                               1e-2, 2e-2; 4e-2, 6e-2. Own bits each, on every instruction set                       */
+} swa_attn;
+
+/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds. What is refused has
+   written nothing, and may be called again as it should be. */
+SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
+/* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1, join; both phases even
+   with one part, attn and parts the same in both. Outputs of the parts of a phase are disjoint; every part of phase 0
+   returns the same status: go on with phase 1 only if it is SWA_OK. If a part of phase 0 was left out, or phase 1 has
+   other parts or other scratch, each part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. A host
+   without a join inside an op (ggml) makes two ops of it. */
+SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
+                                       int phase, int part, int parts);
+
+/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position. A visible position
+   that no segment holds is skipped. swa_cache_spans fills segments that read a ring in place (to read, not to write).
+   Numbers of a row lie together: V transposed [dim][n] is not supported. */
+typedef struct {
+    const void *k, *v, *tail;         /* first row; v ignored when v_in_k                                            */
+    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                                    */
+    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;   /* strides in elements, 0 as in swa_in        */
+    int64_t  pos;                     /* position of the first row                                                   */
+    int32_t  n;                       /* rows                                                                        */
+    int32_t  layout_, slots_;         /* private: 0 = rows                                                           */
+    const float *k_scale_, *v_scale_, *tail_scale_;
+} swa_kv;
+typedef struct {
+    swa_shape  shape;
+    swa_window window;
+    int64_t    pos;                   /* of the first query                                                          */
+    int32_t    n_tokens;              /* queries                                                                     */
+    const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no keys and cost nothing */
+    int        n_kv;
+    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment; in use until phase 1 ends  */
+    size_t     scratch_bytes;
+    int        isa;                   /* 0 = best                                                                    */
+} swa_rows;
+/* Returns how many segments, sinks first; valid until the next phase 1 or begin. */
+SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
+/* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks; with more also on
+   n_tokens and the keys, and not monotonously: few tokens split their keys and need room for the results. n_tokens 0
+   gives enough for any number of tokens and keys (64 MiB more). With less, down to `parts` times what one part takes,
+   keys are not split over parts: the same bits, more slowly where tokens are few. */
+SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
+/* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part that was left out is found
+   out unless the scratch still holds one of an earlier call with the same position, queries and out. */
+SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
+SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
+/* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
+   SWA_BLOCK each, merged in order of position, give the bits of the unsplit call. out, lse may be NULL. */
+SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
+                             const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
+                             float *out, float *lse);
+
+/* ---- helpers ---- */
+
+typedef enum { SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek */,
+               SWA_ROPE_HALF        /* pairs (i, i+rotary/2): HF, NeoX, Gemma     */ } swa_rope_pairs;
+/* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is at pos[t]. freq
+   [rotary/2] are inverse frequencies; angles are computed in double, so any position is exact. mscale multiplies cos
+   and sin (0 = 1). */
+SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
+                            int rotary, swa_rope_pairs pairs, double mscale);
+typedef struct { double base, scale; int32_t original, truncate; double beta_fast, beta_slow; } swa_yarn_desc;
+/* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original` positions (truncate: ramp
+   ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1 ln(scale)+1, YaRN's factor for cos and sin. */
+SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
+SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
+
+/* ---- latent: DeepSeek's multi-head latent attention ---- */
+
+/* A token's K and V of all heads are expanded from one latent row, so the cache holds [latent | rope] alone:
+     latent = kv_norm(W_DKV h)   k_rope = rope(W_KR h)
+     c_q = q_norm(W_DQ h)        q_nope = W_UQ c_q   q_rope = rope(W_QR c_q)
+     k = [W_UK latent | k_rope]  v = W_UV latent   o = softmax(scale q.k) v   out = W_O o
+   An engine with its own matrix products needs none of what follows: queries absorbed (q_nope W_UK), swa_attend with
+   head_dim = v_dim = kv_lora_rank, n_kv_heads 1, tail_dim = rope, v_in_k, scale from swa_mla_scale, then W_UV and W_O.
+   The calls below are the whole block, from hidden state to output. */
+#define SWA_MLA_PHASES 8 /* phases of swa_mla_forward; the parts of one phase are independent, join between phases    */
+
+/* A weight matrix [rows][cols]: numbers of type F32, F16 or BF16; or OPAQUE, in a form of yours (fp8 with scales, Q8_0,
+   Q4_K): then p is never looked at, only not NULL, and handed back to swa_mla's gemm and rows. block_rows, block_cols:
+   products begin and end at multiples of these (fp8 in tiles of 128x128: 128, 128; Q8_0: 1, 32; Q4_K: 1, 256), or at
+   the matrix's end. */
+typedef struct {
+    const void *p;
+    swa_type    type;         /* 0 = F32                                                                             */
+    int64_t     stride;       /* from row to row, in elements; 0 = packed. OPAQUE: yours                             */
+    int32_t     block_rows, block_cols;   /* 0 = 1                                                                   */
+} swa_matrix;
+/* One matrix product, with a part of w: y[t][o] = sum over i of x[t][i] * w[row + o][col + i], or, transposed, of
+   x[t][i] * w[row + i][col + o]. Only W_UK is used transposed; only there col is not 0. */
+typedef struct {
+    int32_t      n, n_in, n_out;
+    int          transposed;
+    const float *x;           /* [n][n_in]                                                                           */
+    int64_t      x_stride;
+    swa_matrix   w;           /* as swa_mla has it; the stride of a packed one filled in                             */
+    int64_t      row, col;
+    float       *y;           /* [n][n_out]                                                                          */
+    int64_t      y_stride;
+} swa_gemm;
+
+typedef enum {
+    SWA_MLA_AUTO = 0,         /* naive or absorbed, whichever is cheaper for a run: swa_mla_choose                   */
+    SWA_MLA_NAIVE,            /* K and V are expanded per head, a block of keys at a time. With a cache of expanded
+                                 rows: stored expanded, and read                                                     */
+    SWA_MLA_ABSORBED          /* W_UK goes into the query, W_UV behind the attention, per head; best for decode      */
+} swa_mla_path;
+
+/* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that stand side by side
+   may be one: leave the second's p NULL, and the first holds the rows of both (per head first [nope | rope], of the
+   third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. With block_rows both, of every head, begin at a block. */
+typedef struct {
+    int hidden, n_heads;
+    int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state                              */
+    int kv_lora_rank, nope_dim, rope_dim, v_dim;
+    swa_matrix w_dq;                 /* [q_lora_rank][hidden]                                                        */
+    swa_matrix w_uq, w_qr;           /* [n_heads*nope][q_lora_rank or hidden], [n_heads*rope][..]                    */
+    swa_matrix w_dkv, w_kr;          /* [kv_lora_rank][hidden], [rope][hidden]                                       */
+    swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]                      */
+    swa_matrix w_o;                  /* [hidden][n_heads*v]                                                          */
+    /* Factors multiplied beforehand: W_UQ W_UK [n_heads*kv_lora_rank][q_lora_rank or hidden] alone (then w_uk is not
+       read, of w_uq only W_QR's rows), or also W_UV W_O [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All
+       runs are absorbed then; a second swa_mla over the same cache, with the factors, can be naive. */
+    swa_matrix w_uqk, w_uvo;
+    const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no norm                */
+    float    eps;                    /* > 0 if there is a norm                                                       */
+    swa_rope_pairs pairs;
+    const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                                       */
+    double   rope_mscale;            /* multiplies cos and sin; 0 = 1                                                */
+    double   mscale;                 /* squared into the scale; 0 = 1. DeepSeek: 0.1 * mscale_all_dim * ln(factor) + 1
+                                        once the context is extended; swa_yarn's *mscale lacks mscale_all_dim        */
+    double   scale;                  /* 0 = swa_mla_scale(nope, rope, mscale): never from the latent row's width     */
+    int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is rotated as if it
+                                        stood at min(pos, sink_pos); StreamingLLM: W-1. 0 = it stands at pos         */
+    swa_mla_path path;
+    swa_type compute;                /* of the attention, as in swa_attn                                             */
+    void   (*gemm)(void *user, const swa_gemm *product);   /* every product, instead of ours (BLAS); OPAQUE weights
+                                        need it. Called by several parts at a time, each with its own outputs        */
+    void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out /* [n][cols] */);
+                                     /* any rows of an OPAQUE W_UK or W_UV as f32, for the naive path; of W_UQ and W_O
+                                        too for swa_mla_merge. By several parts at a time                            */
+    void    *user;
+} swa_mla;
+
+/* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
+SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
+/* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope, v_in_k), or expanded
+   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. */
+SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
+/* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never fewer multiply-adds),
+   [3] naive over an expanded cache. OPAQUE weights are not in weight_bytes. */
+typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
+/* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
+   n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
+   sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
+   the first n counts as 16 at least.) With w_uqk always ABSORBED. cost (may be NULL) counts everything the block does:
+   multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and the
+   types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
+SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
+
+/* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
+   in place of the factors. 3.6 times DeepSeek-V3's weights, so it costs more than it saves: for parity, and for models
+   whose ranks are small. mem: swa_mla_merged_bytes, which depends on the dimensions alone (0 = invalid or overflow);
+   any alignment. ARG: what swa_mla_forward calls so, NULL, path NAIVE, src merged already, OPAQUE without rows. */
+SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);
+SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst);
+
+/* Scratch for swa_cache_set_scratch: of a step of at most n_tokens and its attention, by the paths that its runs can
+   take over any history. 0 = invalid (what swa_mla_forward calls ARG) or overflow. */
+SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts);
+/* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
+   own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
+   ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
+   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, or w_uqk, over an expanded cache; w_uqk with
+   NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
+   inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
+                                       const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
+/* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with the same parts: else
+   SWA_ERR_ORDER, as in swa_attend_part. */
+SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                            int phase, int part, int parts);
+
+SWA_API const char *swa_status_str(swa_status status);
+SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                                    */
+SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it                                */
+SWA_API const char *swa_isa_name(int isa);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SWA_H_INCLUDED */
+
+/* ==== [SECTION 2] PLATFORM ======================================================================================
+   Every switch is 0 or 1, computed once, so that #if works and -Wundef stays quiet. */
+#if defined(SWA_IMPLEMENTATION) && !defined(SWA__IMPLEMENTED)
+#define SWA__IMPLEMENTED
+#define SWA__IMPLEMENTING                /* undone at the end of this inclusion */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#  define SWA__X86 1
+#  include <immintrin.h>
+#else
+#  define SWA__X86 0
+#endif
+#if SWA__X86 && !defined(SWA_NO_AVX2)
+#  define SWA__AVX2 1
+#else
+#  define SWA__AVX2 0
+#endif
+#if SWA__X86 && !defined(SWA_NO_AVX512)
+#  define SWA__AVX512 1
+#else
+#  define SWA__AVX512 0
+#endif
+#if SWA__AVX512 && (defined(__clang__) || __GNUC__ >= 10)
+#  define SWA__AVX512_DOT 1              /* the compiler knows bf16 pairs and int8 dot products */
+#else
+#  define SWA__AVX512_DOT 0
+#endif
+#if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
+#  define SWA__NEON 1
+#  include <arm_neon.h>
+#else
+#  define SWA__NEON 0
+#endif
+#ifdef SWA_NO_MLA                        /* parts that a host may not need: what they save stands in the top comment */
+#  define SWA__MLA 0
+#else
+#  define SWA__MLA 1
+#endif
+#ifdef SWA_NO_MASKS
+#  define SWA__MASKS 0
+#else
+#  define SWA__MASKS 1
+#endif
+#ifdef SWA_NO_BLOB
+#  define SWA__BLOB 0
+#else
+#  define SWA__BLOB 1
+#endif
+#ifdef SWA_NO_F16                        /* types: a branch on one that is left out is none, nor what it calls */
+#  define SWA__IS_F16(type)  0
+#else
+#  define SWA__IS_F16(type)  ((type) == SWA_F16)
+#endif
+#ifdef SWA_NO_BF16                       /* as a type, and as a way to multiply */
+#  define SWA__BF16 0
+#else
+#  define SWA__BF16 1
+#endif
+#define SWA__IS_BF16(type)   (SWA__BF16 && (type) == SWA_BF16)
+#ifdef SWA_NO_Q8
+#  define SWA__Q8 0
+#else
+#  define SWA__Q8 1
+#endif
+#define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
+#if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)   /* a module has it or not: nothing to ask at run time       */
+#  define SWA__SIMD128 1
+#  include <wasm_simd128.h>
+#else
+#  define SWA__SIMD128 0
+#endif
+
+/* Under the host's -ffast-math, -Ofast or -fassociative-math this code keeps its own arithmetic, or the bits would
+   depend on how the compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's,
+   so the kernels add and multiply with operators of their own. Undone at the end of the implementation. No macro tells
+   of clang's -fassociative-math without -ffast-math: under that alone the bits are not promised. */
+#if (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)) && (defined(__GNUC__) || defined(__clang__))
+#  define SWA__FAST_MATH 1
+#else
+#  define SWA__FAST_MATH 0
+#endif
+#if SWA__FAST_MATH && defined(__clang__)
+#  pragma float_control(precise, on, push)
+#  pragma clang fp contract(off)
+#elif SWA__FAST_MATH
+#  pragma GCC push_options
+#  pragma GCC optimize("no-fast-math", "no-associative-math", "fp-contract=off")
+#endif
+
+#if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
+#  define SWA__OPENMP 1
+#  include <omp.h>
+#else
+#  define SWA__OPENMP 0
+#endif
+#if defined(__GNUC__) || defined(__clang__)
+#  define SWA__TARGET(features) __attribute__((target(features)))
+#  define SWA__INLINE static inline __attribute__((always_inline))
+#  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
+#  ifdef __clang__                       /* without it, accumulators stay in memory; clang must be told "full" */
+#    define SWA__UNROLL _Pragma("clang loop unroll(full)")
+#  else
+#    define SWA__UNROLL _Pragma("GCC unroll 16")
+#  endif
+#  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
+#  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
+#  define SWA__PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)  /* read once: it pushes nothing else out of L2 */
+#  define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
+#else
+#  define SWA__TARGET(features)
+#  define SWA__INLINE static
+#  define SWA__NOINLINE static
+#  define SWA__UNROLL
+#  define SWA__PREFETCH(p) ((void)(p))
+#  define SWA__PREFETCH_L1(p) ((void)(p))
+#  define SWA__PREFETCH_ONCE(p) ((void)(p))
+#  define SWA__FETCH(p, l1) ((void)(p), (void)(l1))
+#endif
+#ifndef SWA_ASSERT
+#  define SWA_ASSERT(x) ((void)0)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- instruction sets: compiled in, and what this CPU has ---- */
+
+static int swa__isa_compiled(int isa) {
+    return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON)
+           || (isa == SWA_ISA_SIMD128 && SWA__SIMD128) || (isa == SWA_ISA_AVX2 && SWA__AVX2)
+           || (isa == SWA_ISA_AVX512 && SWA__AVX512);
+}
+SWA_API int swa_isa_usable(int isa) {
+    if (!swa__isa_compiled(isa)) return 0;
+#if SWA__X86
+    if (isa == SWA_ISA_AVX2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");   /* every such CPU has F16C */
+    if (isa == SWA_ISA_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+               && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+               && __builtin_cpu_supports("fma");
+#endif
+    return 1;
+}
+/* Whether what is read next should be fetched into L1, or into L2 only. Measured: decoding is up to 20 % faster with L1
+   on Zen 5, and with L2 on Zen 4, which lacks the feature asked for. */
+static int swa__fetch_l1(void) {
+#if SWA__X86
+    return __builtin_cpu_supports("avx512vp2intersect");
+#else
+    return 0;
+#endif
+}
+/* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as f32 FMAs: twice the
+   products. Intel (Sapphire Rapids) runs half as many operations as its two ports of FMAs do, and was 1.4 to 1.6 times
+   slower with pairs than in f32: there the emulated form runs, f32 FMAs on rounded numbers, with the same bits. */
+#if SWA__AVX512_DOT
+static int swa__likes_pairs(void) { return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"); }
+#endif
+SWA_API int swa_isa_best(void) {
+    int isa = SWA_ISA_AVX512;
+    while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
+    return isa;
+}
+SWA_API const char *swa_isa_name(int isa) {
+    static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
+    return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
+}
+
+/* ==== [SECTION 3] NUMBERS =======================================================================================
+   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. */
+
+static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
+    if (b != 0 && a > (size_t)-1 / b) return 0;
+    *r = a * b;
+    return 1;
+}
+static int swa__add(size_t a, size_t b, size_t *r) {
+    if (a > (size_t)-1 - b) return 0;
+    *r = a + b;
+    return 1;
+}
+/* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. */
+static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
+    size_t n;
+    if (!swa__mul(a, b, &n) || !swa__mul(n, c, &n) || !swa__add(n, 63, &n)) return 0;
+    return swa__add(*total, n & ~(size_t)63, total);
+}
+static int64_t swa__min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Slots of a ring that lie together, transposed, and keys that a kernel takes at once: 16 is the widest vector. */
+enum { SWA__TILE = 16 };
+static int64_t swa__round16(int64_t n) { return (n + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
+
+static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
+static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+
+/* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here: masks refuse it, stored
+   rows are cut to the type's range. */
+static uint16_t swa__f16_from_f32(float f) {
+    uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
+    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
+    if (a >= 0x38800000u) { a += 0xc8000fffu + ((a >> 13) & 1); return (uint16_t)(sign | (a >> 13)); }
+    if (a < 0x33000000u) return (uint16_t)sign;
+    shift = 126 - (a >> 23);                            /* a subnormal half: shift the mantissa in, then round */
+    m = (a & 0x7fffffu) | 0x800000u;
+    a = m >> shift;
+    m &= (1u << shift) - 1;
+    a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
+    return (uint16_t)(sign | a);
+}
+static float swa__f32_from_f16(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
+    if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
+    if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
+    if (m == 0) return swa__float_of(sign);
+    for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
+    return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
+}
+static uint16_t swa__bf16_from_f32(float f) {
+    uint32_t u = swa__bits_of(f);
+    return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
+}
+static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
+
+/* What 0 means. */
+static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
+static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
+static float swa__load1(int type, const void *p, size_t i) {
+    if (type <= SWA_F32) return ((const float *)p)[i];
+    if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
+    if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
+    return (float)((const int8_t *)p)[i];
+}
+
+SWA_API const char *swa_status_str(swa_status status) {
+    static const char *const text[] = {
+        "ok", "bad argument", "size or position overflows", "buffer too small",
+        "call out of order, or layer, part or phase out of range",
+        "needs rows that the ring has overwritten", "rows stored first exceed capacity-(W-1)", "max_context reached",
+        "not supported with this type, instruction set or window", "blob cut, altered, or of another geometry" };
+    return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
+}
+
+/* ==== [SECTION 4] WINDOW ========================================================================================
+   Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is membership in it, and
+   masks, tile bounds, eviction, capacity and the rollback law are all derived from these two. */
+
+enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
+
+static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
+    swa_window w;
+    w.kind = ok ? kind : -1;
+    w.n_sink = 0;
+    w.left = left;
+    w.right = right;
+    w.prefix = w.prefix_first = 0;
+    return w;
+}
+SWA_API swa_window swa_window_causal(void) { return swa__window(1, SWA__CAUSAL, 0, 0); }
+SWA_API swa_window swa_window_sliding(int64_t W) { return swa__window(W > 0, SWA__BAND, W - (W > 0), 0); }
+SWA_API swa_window swa_window_flash(int64_t left, int64_t right) {
+    return swa__window(left >= -1 && right >= -1, SWA__BAND, left, right);
+}
+SWA_API swa_window swa_window_chunked(int64_t chunk) { return swa__window(chunk > 0, SWA__CHUNKED, chunk, 0); }
+SWA_API swa_window swa_window_symmetric(int64_t reach) { return swa__window(reach >= 0, SWA__BAND, reach, reach); }
+SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink) {
+    swa_window w = swa_window_sliding(W);
+    w.n_sink = n_sink;
+    return w;
+}
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
+    swa_window w = swa_window_sliding(W);
+    w.prefix = prefix;
+    return w;
+}
+static int swa__window_ok(const swa_window *w) {
+    if (w == NULL || w->n_sink < 0 || w->prefix < 0 || w->prefix_first < 0) return 0;
+    if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
+    return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
+}
+/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi). */
+static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi) {
+    int64_t right = w->kind == SWA__BAND ? w->right : 0;
+    *lo = 0;
+    if (w->kind == SWA__BAND && w->left >= 0 && q > w->left) *lo = q - w->left;   /* q-k <= left, left = W-1 */
+    if (w->kind == SWA__CHUNKED) *lo = q - q % w->left;
+    *hi = right < 0 || right > INT64_MAX - 1 - q ? INT64_MAX : q + 1 + right;
+    if (q >= w->prefix_first && q < w->prefix) {
+        *lo = swa__min64(*lo, w->prefix_first);
+        *hi = swa__max64(*hi, w->prefix);
+    }
+}
+static int64_t swa__lowest(const swa_window *w, int64_t q) {
+    int64_t lo, hi;
+    swa__bounds(w, q, &lo, &hi);
+    return lo;
+}
+/* The first query from q on that sees, sinks apart, no key before `from`, or none before itself; INT64_MAX: none. */
+static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
+    const int64_t lo = swa__lowest(w, q);
+    if (lo >= from || lo >= q) return q;
+    if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;   /* a chunk begins */
+    return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left : INT64_MAX;
+}
+/* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. */
+static int64_t swa__reach(const swa_window *w) {
+    if (w->kind == SWA__CHUNKED) return w->left;
+    return w->kind == SWA__BAND && w->left >= 0 && w->left < INT64_MAX ? w->left + 1 : INT64_MAX;
+}
+SWA_API int swa_visible(const swa_window *window, int64_t q, int64_t k) {
+    int64_t lo, hi;
+    if (!swa__window_ok(window) || q < 0 || k < 0 || q == INT64_MAX) return 0;
+    swa__bounds(window, q, &lo, &hi);
+    return (k >= lo && k < hi) || (k < window->n_sink && k <= q);
+}
+SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi) {
+    if (!swa__window_ok(window) || lo == NULL || hi == NULL || q < 0) return SWA_ERR_ARG;
+    if (q == INT64_MAX) return SWA_ERR_OVERFLOW;
+    swa__bounds(window, q, lo, hi);
+    return SWA_OK;
+}
+SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
+    int64_t lo, hi;
+    if (!swa__window_ok(window)) return "hidden: the window is invalid";
+    if (q < 0 || k < 0 || q == INT64_MAX) return "hidden: there is no such position";
+    swa__bounds(window, q, &lo, &hi);
+    if (k >= lo && k < hi)
+        return k > q ? "visible: ahead, by the right extent or the prefix" : "visible: in the window";
+    if (k < window->n_sink && k <= q) return "visible: a pinned sink";
+    if (k >= hi) return "hidden: after the query";
+    return window->kind == SWA__CHUNKED ? "hidden: in an earlier chunk" : "hidden: further back than the window";
+}
+
+/* ==== [SECTION 5] MASKS =========================================================================================
+   Dense masks for other people's kernels, written row by row as ranges: the row is filled as hidden, then what
+   swa_visible_range() and n_sink give is opened. Nothing here knows what a window is. Cells are stored by memcpy,
+   so the buffer may have any alignment; values are judged by their bits, so -ffast-math changes nothing. */
+
+#if SWA__MASKS
+typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_cell;
+
+/* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold: NaN, a finite
+   value that rounds to infinity, or one so small that it rounds to 0, which is visible. -inf always fits. */
+static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) {
+    uint32_t magnitude;
+    memset(cell, 0, sizeof *cell);
+    type = swa__type_or(type, SWA_F32);
+    if (type == SWA_BOOL_MASKED || type == SWA_BOOL_KEEP) {
+        cell->size = 1;
+        cell->hidden[0] = type == SWA_BOOL_MASKED;
+        cell->visible[0] = type == SWA_BOOL_KEEP;
+        return 1;
+    }
+    if (type != SWA_F32 && type != SWA_F16 && type != SWA_BF16) return 0;
+    magnitude = swa__bits_of(masked) & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return 0;
+    if (magnitude == 0) masked = type == SWA_F16 ? -65504.0f : -65536.0f;
+    if (type == SWA_F32) {
+        cell->size = 4;
+        memcpy(cell->hidden, &masked, 4);
+    } else {
+        uint16_t half = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
+        unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = half & 0x7fffu;
+        if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
+        cell->size = 2;
+        memcpy(cell->hidden, &half, 2);
+    }
+    return 1;
+}
+
+/* n > 0 cells at p become copies of value; each memcpy doubles what is there. */
+static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsigned char *value) {
+    size_t total = n * size, done = size, more;
+    memcpy(p, value, size);
+    for (; done < total; done += more) {
+        more = done < total - done ? done : total - done;
+        memcpy(p + done, p, more);
+    }
+}
+
+/* Checks a desc and measures its mask. What is wrong comes before what is too large. */
+static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *cell, size_t *columns,
+                                    size_t *bytes) {
+    size_t rows = 0, packed = 0;
+    int b, n, fits = 1;
+    if (!desc || !desc->n_q || !desc->n_k || desc->n_blocks < 0 || desc->k_padding < 0) return SWA_ERR_ARG;
+    if (!swa__window_ok(&desc->window) || !swa__mask_cell_of(desc->type, desc->masked, cell)) return SWA_ERR_ARG;
+    n = desc->n_blocks ? desc->n_blocks : 1;
+    for (b = 0; b < n; b++) {
+        int32_t nq = desc->n_q[b], nk = desc->n_k[b];
+        int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
+        if (nq < 0 || nk < 0 || q0 < 0 || k0 < 0 || (desc->k_padding && nk > desc->k_padding)) return SWA_ERR_ARG;
+        fits = fits && q0 <= INT64_MAX - nq && k0 <= INT64_MAX - nk;
+        fits = fits && swa__add(rows, (size_t)nq, &rows) && swa__add(packed, (size_t)nk, &packed);
+    }
+    *columns = packed;
+    if (desc->k_padding) fits = fits && swa__mul((size_t)n, (size_t)desc->k_padding, columns);
+    fits = fits && swa__mul(rows, *columns, bytes) && swa__mul(*bytes, cell->size, bytes);
+    return fits ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+
+/* Opens keys [lo, hi) in a row whose n cells, from p on, stand for the keys from k0 on. */
+static void swa__mask_open(unsigned char *p, int64_t k0, int64_t n, int64_t lo, int64_t hi,
+                           const swa__mask_cell *cell) {
+    if (lo < k0) lo = k0;
+    if (hi > k0 + n) hi = k0 + n;
+    if (lo < hi) swa__mask_fill(p + (size_t)(lo - k0) * cell->size, (size_t)(hi - lo), cell->size, cell->visible);
+}
+
+SWA_API size_t swa_mask_bytes(const swa_mask_desc *desc) {
+    swa__mask_cell cell;
+    size_t columns, bytes;
+    return swa__mask_measure(desc, &cell, &columns, &bytes) == SWA_OK ? bytes : 0;
+}
+
+SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) {
+    swa__mask_cell cell;
+    size_t columns, need, first = 0;                /* first: the block's first column */
+    unsigned char *row = (unsigned char *)out;
+    swa_status status = swa__mask_measure(desc, &cell, &columns, &need);
+    int b, n;
+    if (status != SWA_OK) return status;
+    if (need == 0) return SWA_OK;                   /* no rows or no columns: nothing to write, out may be NULL */
+    if (!out) return SWA_ERR_ARG;
+    if (bytes < need) return SWA_ERR_MEMORY;
+    n = desc->n_blocks ? desc->n_blocks : 1;
+    for (b = 0; b < n; b++) {
+        int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
+        int64_t nk = desc->n_k[b], i;
+        if (desc->k_padding) first = (size_t)b * (size_t)desc->k_padding;
+        for (i = 0; i < desc->n_q[b]; i++) {
+            int64_t q = q0 + i, lo = 0, hi = 0, sinks = desc->window.n_sink;
+            unsigned char *block = row + first * cell.size;
+            swa__mask_fill(row, columns, cell.size, cell.hidden);
+            swa__bounds(&desc->window, q, &lo, &hi);
+            swa__mask_open(block, k0, nk, lo, hi, &cell);
+            swa__mask_open(block, k0, nk, 0, sinks < q + 1 ? sinks : q + 1, &cell);
+            row += columns * cell.size;
+        }
+        first += (size_t)nk;
+    }
+    return SWA_OK;
+}
+
+/* The compressed mask [ATB]: one 512x512 picture of a sliding window of T keys that serves any W and S. A kernel
+   works on tiles of BxB scores; the tile `delta` tiles left of the diagonal holds the distances delta*B + r-c, for
+   its row r and column c. Band b of the picture, its rows b*B.. and columns 0..B-1, shows the distances b*B + r-c;
+   there are four. A band shows the window's edge where the tile has it iff T - b*B = W - delta*B.
+
+                        910B, n = ceil(W/B)             310P, f = floor(W/B), at least 2
+       delta 0          band 0                          band 0
+       delta 1          band 1                          band 1, W >= 2B: no mask unless delta == f
+       between          no mask, all visible            no mask, all visible
+       edge             n-1: band 2, n: band 3          f: band 2, f+1: band 3
+                        (n <= 3: delta d has band d)
+       beyond ceil(W/B) the tile is not computed        the tile is not computed
+
+   Hence T = W while band and delta agree, that is while n <= 3 or f <= 2. Beyond, T = W - (n-3)B, in 2B+1..3B, for
+   910B and T = W - (f-2)B, in 2B..3B-1, for 310P. The document's Python sample is 910B's rule but has B = 64 for
+   every head above 128; its C++ sample is 310P's rule but for W = 3B, where it has T = 3B for 2B, and never rounds
+   the head up to a multiple of 16 before it divides. A model of the kernels' public source; no NPU was asked. */
+
+SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
+    if (head_dim < 1) return 0;
+    if (kind == SWA_COMPRESSED_PY) return head_dim <= 128 ? 128 : 64;
+    if (kind == SWA_COMPRESSED_CPP) return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;    /* 0 above 1024 */
+    if ((kind != SWA_COMPRESSED_910B && kind != SWA_COMPRESSED_310P) || head_dim > 256) return 0;
+    return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
+}
+
+SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
+    int64_t B = swa_compressed_block(kind, head_dim), rest;
+    if (B == 0 || W <= 0) return 0;
+    if (W < 3 * B || (W == 3 * B && kind != SWA_COMPRESSED_310P)) return W;
+    rest = W % B;
+    if (rest == 0 && (kind == SWA_COMPRESSED_PY || kind == SWA_COMPRESSED_910B)) rest = B;
+    return 2 * B + rest;
+}
+
+SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
+                                       void *out, size_t bytes) {
+    static const int32_t side[1] = { 512 };
+    int64_t band = swa_compressed_band(kind, W, head_dim);
+    swa_mask_desc desc;
+    if (band == 0) return SWA_ERR_ARG;
+    memset(&desc, 0, sizeof desc);
+    desc.window = swa_window_sliding(band);
+    desc.n_q = desc.n_k = side;
+    desc.type = type;
+    desc.masked = masked;
+    return swa_mask(&desc, out, bytes);
+}
+
+enum { SWA__TILE_SKIPPED = -2, SWA__TILE_OPEN = -1 };
+
+/* The band 0..3 that a kernel reads for the tile delta >= 0 tiles left of the diagonal, or SWA__TILE_*. */
+static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64_t delta) {
+    int64_t f = W / B, n = f + (W % B != 0);
+    if (delta > n) return SWA__TILE_SKIPPED;
+    if (delta == 0) return 0;
+    if (kind == SWA_COMPRESSED_910B || kind == SWA_COMPRESSED_PY) {
+        if (n <= 3 || delta == 1) return (int)delta;
+        return delta < n - 1 ? SWA__TILE_OPEN : delta == n ? 3 : 2;
+    }
+    if (f < 2) f = 2;
+    if (delta >= f) return delta == f ? 2 : 3;
+    return W >= 2 * B ? SWA__TILE_OPEN : 1;
+}
+
+SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim, int64_t S,
+                                   float masked, float *out, size_t bytes) {
+    const unsigned char *picture = (const unsigned char *)mask512;
+    unsigned char *row = (unsigned char *)out;
+    size_t side = (size_t)S, need;
+    int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;     /* the kernels' tile, not a sample's */
+    swa__mask_cell cell;
+    if (!mask512 || !out || W <= 0 || S <= 0 || B == 0 || swa_compressed_block(kind, head_dim) == 0)
+        return SWA_ERR_ARG;
+    if (!swa__mask_cell_of(SWA_F32, masked, &cell)) return SWA_ERR_ARG;
+    if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need)) return SWA_ERR_OVERFLOW;
+    if (bytes < need) return SWA_ERR_MEMORY;
+    for (i = 0; i < S; i++, row += side * 4) {
+        int64_t delta;
+        swa__mask_fill(row, side, 4, cell.hidden);
+        for (delta = 0; delta <= i / B; delta++) {
+            int64_t j = (i / B - delta) * B, n = S - j < B ? S - j : B;     /* the tile's columns, cut at S */
+            int band = swa__compressed_tile(kind, W, B, delta);
+            if (band == SWA__TILE_SKIPPED) break;
+            if (band == SWA__TILE_OPEN) swa__mask_open(row, 0, S, j, j + n, &cell);
+            else memcpy(row + (size_t)j * 4, picture + (size_t)(band * B + i % B) * 512 * 4, (size_t)n * 4);
+        }
+    }
+    return SWA_OK;
+}
+#endif /* SWA__MASKS */
+
+/* ==== [SECTION 6] HELPERS =======================================================================================
+   Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
+   double and results are rounded to float once, so compiler flags and libm versions rarely reach the last bit. */
+
+static uint64_t swa__double_bits(double d) {
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    return bits;
+}
+
+/* 0 < d < inf, judged by the bits: a comparison lets NaN through under -ffast-math. */
+static int swa__positive(double d) {
+    uint64_t bits = swa__double_bits(d);
+    return bits != 0 && bits < (uint64_t)0x7ff00000u << 32;
+}
+
+/* cos and sin of pos*freq. Below 2^24 the rounded product is good to 1e-9 (freq <= 1). Beyond, the angle is cut
+   into products that are exact in a double (pos in digits of 26 bits; freq in its upper 26 bits and the rest), each
+   goes through libm, which reduces any argument, and the rotations are multiplied: 1e-15 at any position. */
+static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
+    uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
+    if (rest < (uint64_t)1 << 24) {
+        *c = cos((double)rest * freq);
+        *s = sin((double)rest * freq);
+    } else {
+        double part[2], digit_value = 1.0;
+        int i;
+        bits = bits >> 27 << 27;
+        memcpy(&part[0], &bits, sizeof bits);
+        part[1] = freq - part[0];
+        *c = 1.0;
+        *s = 0.0;
+        for (; rest; rest >>= 26, digit_value *= 67108864.0) {
+            double digit = (double)(rest & 0x3ffffffu) * digit_value;
+            for (i = 0; i < 2; i++) {
+                double pc = cos(digit * part[i]), ps = sin(digit * part[i]), old = *c;
+                *c = old * pc - *s * ps;
+                *s = old * ps + *s * pc;
+            }
+        }
+    }
+    if (pos < 0) *s = -*s;
+}
+
+/* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
+static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s) {
+    int i;
+    for (i = 0; i < n; i++, x += step) {
+        double a = (double)x[0], b = (double)x[apart];
+        x[0] = (float)(a * c[i] - b * s[i]);
+        x[apart] = (float)(a * s[i] + b * c[i]);
+    }
+}
+
+SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
+                            int rotary, swa_rope_pairs pairs, double mscale) {
+    enum { CHUNK = 64 };                            /* pairs whose cos and sin are at hand for all heads */
+    double c[CHUNK], s[CHUNK];
+    size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
+    int32_t t;
+    int from, count, i, h;
+    if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0 || rotary > head_dim ||
+        (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x || !pos || !freq) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
+        !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
+    apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
+    if (swa__double_bits(mscale) << 1 == 0) mscale = 1.0;
+    for (t = 0; t < n; t++, x += row) {
+        for (from = 0; from < rotary / 2; from += count) {
+            count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
+            for (i = 0; i < count; i++) {
+                swa__rope_angle(pos[t], freq[from + i], &c[i], &s[i]);
+                c[i] *= mscale;
+                s[i] *= mscale;
+            }
+            for (h = 0; h < n_heads; h++)
+                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step, apart, c, s);
+        }
+    }
+    return SWA_OK;
+}
+
+/* The pair, as a real number, whose wave turns `turns` times within the original context: Peng et al. 2023, 3.2. */
+static double swa__yarn_pair(const swa_yarn_desc *desc, int rotary, double turns) {
+    return (double)rotary * log((double)desc->original / (turns * 6.283185307179586)) / (2.0 * log(desc->base));
+}
+
+SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
+    double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
+    int i, stretch;
+    if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base)) return SWA_ERR_ARG;
+    if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
+    stretch = desc->scale > 1.0;
+    if (stretch) {
+        if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
+        if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
+        if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
+        if (desc->original <= 0 || desc->base <= 1.0) return SWA_ERR_ARG;
+        low = swa__yarn_pair(desc, rotary, fast);
+        high = swa__yarn_pair(desc, rotary, slow);
+        if (desc->truncate) { low = floor(low); high = ceil(high); }
+        if (low < 0.0) low = 0.0;
+        if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
+        if (high <= low) high = low + 0.001;        /* a step where the published codes divide by 0 or less */
+    }
+    for (i = 0; i < rotary / 2; i++) {
+        double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
+        if (stretch) {
+            ramp = ((double)i - low) / (high - low);
+            ramp = ramp < 0.0 ? 0.0 : ramp > 1.0 ? 1.0 : ramp;
+            f = f * (1.0 - ramp) + f / desc->scale * ramp;      /* fast pairs stay, slow pairs are stretched */
+        }
+        freq[i] = f;
+    }
+    if (mscale) *mscale = stretch ? 0.1 * log(desc->scale) + 1.0 : 1.0;
+    return SWA_OK;
+}
+
+/* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones. The squares are
+   exact in double and eight sums run in a fixed order: contraction cannot change a bit, and the loop vectorises
+   without -ffast-math. A row of zeros gives zeros with eps 0 too. */
+static void swa__norm_rows(float *out, const float *x, const float *w, int32_t rows, int dim, double e) {
+    int32_t r;
+    int i, j;
+    for (r = 0; r < rows; r++, x += dim, out += dim) {
+        double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
+        for (i = 0; i + 8 <= dim; i += 8)
+            for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        for (j = 4; j; j /= 2)
+            for (i = 0; i < j; i++) sum[i] += sum[i + j];
+        mean = sum[0] / (double)dim + e;
+        scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
+        for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
+    }
+}
+SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
+    size_t total;
+    double e = (double)eps;
+    if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
+    if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
+        return SWA_ERR_OVERFLOW;
+    swa__norm_rows(out, x, w, rows, dim, e);
+    return SWA_OK;
+}
+
+/* ==== [SECTION 7] RING ==========================================================================================
+   Where a token lives. One cache is layers x sequences regions in the caller's memory. A region holds, head-major (all
+   slots of a KV head lie together: twice the decode speed of slot-major), K in tiles of 16 slots, transposed,
+       k [n_kv_heads][slots/16][head_dim][16]    tail [n_kv_heads][slots/16][tail_dim][16]
+       v [n_kv_heads][slots][v_dim rounded up to 16]       and for q8 a scale per slot: [n_kv_heads][slots]
+   so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring follows. With capacity
+   and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
+   ranges. Off that grid the tiles of slots are read in place all the same, and decode moves the scores; a block with a
+   seam in it, and prefill, move the keys ([SECTION 12]).
+
+   What is known of a sequence is two things. The sequence consists of positions [start, end). And a layer's ring holds
+   the rows [first, stored) of them, besides the pinned ones, and no others: swa__held, one per layer and sequence.
+     * A step that appends up to e overwrites the slots of all rows below e - capacity:  first = max(first, e - cap).
+     * Forgetting the rows from e on overwrites none:                                    first = min(first, e).
+   One interval is the whole truth, because rows that stand in a ring always follow each other. They do at first, when
+   there are none; a row that is appended takes the slot of the row `capacity` before it, which is the first one if it
+   is there at all; and to forget rows shortens the interval at its end. Every question (is a row there? may we go back
+   to e? what has to be copied?) is put to this interval, and answered without a search.
+
+   stored <= end: rows from there on have been announced by a step and not written yet. What changes end downwards
+   lowers it, only a store or a load raises it, so that a layer that a step left out is refused later, not read. */
+
+typedef struct {
+    int64_t start, end, origin;
+    int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
+} swa__seq;
+typedef struct { int64_t first, stored; } swa__held;
+
+/* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads, moves or stages rows
+   says it once, for each of the three. */
+enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
+typedef struct {
+    int      dim, padded;                /* numbers of a row, and as a ring holds them; 0: no such array             */
+    swa_type type;
+    int      tiled;                      /* a ring's K and tail: in tiles of 16 slots, transposed                    */
+    size_t   size;                       /* bytes of a number                                                        */
+    int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its 16th part), and from
+                                            number to number                                                         */
+    int64_t  first, slots;               /* slot of row 0, and how many a head has; rows: 0                          */
+    const unsigned char *p;              /* of head 0: slot 0, or row 0                                              */
+    const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL                          */
+} swa__operand;
+
+typedef struct {
+    swa_window window;
+    swa_shape  shape;                    /* resolved, and so are                                                     */
+    swa_type   type[SWA__OPERANDS];
+    int        ring;                     /* the layer whose ring this one reads: itself, unless rows are shared. Then
+                                            all below is that layer's                                                */
+    int        bounded;                  /* holds max_context positions, and refuses more                            */
+    int64_t    cap, slots;               /* ring slots; all slots, sinks included, in whole tiles                    */
+    int64_t    pinned, sink_slots;       /* sinks; rounded up to 16: where the ring begins                           */
+    size_t     base, stride;             /* offset of sequence 0; bytes of a sequence                                */
+    size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                                     */
+} swa__layer;
+typedef struct {
+    swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
+    size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                                     */
+    int64_t limit;                       /* positions that a sequence may span: max_context, if a layer is bounded   */
+    int    group;                        /* most query heads that share a KV head                                    */
+    unsigned char *scratch;              /* the caller's: swa_cache_set_scratch                                      */
+    size_t scratch_bytes;
+    int     n_runs;                      /* of the step that was begun, n_tokens rows in all                         */
+    int32_t n_tokens;
+    swa_status begun;                    /* SWA_OK, or why there is no step                                          */
+    int64_t step;                        /* its number                                                               */
+    swa__layer layer[1];                 /* [n_layers]                                                               */
+} swa__cache;
+
+static unsigned char *swa__align64(const void *p) {
+    return (unsigned char *)((uintptr_t)p + ((0u - (uintptr_t)p) & 63u));
+}
+static swa__cache *swa__get(const swa_cache *c) {
+    return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
+}
+/* What lies so many bytes behind a cache's head. */
+static void *swa__behind(const swa__cache *c, size_t offset) { return (unsigned char *)(uintptr_t)c + offset; }
+static swa__seq *swa__seq_of(const swa__cache *c, int seq) { return (swa__seq *)swa__behind(c, c->seqs) + seq; }
+static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer]; }
+static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
+    return (swa__held *)swa__behind(c, c->held) + (size_t)seq * (size_t)c->d.n_layers + c->layer[layer].ring;
+}
+/* [n_layers]: the step in which phase 0 of a layer's call was last accepted. */
+static int64_t *swa__tickets_of(const swa__cache *c) { return (int64_t *)swa__behind(c, c->tickets); }
+static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
+static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
+    const swa__layer *l = &c->layer[layer];
+    return (unsigned char *)swa__behind(c, c->data + l->base + (size_t)seq * l->stride);
+}
+
+static int swa__type_ok(swa_type t) {
+    return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t) || SWA__IS_Q8(t);
+}
+
+/* Fills in the defaults; 0 = inconsistent. */
+static int swa__shape_resolve(swa_shape *s) {
+    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
+    if (s->v_dim == 0) s->v_dim = s->head_dim;
+    if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
+    return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
+}
+/* Whether rows of one are rows of the other: all but the query heads. */
+static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
+    return a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim && a->v_dim == b->v_dim
+           && a->tail_dim == b->tail_dim && (a->v_in_k != 0) == (b->v_in_k != 0);
+}
+
+/* ---- operands ---- */
+
+/* What an array holds, without where. V that is part of K is no array of its own. */
+static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int which) {
+    swa__operand x;
+    memset(&x, 0, sizeof x);
+    x.dim = which == SWA__K ? s->head_dim : which == SWA__TAIL ? s->tail_dim : s->v_in_k ? 0 : s->v_dim;
+    x.padded = which == SWA__V ? (int)swa__round16(x.dim) : x.dim;
+    x.type = type;
+    x.size = swa__type_size((int)type);
+    return x;
+}
+static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
+static int swa__v_type(const swa_kv *kv) { return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv)); }
+static int swa__tail_type(const swa_kv *kv) { return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv)); }
+/* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in here. */
+static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
+    const int type = which == SWA__K ? swa__k_type(kv) : which == SWA__V ? swa__v_type(kv) : swa__tail_type(kv);
+    swa__operand x = swa__operand_make(s, (swa_type)type, which);
+    int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
+    const int64_t size = (int64_t)x.size;
+
+    if (x.dim == 0) return x;
+    x.p = (const unsigned char *)(which == SWA__K ? kv->k : which == SWA__V ? kv->v : kv->tail);
+    x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
+    x.head = which == SWA__K ? kv->k_head : which == SWA__V ? kv->v_head : kv->tail_head;
+    x.tiled = kv->layout_ != 0 && which != SWA__V;
+    x.first = kv->layout_ != 0 ? kv->layout_ - 1 : 0;
+    x.slots = kv->slots_;
+    if (token == 0) token = kv->layout_ != 0 ? x.padded : (int64_t)s->n_kv_heads * x.dim;
+    if (x.head == 0) x.head = x.dim;
+
+    x.head *= size;
+    x.row = token * size;
+    x.step = x.tiled ? SWA__TILE * size : size;
+    return x;
+}
+/* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number apart. */
+static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
+    const int64_t slot = x->first + i, lane = x->tiled ? slot % SWA__TILE : 0;
+    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - lane) * x->row + lane * (int64_t)x->size;
+}
+/* Its scale; NULL: there is none. */
+static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
+    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + x->first + i : NULL;
+}
+
+/* ---- layout ---- */
+
+/* Whether an array of a layer has a scale per slot. */
+static int swa__has_scale(const swa__layer *l, int which) {
+    return l->type[which] == SWA_Q8 && swa__operand_make(&l->shape, SWA_Q8, which).dim > 0;
+}
+/* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is held whole. */
+static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
+    const int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
+    const int64_t most = INT32_MAX / SWA__TILE * SWA__TILE;      /* slots are counted in int32 by a segment */
+
+    l->bounded = reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach > d->max_context);
+    if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
+    if (!l->bounded && d->capacity == 0 && reach - 1 > most - rollback) return SWA_ERR_OVERFLOW;
+    if (!l->bounded && d->capacity > 0 && d->capacity - d->max_rollback < reach - 1) return SWA_ERR_ARG;
+
+    l->cap = l->bounded ? d->max_context : d->capacity > 0 ? d->capacity : reach - 1 + rollback;
+    if (l->cap > most) return SWA_ERR_OVERFLOW;
+    if (l->bounded || d->capacity == 0) l->cap = swa__round16(l->cap);
+    l->pinned = l->window.n_sink;
+    l->sink_slots = swa__round16(l->pinned);
+    l->slots = l->sink_slots + swa__round16(l->cap);
+    return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+/* The bytes of a layer's region, and what lies where in it. */
+static swa_status swa__layer_region(swa__layer *l) {
+    const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
+    size_t bytes = 0;
+    int i;
+
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        l->at[i] = bytes;
+        if (!swa__region(&bytes, slots, (size_t)x.padded, x.size)) return SWA_ERR_OVERFLOW;
+    }
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        l->scale_at[i] = bytes;
+        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1)) return SWA_ERR_OVERFLOW;
+    }
+    l->stride = bytes;
+    return SWA_OK;
+}
+/* Layer i by itself. */
+static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
+    swa_status status;
+    memset(l, 0, sizeof *l);
+    l->ring = i;
+    if (d->n_windows > 0) l->window = d->windows[i % d->n_windows];
+    l->shape = d->n_shapes > 0 ? d->shapes[i % d->n_shapes] : d->shape;
+    l->type[SWA__K] = swa__type_or(d->k_type, SWA_F32);
+    l->type[SWA__TAIL] = swa__type_or(d->tail_type, l->type[SWA__K]);
+    l->type[SWA__V] = swa__type_or(d->v_type, l->type[SWA__K]);
+
+    if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
+    if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;   /* of runs, here */
+    if (l->window.kind == SWA__BAND && l->window.right != 0) return SWA_ERR_UNSUPPORTED;
+    status = swa__layer_slots(l, d);
+    return status == SWA_OK ? swa__layer_region(l) : status;
+}
+/* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept there: no wider
+   window, the same sinks. */
+static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
+    const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
+    const swa_status status = swa__layer_own(d, i, l);
+    const swa_window window = l->window;
+    const swa_shape shape = l->shape;
+
+    if (status != SWA_OK || ring == i) return status;
+    if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
+    if (swa__layer_own(d, ring, l) != SWA_OK) return SWA_ERR_ARG;
+    if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
+    if (swa__reach(&window) > swa__reach(&l->window)) return SWA_ERR_ARG;
+    l->window = window;
+    l->shape = shape;
+    return SWA_OK;
+}
+static swa_status swa__desc_check(const swa_cache_desc *d) {
+    const swa_shape none = { 0, 0, 0, 0, 0, 0 };
+    int i;
+    if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0) return SWA_ERR_ARG;
+    if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL)) return SWA_ERR_ARG;
+    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;      /* said twice */
+    if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
+    if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type)) return SWA_ERR_ARG;
+    for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
+        if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
+    if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
+    if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
+    return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
+}
+
+/* The whole layout: the cache's head with its layers, sequences, data. total is what the caller pays, with 63 bytes of
+   slack. layer: NULL, or where the layers are to stand. */
+static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__layer *layer) {
+    swa_status status = swa__desc_check(desc);
+    size_t at = 0, data = 0, layers, seqs;
+    int i;
+
+    if (status != SWA_OK) return status;
+    memset(c, 0, sizeof *c);
+    c->d = *desc;
+    if (c->d.n_seqs == 0) c->d.n_seqs = 1;
+    if (c->d.isa == 0) c->d.isa = swa_isa_best();
+    c->begun = SWA_ERR_ORDER;
+    c->limit = INT64_MAX;
+
+    for (i = 0; i < desc->n_layers; i++) {
+        swa__layer l;
+        status = swa__layer_make(desc, i, &l);
+        if (status != SWA_OK) return status;
+        if (l.bounded) c->limit = desc->max_context;
+        if (l.shape.n_heads / l.shape.n_kv_heads > c->group) c->group = l.shape.n_heads / l.shape.n_kv_heads;
+        l.base = data;
+        if (l.ring == i && !swa__region(&data, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
+        if (layer != NULL) layer[i] = l;
+    }
+
+    layers = (size_t)c->d.n_layers;
+    seqs = (size_t)c->d.n_seqs;
+    if (!swa__region(&at, layers - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
+    c->seqs = at;
+    if (!swa__region(&at, seqs, sizeof(swa__seq), 1)) return SWA_ERR_OVERFLOW;
+    c->held = at;
+    if (!swa__region(&at, seqs, layers, sizeof(swa__held))) return SWA_ERR_OVERFLOW;
+    c->tickets = at;
+    if (!swa__region(&at, layers, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    c->runs = at;
+    if (!swa__region(&at, seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
+    c->data = at;
+    return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
+    swa__cache c;
+    return swa__layout(desc, &c, NULL) == SWA_OK ? c.total : 0;
+}
+SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes) {
+    swa__cache head, *c;
+    swa_status status = swa__layout(desc, &head, NULL);
+    int i;
+    if (cache != NULL) memset(cache, 0, sizeof *cache);          /* what is refused is a cache that all calls refuse */
+    if (status != SWA_OK) return status;
+    if (cache == NULL || mem == NULL) return SWA_ERR_ARG;
+    if (bytes < head.total) return SWA_ERR_MEMORY;
+
+    cache->mem_ = mem;
+    cache->bytes_ = bytes;
+    c = swa__get(cache);
+    *c = head;
+    (void)swa__layout(desc, &head, c->layer);
+    for (i = 0; i < c->d.n_layers; i++) c->layer[i].base = c->layer[c->layer[i].ring].base;
+    c->d.windows = NULL;                 /* taken over into the layers, and not ours to keep */
+    c->d.shapes = NULL;
+    c->d.kv_layer = NULL;
+    memset(swa__seq_of(c, 0), 0, c->data - c->seqs);             /* every sequence is empty, nothing is stored */
+    return SWA_OK;
+}
+
+/* ---- slots, and what they hold ---- */
+
+static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
+/* Slot of a position; sinks have the first ones, the ring begins at a tile. */
+static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
+    return pos < l->pinned ? pos : l->sink_slots + swa__mod(pos - s->origin, l->cap);
+}
+/* Oldest position that a ring could hold of the sequence: the pinned ones have slots of their own. */
+static int64_t swa__floor(const swa__layer *l, const swa__seq *s) { return swa__max64(s->start, l->pinned); }
+/* Oldest ring row that the query at q needs and the sequence has. */
+static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
+    return swa__max64(swa__lowest(&l->window, q), swa__floor(l, s));
+}
+/* The oldest row in the ring; end if there is none. */
+static int64_t swa__first(const swa__cache *c, int layer, int seq) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    return swa__min64(s->end, swa__max64(swa__held_of(c, layer, seq)->first, swa__floor(swa__layer_of(c, layer), s)));
+}
+/* The rollback law: if the sequence ended at pos, each layer would still hold every row that the query at pos needs.
+   It asks for all rows from the needed one on, or for none. */
+static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) {
+        const int64_t need = swa__needed(swa__layer_of(c, i), s, pos);
+        if (need < pos && need < swa__held_of(c, i, seq)->first) return 0;
+    }
+    return 1;
+}
+static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__get(cache);
+    return c != NULL && seq >= 0 && seq < c->d.n_seqs ? c : NULL;
+}
+static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    return c != NULL && layer >= 0 && layer < c->d.n_layers ? c : NULL;
+}
+static void swa__audit(swa__cache *c, int seq, int64_t keep);
+
+/* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are forgotten. */
+static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    s->start = s->end = start;
+    s->origin = origin;
+    for (i = 0; i < c->d.n_layers; i++) swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
+}
+static void swa__append(const swa__cache *c, int seq, int32_t n) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    s->end += n;
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held *held = swa__held_of(c, i, seq);
+        held->first = swa__max64(held->first, s->end - swa__layer_of(c, i)->cap);
+    }
+}
+static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
+    if (pos >= s->end) return;
+    s->end = pos;
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held *held = swa__held_of(c, i, seq);
+        held->first = swa__min64(held->first, pos);
+        held->stored = swa__min64(held->stored, pos);
+    }
+}
+/* The end of the rows that every layer has stored. */
+static int64_t swa__least_stored(const swa__cache *c, int seq) {
+    int64_t least = INT64_MAX;
+    int i;
+    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
+    return least;
+}
+/* What begin, truncate and copy share: rows from pos on can be forgotten, exactly or not at all. */
+static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    return pos <= s->start || pos >= s->end || swa__exact(c, seq, pos) ? SWA_OK : SWA_ERR_LOST;
+}
+
+SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
+    if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
+    swa__empty(c, seq, start, origin);
+    swa__audit(c, seq, INT64_MAX);
+    return SWA_OK;
+}
+SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    swa_status status;
+    if (c == NULL || end < 0) return SWA_ERR_ARG;
+    if (end > swa__seq_of(c, seq)->end) return SWA_ERR_ORDER;
+    status = swa__forget_check(c, seq, end);
+    if (status != SWA_OK) return status;
+    swa__forget(c, seq, end);
+    swa__audit(c, seq, INT64_MAX);
+    return SWA_OK;
+}
+SWA_API int64_t swa_cache_end(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    return c != NULL ? swa__seq_of(c, seq)->end : -1;
+}
+SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    return c != NULL ? swa__first(c, layer, seq) : -1;
+}
+SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    const swa__seq *s;
+    int64_t pos, next;
+    int i;
+    if (c == NULL) return -1;
+    s = swa__seq_of(c, seq);
+    /* each layer moves the end up to where it is exact, until none does: for windows and chunks two rounds, or three */
+    for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
+        for (pos = next, i = 0; i < c->d.n_layers; i++) {
+            const swa__layer *l = swa__layer_of(c, i);
+            const int64_t first = swa__held_of(c, i, seq)->first, floor = swa__floor(l, s);
+            if (next > floor && first > floor) next = swa__min64(s->end, swa__next_query(&l->window, next, first));
+        }
+    return pos;
+}
+SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    const swa__seq *s;
+    int i;
+    if (c == NULL || pos < 0 || pos == INT64_MAX) return -1;
+    s = swa__seq_of(c, seq);
+    for (i = c->d.n_layers - 1; i >= 0 && pos > s->start; i--) {
+        const swa__layer *l = swa__layer_of(c, i);
+        pos = l->window.n_sink > 0 ? s->start : swa__lowest(&l->window, pos);
+    }
+    return swa__max64(pos, s->start);
+}
+SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    const swa__layer *l;
+    const swa__seq *s;
+    if (c == NULL) return -1;
+    l = swa__layer_of(c, layer);
+    s = swa__seq_of(c, seq);
+    if (pos < s->start || pos >= s->end || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
+    return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
+}
+SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback) {
+    int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
+    if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
+    reach = swa__reach(window);
+    return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
+}
+
+/* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
+
+/* n slots of a layer from one on, as the rows from pos on. */
+static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos, int64_t n) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const unsigned char *r = swa__region_of(c, layer, seq);
+    const float *scale[SWA__OPERANDS];
+    int i;
+    swa_kv kv;
+
+    memset(&kv, 0, sizeof kv);
+    for (i = 0; i < SWA__OPERANDS; i++)
+        scale[i] = swa__has_scale(l, i) ? (const float *)(const void *)(r + l->scale_at[i]) : NULL;
+    kv.k = r + l->at[SWA__K];
+    kv.tail = l->shape.tail_dim > 0 ? r + l->at[SWA__TAIL] : NULL;
+    kv.v = l->shape.v_in_k ? NULL : r + l->at[SWA__V];
+    kv.k_type = l->type[SWA__K];
+    kv.tail_type = l->type[SWA__TAIL];
+    kv.v_type = l->type[SWA__V];
+    kv.k_head = l->slots * l->shape.head_dim;
+    kv.tail_head = l->slots * l->shape.tail_dim;
+    kv.v_token = l->shape.v_in_k ? 0 : swa__round16(l->shape.v_dim);
+    kv.v_head = l->slots * kv.v_token;
+    kv.k_scale_ = scale[SWA__K];
+    kv.tail_scale_ = scale[SWA__TAIL];
+    kv.v_scale_ = scale[SWA__V];
+
+    kv.pos = pos;
+    kv.n = (int32_t)n;
+    kv.slots_ = (int32_t)l->slots;
+    kv.layout_ = 1 + (int32_t)slot;
+    return kv;
+}
+static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
+    return swa__slots_view(c, layer, seq, swa__slot(swa__layer_of(c, layer), swa__seq_of(c, seq), pos), pos, n);
+}
+/* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
+static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to, swa_kv *out) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const swa__seq *s = swa__seq_of(c, seq);
+    int64_t sink_end = swa__min64(l->pinned, to), n;
+    int count = 0;
+    if (s->start < sink_end) out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
+    from = swa__max64(from, swa__floor(l, s));
+    while (from < to) {
+        n = swa__min64(to - from, l->cap - swa__mod(from - s->origin, l->cap));
+        out[count++] = swa__segment(c, layer, seq, from, n);
+        from += n;
+    }
+    return count;
+}
+SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    if (c == NULL || out == NULL) return -1;
+    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__held_of(c, layer, seq)->stored, out);
+}
+
+/* ---- one row in, one row out ---- */
+
+static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, float *to) {
+    const unsigned char *from = swa__operand_at(x, h, i);
+    const float *scale = swa__operand_scale(x, h, i), mul = scale != NULL ? *scale : 1.0f;
+    int d;
+    for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
+}
+/* Row i of a segment, head h, as f32: K is [head_dim | tail_dim]. k or v may be NULL. */
+static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k, float *v) {
+    const swa__operand key = swa__operand_of(s, kv, SWA__K), tail = swa__operand_of(s, kv, SWA__TAIL);
+    const swa__operand value = swa__operand_of(s, kv, SWA__V);
+    if (k != NULL) swa__operand_read(&key, h, i, key.dim, k);
+    if (k != NULL && tail.dim > 0) swa__operand_read(&tail, h, i, tail.dim, k + key.dim);
+    if (v != NULL) swa__operand_read(s->v_in_k ? &key : &value, h, i, s->v_dim, v);
+}
+SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n, float *k,
+                                  float *v) {
+    swa__cache *c = swa__check_layer(cache, seq, layer);
+    const swa_shape *s;
+    swa_kv seg[3];
+    int i, h, count, dk;
+    int64_t p;
+    if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
+    for (p = pos; p < pos + n; p++) {
+        if (p >= swa__held_of(c, layer, seq)->stored) return SWA_ERR_ORDER;
+        if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
+    }
+    s = &swa__layer_of(c, layer)->shape;
+    dk = s->head_dim + s->tail_dim;
+    count = swa_cache_spans(cache, seq, layer, seg);
+    for (i = 0; i < count; i++)
+        for (p = swa__max64(pos, seg[i].pos); p < swa__min64(pos + n, seg[i].pos + seg[i].n); p++)
+            for (h = 0; h < s->n_kv_heads; h++) {
+                size_t row = (size_t)(p - pos) * (size_t)s->n_kv_heads + (size_t)h;
+                swa__row_read(s, &seg[i], h, p - seg[i].pos, k != NULL ? k + row * (size_t)dk : NULL,
+                              v != NULL ? v + row * (size_t)s->v_dim : NULL);
+            }
+    return SWA_OK;
+}
+
+/* ---- copies of a sequence: fork, save, load ---- */
+
+/* What has to be equal for rows of one cache to be rows of another: not the query heads, not the slots. */
+static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
+    const unsigned char *b = (const unsigned char *)p;
+    uint64_t word;
+    for (; n >= 8; n -= 8, b += 8) {
+        memcpy(&word, b, 8);
+        h = (h ^ word) * 0x100000001b3u;
+        h ^= h >> 29;
+    }
+    for (; n > 0; n--) h = (h ^ *b++) * 0x100000001b3u;
+    return h;
+}
+static uint64_t swa__geometry(const swa__cache *c) {
+    uint64_t h = swa__hash(0xcbf29ce484222325u, &c->d.n_layers, sizeof c->d.n_layers);
+    int i, which;
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        int64_t v[6 + 2 * SWA__OPERANDS];
+        v[0] = l->ring;
+        v[1] = l->shape.n_kv_heads;
+        v[2] = l->window.kind;
+        v[3] = l->window.n_sink;
+        v[4] = l->window.left;
+        v[5] = l->shape.v_in_k ? l->shape.v_dim : 0;
+        for (which = 0; which < SWA__OPERANDS; which++) {
+            const swa__operand x = swa__operand_make(&l->shape, l->type[which], which);
+            v[6 + 2 * which] = x.dim;
+            v[7 + 2 * which] = x.dim > 0 ? (int64_t)x.type : 0;
+        }
+        h = swa__hash(h, v, sizeof v);
+    }
+    return h;
+}
+
+/* n numbers, which need not be aligned. */
+static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from, int64_t step, int n,
+                         size_t size) {
+    int d;
+    for (d = 0; d < n; d++) memcpy(to + d * to_step, from + d * step, size);
+}
+/* All rows of a segment into those of another: as much of it as lies together in both at once. */
+static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *from) {
+    int which, h;
+    int64_t i, n;
+    for (which = 0; which < SWA__OPERANDS; which++) {
+        const swa__operand x = swa__operand_of(s, to, which), y = swa__operand_of(s, from, which);
+        for (h = 0; h < s->n_kv_heads && x.dim > 0; h++) {
+            for (i = 0; i < to->n; i += n) {
+                unsigned char *dst = swa__operand_at(&x, h, i);
+                const unsigned char *src = swa__operand_at(&y, h, i);
+                const int tiles = (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
+
+                n = x.tiled ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
+                if (x.tiled && (!tiles || n == 0)) {
+                    swa__numbers(dst, x.step, src, y.step, x.dim, x.size);
+                    n = 1;
+                } else memcpy(dst, src, (size_t)(n * x.row));
+            }
+            if (x.scale != NULL)
+                memcpy(swa__operand_scale(&x, h, 0), swa__operand_scale(&y, h, 0), (size_t)to->n * sizeof(float));
+        }
+    }
+}
+/* Rows [lo, hi) of a ring's segment. */
+static swa_kv swa__part_of(const swa_kv *kv, int64_t lo, int64_t hi) {
+    swa_kv part = *kv;
+    part.layout_ += (int32_t)(lo - kv->pos);
+    part.pos = lo;
+    part.n = (int32_t)(hi - lo);
+    return part;
+}
+/* The rows that dst is said to hold, from src, whose slots may be others. */
+static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src, int layer) {
+    const swa__held *held = swa__held_of(to, layer, dst);
+    swa_kv a[3], b[3], x, y;
+    int i, j;
+    const int n = swa__segments(to, layer, dst, held->first, held->stored, a);
+    const int m = swa__segments(from, layer, src, held->first, held->stored, b);
+
+    for (i = 0; i < n; i++)
+        for (j = 0; j < m; j++) {
+            const int64_t lo = swa__max64(a[i].pos, b[j].pos);
+            const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
+            if (lo >= hi) continue;
+            x = swa__part_of(&a[i], lo, hi);
+            y = swa__part_of(&b[j], lo, hi);
+            swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
+        }
+}
+SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end) {
+    swa__cache *t = swa__check_seq(to, dst), *f = swa__check_seq(from, src);
+    swa__seq *s;
+    swa_status status;
+    int i;
+    if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f))) return SWA_ERR_ARG;
+    s = swa__seq_of(f, src);
+    if (end == -1) end = s->end;
+    if (t == f && dst == src) return swa_cache_truncate(to, src, end);
+    if (end > s->end || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;       /* announced is not stored */
+    status = swa__forget_check(f, src, end);
+    if (status != SWA_OK) return status;
+    if (end - s->start > t->limit) return SWA_ERR_FULL;
+
+    *swa__seq_of(t, dst) = *s;
+    for (i = 0; i < t->d.n_layers; i++) *swa__held_of(t, i, dst) = *swa__held_of(f, i, src);
+    swa__forget(t, dst, end);
+    swa__append(t, dst, 0);              /* its rings may be shorter */
+    for (i = 0; i < t->d.n_layers; i++)
+        if (swa__layer_of(t, i)->ring == i) swa__layer_copy(t, dst, f, src, i);
+    swa__audit(t, dst, INT64_MAX);
+    return SWA_OK;
+}
+SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
+    return swa_cache_copy(cache, dst, cache, src, end);
+}
+
+#if SWA__BLOB
+/* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin and each layer's first
+   row as int64; then of each layer that has a ring the sinks' rows and those from the first one on, of a row K, tail,
+   V and their scales, head by head. Written in the machine's own byte order. */
+typedef struct {
+    char     magic[4];
+    uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order                        */
+    uint32_t n_seqs;                     /* records that follow                                                      */
+    uint64_t bytes, geometry;            /* of the whole blob; swa__geometry                                         */
+} swa__blob;
+enum { SWA__BLOB_VERSION = 2, SWA__RECORD = 3 };         /* numbers of a record before the layers'                   */
+
+static int64_t swa__record_get(const unsigned char *b, int i) {
+    int64_t x;
+    memcpy(&x, b + (size_t)i * sizeof x, sizeof x);
+    return x;
+}
+static void swa__record_put(unsigned char *b, int i, int64_t x) { memcpy(b + (size_t)i * sizeof x, &x, sizeof x); }
+
+/* Bytes of one row, all heads, as a blob holds it. */
+static size_t swa__row_bytes(const swa__layer *l) {
+    size_t n = 0;
+    int i;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        n += (size_t)x.dim * x.size + (swa__has_scale(l, i) ? sizeof(float) : 0);
+    }
+    return n * (size_t)l->shape.n_kv_heads;
+}
+static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
+    return swa__max64(swa__min64(l->pinned, s->end) - s->start, 0);
+}
+/* Adds the bytes of a layer's rows from first on; 0 = too many. */
+static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first, size_t *bytes) {
+    const uint64_t rows = (uint64_t)(s->end - first) + (uint64_t)swa__sink_rows(l, s);
+    size_t n;
+    return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n) && swa__add(*bytes, n, bytes);
+}
+SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
+    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    size_t n = sizeof(swa__blob) + sizeof(uint64_t);
+    int i, layer;
+    if (c == NULL) return 0;
+    for (i = 0; i < c->d.n_seqs; i++) {
+        if (seq != -1 && seq != i) continue;
+        n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
+        for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
+            if (swa__layer_of(c, layer)->ring == layer)
+                (void)swa__record_add(swa__layer_of(c, layer), swa__seq_of(c, i), swa__first(c, layer, i), &n);
+    }
+    return n;
+}
+/* Copies row i of a segment, all heads, to a blob or from it. */
+static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
+    int which, h;
+    for (h = 0; h < s->n_kv_heads; h++)
+        for (which = 0; which < SWA__OPERANDS; which++) {
+            const swa__operand x = swa__operand_of(s, kv, which);
+            const int64_t size = (int64_t)x.size;
+            unsigned char *at, *scale;
+            if (x.dim == 0) continue;
+            at = swa__operand_at(&x, h, i);
+            scale = (unsigned char *)swa__operand_scale(&x, h, i);
+
+            if (save) swa__numbers(b, size, at, x.step, x.dim, x.size);
+            else swa__numbers(at, x.step, b, size, x.dim, x.size);
+            b += x.dim * size;
+            if (scale == NULL) continue;
+            memcpy(save ? b : scale, save ? scale : b, sizeof(float));
+            b += sizeof(float);
+        }
+}
+/* The rows of a record, whose numbers are in place, to a blob or from it; returns the next record. Rows that the cache
+   has no slots for stay in the blob. */
+static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned char *record, int save) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    unsigned char *b = record + (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
+    swa_kv seg[3];
+    int layer, i, n;
+    int64_t r;
+
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        const swa__layer *l = swa__layer_of(c, layer);
+        const int64_t first = swa__record_get(record, SWA__RECORD + layer), sinks = swa__sink_rows(l, s);
+        const size_t row = swa__row_bytes(l);
+
+        if (l->ring != layer) continue;
+        n = swa__segments(c, layer, seq, swa__first(c, layer, seq), s->end, seg);
+        for (i = 0; i < n; i++)
+            for (r = 0; r < seg[i].n; r++) {
+                const int64_t pos = seg[i].pos + r, at = pos < l->pinned ? pos - s->start : sinks + pos - first;
+                swa__blob_row(&l->shape, &seg[i], r, b + (size_t)at * row, save);
+            }
+        b += (size_t)(sinks + s->end - first) * row;
+    }
+    return b;
+}
+SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
+    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    size_t need = swa_cache_save_bytes(cache, seq);
+    unsigned char *b = (unsigned char *)blob;
+    swa__blob head;
+    uint64_t sum;
+    int i, layer;
+    if (c == NULL || blob == NULL) return SWA_ERR_ARG;
+    if (bytes < need) return SWA_ERR_MEMORY;
+    for (i = 0; i < c->d.n_seqs; i++)
+        if ((seq == -1 || seq == i) && swa__least_stored(c, i) < swa__seq_of(c, i)->end) return SWA_ERR_ORDER;
+
+    memcpy(head.magic, "swaR", 4);
+    head.version = SWA__BLOB_VERSION;
+    head.order = 0x01020304u;
+    head.n_seqs = seq == -1 ? (uint32_t)c->d.n_seqs : 1;
+    head.bytes = need;
+    head.geometry = swa__geometry(c);
+    memcpy(b, &head, sizeof head);
+    b += sizeof head;
+    for (i = 0; i < c->d.n_seqs; i++) {
+        const swa__seq *s = swa__seq_of(c, i);
+        if (seq != -1 && seq != i) continue;
+        swa__record_put(b, 0, s->start);
+        swa__record_put(b, 1, s->end);
+        swa__record_put(b, 2, s->origin);
+        for (layer = 0; layer < c->d.n_layers; layer++)
+            swa__record_put(b, SWA__RECORD + layer, swa__first(c, layer, i));
+        b = swa__record_rows(c, i, b, 1);
+    }
+    sum = swa__hash(0, blob, need - sizeof sum);
+    memcpy(b, &sum, sizeof sum);
+    return SWA_OK;
+}
+/* Whether some history of calls could have produced a record, and whether this cache can hold it. bytes: its size. */
+static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left, size_t *bytes) {
+    swa__seq s;
+    int i;
+    *bytes = (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
+    if (left < *bytes) return SWA_ERR_BLOB;
+    memset(&s, 0, sizeof s);
+    s.start = swa__record_get(b, 0);
+    s.end = swa__record_get(b, 1);
+    s.origin = swa__record_get(b, 2);
+    if (s.start < 0 || s.end < s.start || s.end == INT64_MAX || s.origin < 0) return SWA_ERR_BLOB;
+
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        const int64_t first = swa__record_get(b, SWA__RECORD + i), need = swa__needed(l, &s, s.end);
+        if (first > s.end || first < swa__min64(s.end, swa__floor(l, &s))) return SWA_ERR_BLOB;
+        if (need < s.end && need < first) return SWA_ERR_BLOB;
+        if (first != swa__record_get(b, SWA__RECORD + l->ring)) return SWA_ERR_BLOB;
+        if (l->ring == i && !swa__record_add(l, &s, first, bytes)) return SWA_ERR_BLOB;
+    }
+    if (left < *bytes) return SWA_ERR_BLOB;
+    return s.end - s.start > c->limit ? SWA_ERR_FULL : SWA_OK;
+}
+static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
+    swa__seq *s = swa__seq_of(c, seq);
+    int i;
+    swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
+    s->end = swa__record_get(b, 1);
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held_of(c, i, seq)->first = swa__record_get(b, SWA__RECORD + i);
+        swa__held_of(c, i, seq)->stored = s->end;
+    }
+    swa__append(c, seq, 0);              /* the rings may be shorter here */
+    (void)swa__record_rows(c, seq, b, 0);
+    swa__audit(c, seq, INT64_MAX);
+}
+SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes) {
+    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
+    swa__blob head;
+    swa_status status = SWA_OK;
+    uint64_t sum;
+    size_t at = sizeof head, n, record;
+    uint32_t i;
+    if (c == NULL || blob == NULL) return SWA_ERR_ARG;
+    if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
+    n = bytes - sizeof sum;
+    memcpy(&head, b, sizeof head);
+    memcpy(&sum, b + n, sizeof sum);
+    if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION || head.order != 0x01020304u
+        || head.n_seqs != (seq == -1 ? (uint32_t)c->d.n_seqs : 1) || head.bytes != bytes
+        || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n)) return SWA_ERR_BLOB;
+
+    for (i = 0; i < head.n_seqs; i++) {  /* every record is checked before the first is taken */
+        const swa_status one = swa__record_check(c, b + at, n - at, &record);
+        if (one == SWA_ERR_BLOB) return one;
+        if (status == SWA_OK) status = one;
+        at += record;
+    }
+    if (at != n) return SWA_ERR_BLOB;
+    if (status != SWA_OK) return status;
+    for (i = 0, at = sizeof head; i < head.n_seqs; i++, at += record) {
+        (void)swa__record_check(c, b + at, n - at, &record);
+        swa__record_load(c, seq == -1 ? (int)i : seq, b + at);
+    }
+    return SWA_OK;
+}
+#endif /* SWA__BLOB */
+
+/* ---- audit ---- */
+
+/* All bits set: a NaN in every float type; for q8 the scale carries it. */
+static void swa__poison_row(const swa_shape *s, const swa_kv *kv, int64_t i) {
+    int which, h, d;
+    for (which = 0; which < SWA__OPERANDS; which++) {
+        const swa__operand x = swa__operand_of(s, kv, which);
+        for (h = 0; h < s->n_kv_heads; h++) {
+            for (d = 0; d < x.dim; d++) memset(swa__operand_at(&x, h, i) + d * x.step, 0xff, x.size);
+            if (x.scale != NULL) memset(swa__operand_scale(&x, h, i), 0xff, sizeof *x.scale);
+        }
+    }
+}
+/* Oldest row that must stay in a layer's ring while the step that begins at pos runs. */
+static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
+    int64_t from = swa__first(c, layer, seq);
+    int i;
+    for (i = 0; i < c->d.n_layers; i++)
+        if (swa__layer_of(c, i)->ring == layer)
+            from = swa__min64(from, swa__needed(swa__layer_of(c, i), swa__seq_of(c, seq), pos));
+    return from;
+}
+/* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows at once. Rows before
+   position `keep` are still needed by the step that begins there; INT64_MAX: there is none. */
+static void swa__audit(swa__cache *c, int seq, int64_t keep) {
+    const swa__seq *s = swa__seq_of(c, seq);
+    int layer;
+    int64_t i;
+    SWA_ASSERT(s->start >= 0 && s->start <= s->end);
+    if (!c->d.audit) return;
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        const swa__layer *l = swa__layer_of(c, layer);
+        const int64_t to = swa__min64(s->end, keep);
+        const int64_t from = keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
+        const int64_t at = swa__mod(from - s->origin, l->cap);
+        const swa_kv all = swa__slots_view(c, layer, seq, 0, 0, l->slots);
+
+        if (l->ring != layer) continue;
+        for (i = 0; i < l->sink_slots; i++)
+            if (i >= l->pinned || i < s->start || i >= to) swa__poison_row(&l->shape, &all, i);
+        for (i = 0; i < l->cap; i++)
+            if (swa__mod(i - at, l->cap) >= to - from) swa__poison_row(&l->shape, &all, l->sink_slots + i);
+    }
+}
+
+/* ==== [SECTION 8] STEP ==========================================================================================
+   Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
+
+static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
+    const swa__seq *s;
+    int64_t least;
+    if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n <= 0 || r->pos < 0) return SWA_ERR_ARG;
+    s = swa__seq_of(c, r->seq);
+    if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
+    if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
+    if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
+
+    least = swa__least_stored(c, r->seq);
+    if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;     /* a gap; a layer lacks rows of an earlier step */
+    if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end)) return SWA_ERR_ORDER;
+    if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
+    if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;       /* queries of a KV head */
+    return swa__forget_check(c, r->seq, r->pos);
+}
+static void swa__run_commit(swa__cache *c, const swa_run *r) {
+    swa__forget(c, r->seq, r->pos);
+    swa__append(c, r->seq, r->n);
+    swa__seq_of(c, r->seq)->begun = r->pos;
+    swa__audit(c, r->seq, r->pos);
+}
+/* Checks all runs; writes what became of each, and its row. */
+static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs) {
+    swa_status status = SWA_OK;
+    int64_t rows = 0;
+    int i;
+    for (i = 0; i < n_runs; i++) {
+        runs[i].row = (int32_t)rows;
+        runs[i].status = swa__run_check(c, &runs[i]);
+        if (runs[i].status == SWA_OK && runs[i].n > INT32_MAX - rows) runs[i].status = SWA_ERR_OVERFLOW;
+        if (runs[i].status == SWA_OK) {
+            rows += runs[i].n;
+            swa__seq_of(c, runs[i].seq)->mark = 1;
+        } else if (status == SWA_OK) status = runs[i].status;
+    }
+    for (i = 0; i < n_runs; i++)
+        if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
+    return status;
+}
+SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
+    swa__cache *c = swa__get(cache);
+    int i;
+    if (c == NULL) return SWA_ERR_ARG;
+    c->n_runs = 0;
+    c->n_tokens = 0;
+    c->begun = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
+    if (c->begun != SWA_OK) return c->begun;
+    for (i = 0; i < n_runs; i++) {
+        swa__run_commit(c, &runs[i]);
+        swa__runs_of(c)[i] = runs[i];    /* a sequence at most once: there is room */
+        runs[i].rewind = 0;              /* used up: a run that is used again has to mean it again */
+        c->n_tokens += runs[i].n;
+    }
+    c->n_runs = n_runs;
+    c->step++;
+    return SWA_OK;
+}
+SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n) {
+    swa_run run;
+    memset(&run, 0, sizeof run);
+    run.seq = seq;
+    run.pos = pos;
+    run.n = n;
+    return swa_step_begin(cache, &run, 1);
+}
+SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
+    const swa__cache *c = swa__get(cache);
+    return c != NULL ? c->n_tokens : 0;
+}
+
+SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
+                                     int n_seqs, int32_t chunk) {
+    int i;
+    if (plan == NULL || lens == NULL || n_seqs <= 0 || chunk <= 0) return SWA_ERR_ARG;
+    for (i = 0; i < n_seqs; i++) {
+        if (lens[i] < 0 || (seqs != NULL && seqs[i] < 0) || (start != NULL && start[i] < 0)) return SWA_ERR_ARG;
+        if (start != NULL && start[i] > INT64_MAX - 1 - lens[i]) return SWA_ERR_OVERFLOW;
+    }
+    plan->seqs = seqs;
+    plan->start = start;
+    plan->lens = lens;
+    plan->n_seqs = n_seqs;
+    plan->chunk = chunk;
+    plan->done = 0;
+    return SWA_OK;
+}
+SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
+    int i, n = 0;
+    if (n_runs != NULL) *n_runs = 0;
+    if (plan == NULL || runs == NULL || n_runs == NULL || plan->lens == NULL || plan->chunk <= 0) return 0;
+    for (i = 0; i < plan->n_seqs; i++) {
+        int32_t left = plan->lens[i] - plan->done;
+        if (left <= 0) continue;
+        memset(&runs[n], 0, sizeof runs[n]);
+        runs[n].seq = plan->seqs != NULL ? plan->seqs[i] : i;
+        runs[n].n = left < plan->chunk ? left : plan->chunk;
+        runs[n].pos = (plan->start != NULL ? plan->start[i] : 0) + plan->done;
+        n++;
+    }
+    plan->done = plan->done > INT32_MAX - plan->chunk ? INT32_MAX : plan->done + plan->chunk;
+    *n_runs = n;
+    return n > 0;
+}
+
+/* ==== [SECTION 9] KERNEL INTERFACE ==============================================================================
+   The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
+   one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
+   SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
+   block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
+
+enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
+       SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
+       SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights                                */
+       SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one stream, several          */
+       SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams                            */
+       SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over parts                */
+       SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
+       SWA__LANES = 32,                  /* rows of the widest panel                                                 */
+       SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
+#define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
+#define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
+#define SWA__LOG2E  1.44269504088896341
+#define SWA__LN2    0.69314718055994531
+
+typedef struct {                         /* 16 keys, positions 16i..16i+15, in canonical form                        */
+    const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                                   */
+    const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                                   */
+    const char  *next, *next_tail;       /* K and tail of the tile that will be read a block later, for prefetch;
+                                            NULL if unknown                                                          */
+    int64_t      next_gap;               /* bytes between its rows, if they are the caller's; else 0                 */
+    int64_t      v_token;                /* stride of V's rows; dvp, but for the caller's own rows                   */
+    int k_type, tail_type, v_type;
+} swa__tile;
+typedef struct {
+    int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
+    const float *present;                /* [256] 1 or 0: keys that exist, or NULL = all of the interval             */
+    int          l1, t0, t1;             /* prefetch into L1; tiles [t0, t1) say what                                */
+    int          shift;                  /* few rows, ring off the grid: K and tail of tile i hold the keys from
+                                            16*i - shift on, so there is one more of them                            */
+    swa__tile    tile[SWA_BLOCK / 16 + 1];
+} swa__block;
+typedef struct {                         /* what all rows of a call share                                            */
+    int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride                               */
+    float cap2;                          /* softcap * log2 e, 0 = off                                                */
+    int   alibi, bias, by_distance;
+    int64_t bias_first, bias_n;
+    int   v_across, v_along;             /* many rows: V's strides from dim to dim and from key to key               */
+    int   form;                          /* of the products, below                                                   */
+    int   dots;                          /* few rows, q and K in q8: integer dot products                            */
+} swa__geo;
+
+/* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1, acc)): on pairs
+   where the CPU has it, else in f32 on rounded numbers whose neighbours have changed places. The same bits, because
+   numbers so small that a product or a sum could be subnormal (the instruction drops those) count as zero. */
+enum { SWA__PLAIN, SWA__HALF, SWA__PAIRS, SWA__FORMS };
+#define SWA__TINY_QK 1.3877788e-17f
+#define SWA__TINY_V  2.0679515e-25f
+#define SWA__TINY_PV 1.9259299e-34f            /* p times V's q8 scale; p itself counts from 2^-30 on */
+typedef struct {                         /* what a row may see of a block, keys counted from the block's start       */
+    int   lo[2], hi[2];                  /* keys that any row sees: [0] as sinks, [1] through the window             */
+    int   full_lo, full_hi;              /* keys that every row sees through the window                              */
+    int   first_block;                   /* of this panel: nothing to fold into yet                                  */
+    int   fetch;                         /* many rows: fetch the next block's K on the way                           */
+    float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];   /* window [first, last), sinks [0, sink)          */
+    int   mods;                          /* scores of this block are capped, or have ALiBi or a bias                 */
+    float q[SWA__LANES], slope[SWA__LANES];              /* if so: position, and for ALiBi -slope * log2 e           */
+    const float *bias[SWA__LANES];
+    const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
+} swa__lanes;
+
+/* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr]. s: [256][nr]. */
+typedef void swa__many(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
+                       const float *q_sink, float *s, float *o, float *m, float *l);
+typedef struct {
+    const char *name;
+    int nr;                              /* rows of a panel                                                          */
+    /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R = swa__few_step(rows
+       left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
+    void (*few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows, const float *q,
+                const float *q_sink, float *s, float *o, float *m, float *l);
+    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there is none              */
+    void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb, const float *lb);
+    void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb, const float *lb);
+    /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats. */
+    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv, float *tmp,
+                   float *const *out);
+    /* The same from a panel: o [dvp][nr]. */
+    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv, float *const *out);
+    /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most SWA__LANES. */
+    void (*pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst);
+    void (*widen)(int type, const void *src, float *dst, size_t n);     /* n a multiple of 16                        */
+    void (*narrow)(int type, const float *src, void *dst, size_t n);    /* exact values; n a multiple of 16          */
+    /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a multiple of 16. */
+    void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
+    /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny 0, rows whose bit of
+       keep (by row mod 16) is not set 0. dst may be src. */
+    void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src, float *dst);
+    void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
+#if SWA__MLA
+    void (*product)(const swa_gemm *p, float *pack);    /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]                   */
+    void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
+#endif
+} swa__kernels;
+
+/* The keys that p.v walks: both intervals, none twice, in units of 1 or 16. */
+static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
+    range[0] = n->lo[0] / unit * unit;
+    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) / unit * unit : range[0];
+    range[2] = n->lo[1] / unit * unit;
+    if (range[2] < range[1]) range[2] = range[1];
+    range[3] = (n->hi[1] + unit - 1) / unit * unit;
+}
+/* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p [][nr]. */
+typedef struct { const float *v, *p; size_t n; } swa__v_run;
+static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4], int per, int nr, const float *p,
+                       swa__v_run *run) {
+    int r, k, end, n = 0;
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            const float *v = (const float *)b->tile[k / 16].v + (size_t)(k % 16 / per) * (size_t)g->v_along;
+            end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            if (n > 0 && run[n - 1].p + run[n - 1].n * (size_t)nr == p + k / per * nr
+                && run[n - 1].v + run[n - 1].n * (size_t)g->v_along == v) {
+                run[n - 1].n += (size_t)((end - k) / per);
+                continue;
+            }
+            run[n].v = v;
+            run[n].p = p + k / per * nr;
+            run[n++].n = (size_t)((end - k) / per);
+        }
+    return n;
+}
+/* The few-rows shape takes 4, 2 or 1 rows at once. Eight at once, so that K and V are read and converted once for a
+   group of 8, were worth 5 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where
+   registers are short: not worth 21 KB. */
+static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+/* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four int8. */
+static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
+    const int32_t *to = (const int32_t *)(const void *)(q + SWA__FEW * (g->dk + g->dt));
+    return (int32_t *)(uintptr_t)(to + row * ((g->dk + 3) / 4 + 1));
+}
+
+static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+
+#ifdef __clang__                         /* which would load a whole unrolled loop's numbers first, and spill them   */
+#  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
+#else
+#  define SWA__IN_ORDER(x) ((void)0)
+#endif
+
+#endif /* SWA_IMPLEMENTATION */
+#endif /* SWA__KERNEL_PASS */
+
+#ifdef SWA__KERNEL_PASS
+/* ==== [SECTION 10] KERNEL TEMPLATE ==============================================================================
+   Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C; SWV is a vector.
+
+   The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
+     score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the tail), then softcap,
+             ALiBi, bias; hidden keys become SWA__NONE
+     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then one tree; p times V's
+             q8 scale; o = one FMA chain over the keys from zero
+     fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M), l = fma(li, c, l*a),
+             o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is the identity
+     finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
+
+#ifdef SWV_PLAIN                        /* scalar: plain loops and calls, the same sums: a tenth of the code */
+#  define SWV_INLINE static
+#  define SWV_UNROLL
+#else
+#  define SWV_INLINE SWA__INLINE
+#  define SWV_UNROLL SWA__UNROLL
+#endif
+#define MR SWV_KEYS
+#define NV SWV_LANES
+#define NR (SWV_LANES * SWV_N)
+#ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
+#  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
+#endif
+
+SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
+SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
+    if (SWA__IS_F16(type)) return SWV_LOAD_F16((const uint16_t *)p);
+    if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
+    if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
+    return SWV_LOAD((const float *)p);
+}
+SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
+    if (SWA__IS_F16(type)) SWV_STORE_F16((uint16_t *)p, v);
+    else if (SWA__IS_BF16(type)) SWV_STORE_BF16((uint16_t *)p, v);
+    else if (SWA__IS_Q8(type)) SWV_STORE_Q8((int8_t *)p, v);
+    else SWV_STORE((float *)p, v);
+}
+/* body once per element type, so that the type is a constant inside */
+#define SWV_BY_TYPE(type, body) do { \
+    if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
+    else if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
+    else if (SWA__IS_Q8(type)) { const int T = SWA_Q8; body } \
+    else { const int T = SWA_F32; body } } while (0)
+/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
+   because one chain after the other fills the CPU's queue before it has kept the units busy. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
+    SWV whole[16], p[16];
+    int i;
+    SWV_UNROLL for (i = 0; i < n; i++) whole[i] = SWV_RINT(x[i]);
+    SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(9.618488956e-3f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(5.550328777e-2f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(2.402264689e-1f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(6.931472057e-1f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(1.0f));
+    SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SCALE(p[i], whole[i]);
+}
+/* Below -126 it stays 2^-126. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
+    x = SWV_MAX(x, SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(1, &x);
+    return x;
+}
+/* p times V's scale, and rounded again. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
+    p = SWV_MUL(p, scale);
+    return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_HALF(p), SWV_SET1(0.0f));
+}
+/* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|) above. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
+    SWV z = SWV_MUL(x, x), ax = SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), one = SWV_SET1(1.0f), p, t;
+    p = SWV_FMA(SWV_SET1(0.0022695015650242567f), z, SWV_SET1(-0.0083231870085001f));
+    p = SWV_FMA(p, z, SWV_SET1(0.021762503311038017f));
+    p = SWV_FMA(p, z, SWV_SET1(-0.053958460688591f));
+    p = SWV_FMA(p, z, SWV_SET1(0.1333329975605011f));
+    p = SWV_FMA(p, z, SWV_SET1(-0.3333333432674408f));
+    p = SWV_FMA(SWV_MUL(p, z), x, x);
+    t = SWA__FN(exp2)(SWV_MUL(ax, SWV_SET1((float)(-2 * SWA__LOG2E))));
+    t = SWV_DIV(SWV_SUB(one, t), SWV_ADD(one, t));
+    t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
+    return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
+}
+/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
+    if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
+    if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
+    if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
+    return s;
+}
+/* Of row i and the block's key k. A distance is counted in floats, which have all whole numbers up to 2^24. */
+SWV_INLINE float SWA__FN(bias)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int i, int k) {
+    const float distance = n->q[i] - (float)k;
+    const int64_t pos = b->pos + k;
+    if (g->by_distance) return distance >= 0.0f && distance < (float)g->bias_n ? n->bias[i][(int)distance] : 0.0f;
+    return pos >= g->bias_first && pos < g->bias_first + g->bias_n ? n->bias[i][pos - g->bias_first] : 0.0f;
+}
+
+/* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
+
+/* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
+   Meanwhile V of the same tiles is fetched into L2. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *q, float *s, int v) {
+    const size_t es = SWA__FN(size)(type), end = (size_t)g->dk * 16 * es;
+    const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
+    const swa__tile *t[8];
+    const swa__tile *first = &b->tile[v * SWV_N / 16];
+    const int per = g->dvp * (int)swa__type_size(first->v_type) / 64;     /* lines of a V row, if rows lie apart */
+    const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
+    const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
+    int left = gap != 0 && per > 0 ? per : INT32_MAX;
+    SWV acc[4][8], x;
+    size_t at;
+    int i, j, u;
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        t[j] = &b->tile[(v + j) * SWV_N / 16];
+        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
+        SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
+    }
+    for (at = 0; at + 64 * es <= end; at += 64 * es) {
+        SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
+            const int step = (u + 1) * lines / 4 - u * lines / 4;
+            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf + j * 64, b->l1);
+            pf += step * 64;
+            left -= step;
+            if (left <= 0) {             /* a row may end within a step: then some lines behind it were fetched */
+                pf += gap;
+                left += per;
+            }
+            SWV_UNROLL for (j = 0; j < NW; j++) {
+                x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
+                SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+            }
+            SWV_UNROLL for (j = 0; j < NW; j++) SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
+        }
+    }
+    for (; at < end; at += 16 * es, q += R)
+        SWV_UNROLL for (j = 0; j < NW; j++) {
+            x = SWA__FN(load)(type, k[j] + at);
+            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+        }
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        if (type == SWA_Q8 || t[j]->k_scale != NULL) {
+            x = t[j]->k_scale != NULL ? SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16) : SWV_SET1(1.0f);
+            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
+        }
+        SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+    }
+}
+/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
+static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows, const float *q, float *s,
+                                         int v) {
+    const swa__tile *t = &b->tile[v * SWV_N / 16];
+    const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
+    size_t step = 16 * swa__type_size(t->tail_type);
+    int i, d;
+    for (i = 0; i < rows; i++) {
+        const float *qi = q + g->dk * rows + i;
+        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f), scale, x;
+        for (d = 0; d < g->dt; d++) {
+            x = SWA__FN(load)(t->tail_type, k + (size_t)d * step);
+            chain = SWV_FMA(SWV_SET1(qi[d * rows]), x, chain);
+            apart = SWV_FMA(SWV_SET1(qi[d * rows]), x, apart);
+        }
+        if (t->tail_scale != NULL) {     /* some keys of the tile may be SWA__UNSCALED */
+            scale = SWV_LOAD(t->tail_scale + v * SWV_N % 16);
+            chain = SWV_PICK(scale, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), SWV_FMA(apart, scale, old), chain);
+        }
+        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
+    }
+}
+/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next block's K, in
+   one stream through all of a block's passes over V. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
+    const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
+    const int l1 = b->l1;
+    SWV x[8];
+    int i, j, k;
+    while (k0 < k1) {
+        const swa__tile *t = &b->tile[k0 / 16];
+        const char *v = (const char *)t->v + (k0 % 16 * t->v_token + d0) * (int64_t)es;
+        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * NW * SWV_N, next = b->t0 + at / g->dk;
+        const int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1, per = g->dk / (NW * SWV_N);
+        const char *pf = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
+        const size_t step = pf != NULL ? line : 0;               /* nothing to fetch: what is here already */
+        int64_t gap = 0;
+        int left = INT32_MAX;                                    /* fetches until the row's end, if rows lie apart */
+        if (pf != NULL) {
+            const size_t from = (size_t)(at % g->dk) * 16 * es + (size_t)(k0 % 16) * line;
+            gap = b->tile[next].next_gap;
+            if (gap != 0 && per > 0) left = per - (int)(from / line) % per;
+            pf += (int64_t)from + (int64_t)(from / ((size_t)g->dk * es)) * gap;
+        } else pf = v;
+        for (k = k0; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
+            if (left-- == 0) {
+                pf += gap;
+                left = per - 1;
+            }
+            SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
+            SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
+            SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
+                SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
+        }
+        k0 = end;
+    }
+}
+/* p.v of R rows for NW vectors of dims from d0 on, tile runs of one type after another (a staged tile is f32 whatever
+   the ring's type). A single vector is the rest of dims that do not fill NW, and bound by its one chain: there the type
+   may be looked up per number, which saves a copy per type. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, int rest, const swa__geo *g, const swa__block *b,
+                                              const int range[4], const float *p, float *o, int d0) {
+    SWV acc[4][8];
+    int i, j, r, k, end;
+    SWV_UNROLL for (i = 0; i < R; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_SET1(0.0f);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            int type = b->tile[k / 16].v_type;
+            for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
+            if (end > range[r + 1]) end = range[r + 1];
+            if (rest) SWA__FN(few_pv)(R, NW, type, g, b, p, k, end, d0, acc);
+            else SWV_BY_TYPE(type, SWA__FN(few_pv)(R, NW, T, g, b, p, k, end, d0, acc););
+        }
+    SWV_UNROLL for (i = 0; i < R; i++)
+        SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
+}
+/* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the width. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b, const float *q, float *s,
+                                              int v0, int v1) {
+    enum { PER = 16 / SWV_N };
+    int v, end;
+    for (v = v0; v < v1; v = end) {
+        int type = b->tile[v / PER].k_type;
+        for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
+        SWV_BY_TYPE(type,
+            for (; v + SWV_FEW_KEYS(R, T) <= end; v += SWV_FEW_KEYS(R, T))
+                SWA__FN(few_qk)(R, SWV_FEW_KEYS(R, T), T, g, b, q, s, v);
+        );
+        for (; SWV_FEW_KEYS(R, SWA_Q8) > PER && v < end; v += PER) SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
+    }
+}
+#define SWV_ROWS(R) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__geo *g, const swa__block *b, const float *q, float *s, \
+                                                   int v0, int v1) { \
+    SWA__FN(few_keys)(R, g, b, q, s, v0, v1); \
+} \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const swa__block *b, const int range[4], \
+                                                     const float *p, float *o) { \
+    int d = 0; \
+    for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
+        SWA__FN(few_dims)(R, SWV_FEW(R), 0, g, b, range, p, o, d); \
+    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, 1, g, b, range, p, o, d); \
+}
+SWV_ROWS(1)
+SWV_ROWS(2)
+SWV_ROWS(4)
+#undef SWV_ROWS
+
+/* Row i's scores after modification and mask, written back; returns their maximum per lane. s2 holds the scores with
+   the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2], v[3]). */
+static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int i, float *s,
+                                        const float *s2, const int v[4]) {
+    SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
+        zero = SWV_SET1(0.0f);
+    float bias[16];
+    int x, y, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    if (v[0] >= v[1] && !n->mods && b->present == NULL) {
+        SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
+        for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
+            SWV a = SWV_LOAD(s + x * SWV_N);
+            if (n->q_scale[1] != NULL) {
+                a = SWV_MUL(a, scale);
+                SWV_STORE(s + x * SWV_N, a);
+            }
+            if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
+                int k = x * SWV_N;
+                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16)));
+                a = SWV_PICK(key, first, last, a, none);
+                SWV_STORE(s + k, a);
+            }
+            top = SWV_MAX(top, a);
+        }
+        return top;
+    }
+    for (x = from; x < to; x++) {
+        int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
+        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
+        SWV distance = zero, slope = zero, extra = zero;
+        if (!in_sinks && !in_window) continue;
+        if (n->mods) {
+            distance = SWV_SUB(SWV_SET1(n->q[i]), key);
+            slope = SWV_SET1(n->slope[i]);
+            for (y = 0; g->bias && y < SWV_N; y++) bias[y] = SWA__FN(bias)(g, b, n, i, k + y);
+            if (g->bias) extra = SWV_LOAD(bias);
+        }
+        if (in_sinks) {
+            e = SWV_LOAD(s2 + k);
+            if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
+            if (n->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
+            e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
+        }
+        if (in_window) {
+            a = SWV_LOAD(s + k);
+            if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
+            if (n->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
+        }
+        if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
+        if (b->present != NULL) a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
+        SWV_STORE(s + k, a);
+        top = SWV_MAX(top, a);
+    }
+    return top;
+}
+/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times V's scale. */
+static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m, const int v[4],
+                                        float part[16]) {
+    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
+    const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+    int x, i;
+    none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
+    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
+    for (x = from; x < to; x += 16 / SWV_N) {
+        const float *scale = b->tile[x * SWV_N / 16].v_scale;
+        if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
+        SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) {
+            float *at = s + (x + i) * SWV_N;
+            SWV y = SWV_LOAD(at);
+            p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
+            if (g->form != SWA__PLAIN) p = SWV_HALF(p);
+            sum[i] = SWV_ADD(sum[i], p);
+            if (scale != NULL && g->form != SWA__PLAIN) p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
+            else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
+            SWV_STORE(at, p);
+        }
+    }
+    for (x = from * SWV_N; g->form != SWA__PLAIN && x < to * SWV_N; x += 2) {
+        float first = s[x];
+        s[x] = s[x + 1];
+        s[x + 1] = first;
+    }
+    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
+}
+/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
+static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b, const float *q,
+                                           const int32_t *qi, float *s, int v, int v1) {
+    int end;
+    (void)qi;
+    for (; v < v1; v = end) {
+        end = v1;
+#ifdef SWV_DOTS
+        if (g->dots) {
+            int dots = b->tile[v].k_type == SWA_Q8;
+            for (end = v + 1; end < v1 && (b->tile[end].k_type == SWA_Q8) == dots;) end++;
+            if (dots) {
+                SWV_DOTS(rows, g, b, qi + rows, qi, s, v, end);
+                continue;
+            }
+        }
+#endif
+        if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+        else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
+        else SWA__FN(few_keys1)(g, b, q, s, v, end);
+    }
+}
+/* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved down to where their
+   keys belong. What comes from the tile past the end goes by way of the sinks' scores, of which there are none. */
+static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                            const float *q, const int32_t *qi, float *s) {
+    enum { PER = 16 / SWV_N, END = SWA_BLOCK / SWV_N };
+    const int from = (n->lo[1] + b->shift) / 16 * PER, to = (n->hi[1] + b->shift + 15) / 16 * PER;
+    float *last = s + SWA__FEW * SWA_BLOCK;
+    int i, x;
+    SWA__FN(few_scores)(rows, g, b, q, qi, s, from, to < END ? to : END);
+    if (to > END) SWA__FN(few_scores)(rows, g, b, q, qi, last - SWA_BLOCK, END, to);
+    for (x = from; g->dt > 0 && x < to; x++) SWA__FN(few_tail)(g, b, rows, q, x < END ? s : last - SWA_BLOCK, x);
+    for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
+        memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
+        if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
+    }
+}
+/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
+#define SWV_HALVE(n, p, a, c, what) \
+    SWV_UNROLL for (j = 0; j < n; j++) { \
+        const float a = (p)[j], c = (p)[j + n]; \
+        (p)[j] = what; \
+    }
+static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
+                                    const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
+    float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
+    int v[4], range[4], i, j, r, x, step;
+    for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
+        v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
+        v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
+    }
+    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
+    for (r = 0; r < rows; r += step) {
+        const size_t at = (size_t)r * (size_t)(g->dk + g->dt);
+        float *sr = s + r * SWA_BLOCK, *s2r = s2 + r * SWA_BLOCK;
+        step = swa__few_step(rows - r);
+        if (b->shift != 0) SWA__FN(few_shifted)(step, g, b, n, q + at, swa__few_integers(g, q, r), sr);
+        for (i = 0; i < 2 && b->shift == 0; i++) {
+            float *to = i == 0 ? s2r : sr;
+            const float *from = i == 0 ? q_sink : q;
+            SWA__FN(few_scores)(step, g, b, from + at, swa__few_integers(g, from, r), to, v[2 * i], v[2 * i + 1]);
+            for (x = v[2 * i]; g->dt > 0 && x < v[2 * i + 1]; x++) SWA__FN(few_tail)(g, b, step, from + at, to, x);
+        }
+        for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
+            SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
+        for (i = r; i < r + step; i++) {
+            for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
+            SWV_HALVE(8, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(4, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(2, part[i - r], a, c, c > a ? c : a)
+            SWV_HALVE(1, part[i - r], a, c, c > a ? c : a)
+            m[i] = part[i - r][0] + 0.0f;          /* of +0 and -0 either may have come out: make it +0 */
+        }
+        for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
+        for (i = r; i < r + step; i++) {
+            SWV_HALVE(8, part[i - r], a, c, a + c)
+            SWV_HALVE(4, part[i - r], a, c, a + c)
+            SWV_HALVE(2, part[i - r], a, c, a + c)
+            SWV_HALVE(1, part[i - r], a, c, a + c)
+            l[i] = part[i - r][0];
+        }
+        if (step == 4) SWA__FN(few_values4)(g, b, range, sr, o + r * g->dvp);
+        else if (step == 2) SWA__FN(few_values2)(g, b, range, sr, o + r * g->dvp);
+        else SWA__FN(few_values1)(g, b, range, sr, o + r * g->dvp);
+    }
+    SWV_LEAVE();
+}
+
+#undef SWV_HALVE
+
+/* ---- many rows: lanes are (token, head) rows ---- */
+
+/* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n. */
+typedef struct {
+    size_t n, rs, cs;
+    const float *a, *b;
+    const char *fetch;                   /* a line per step, `line` bytes from one to the next; NULL = none          */
+    size_t line;
+} SWA__FN(operands);
+
+/* One product, or the two of a pair. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
+#ifdef SWV_FMA2
+    if (pairs) return SWV_FMA2(a, b, acc);
+#endif
+    (void)pairs;
+    return SWV_FMA(a, b, acc);
+}
+/* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
+   K tile itself (rs 16, cs 1). In pairs every number is two. */
+SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
+    SWV b[NV], a;
+    size_t p;
+    int i, j;
+    for (p = 0; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
+        if (x.fetch != NULL) {
+            SWA__PREFETCH(x.fetch);
+            x.fetch += x.line;
+        }
+        SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
+        SWV_UNROLL for (i = 0; i < rows; i++) {
+            a = SWV_SET1(x.a[(size_t)i * x.rs]);
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWA__FN(mul_add)(pairs, a, b[j], acc[i * nv + j]);
+        }
+    }
+}
+/* Modification and mask of mr keys from k on; only blocks with an edge or a modification come here. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g, const swa__block *b,
+                                               const swa__lanes *n, int k, int sinks, int old, const float *s,
+                                               SWV *acc) {
+    SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
+    float bias[NR];
+    int i, j, x;
+    for (i = 0; i < mr; i++)
+        for (j = 0; j < nv; j++) {
+            SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
+            if (n->mods) {
+                distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
+                for (x = 0; g->bias && x < SWV_N; x++)
+                    bias[j * SWV_N + x] = SWA__FN(bias)(g, b, n, j * SWV_N + x, k + i);
+                if (g->bias) extra = SWV_LOAD(bias + j * SWV_N);
+                a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
+            }
+            if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
+            else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
+                              k < old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
+            if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
+            acc[i * nv + j] = a;
+        }
+}
+#define SWV_RARE(name, mr, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, \
+                                            int sinks, int old, const float *s, SWV *acc) { \
+    SWA__FN(many_rare)(mr, nv, g, b, n, k, sinks, old, s, acc); \
+}
+SWV_RARE(rare, MR, NV)
+#ifdef SWV_NARROW
+SWV_RARE(rare_narrow, MR * NV, 1)
+#endif
+#undef SWV_RARE
+/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
+   step covers two dims) each its share. Where nothing is to be fetched, the first line of `own` again and again, which
+   is in L1: that costs less than a second loop without the instruction. */
+SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k, SWA__FN(operands) *x) {
+    x->fetch = (const char *)x->a;
+    x->line = 0;
+    if (!fetch || next == NULL || (k % 16 != 0 && !pairs)) return;
+    x->fetch = next + (size_t)(k % 16 / mr) * x->n * 64;
+    x->line = 64;
+}
+/* The tail's part of mr scores where keys with and without a scale meet in a tile: each as its own storage asks. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t,
+                                                       int k, const float *qt, SWV *acc) {
+    SWA__FN(operands) x;
+    int i, j;
+    x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    x.rs = 1;
+    x.cs = 16;
+    x.b = qt;
+    x.line = 0;
+    for (i = 0; i < mr; i++, acc += nv) {
+        const float scale = t->tail_scale[k % 16 + i];
+        SWV sum[NV];
+        x.a = (const float *)t->tail + k % 16 + i;
+        x.fetch = (const char *)x.a;
+        for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
+        SWA__FN(mk)(pairs, 1, nv, x, sum);
+        for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
+    }
+}
+/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8 is a chain of its
+   own, and its scale the last step of it. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
+                                               const float *qt, int fetch, SWV *acc) {
+    SWA__FN(operands) x;
+    SWV before[MR * NV];
+    int i, j;
+    if (t->k_scale != NULL)
+        SWV_UNROLL for (i = 0; i < mr; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
+    if (g->dt == 0) return;
+    if (t->tail_scale != NULL) {
+        for (i = 0; i < mr && t->tail_scale[k % 16 + i] >= 0.0f;) i++;
+        if (i < mr) {                    /* keys stored in two ways meet in this tile */
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) before[i] = acc[i];     /* acc stays in registers: no address */
+            SWA__FN(many_tail_mixed)(pairs, mr, nv, g, t, k, qt, before);
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = before[i];
+            return;
+        }
+    }
+    x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    x.rs = 1;
+    x.cs = 16;
+    x.a = (const float *)t->tail + k % 16;
+    x.b = qt;
+    SWA__FN(many_next)(pairs, mr, fetch, t->next_tail, k, &x);
+    SWV_UNROLL for (i = 0; i < mr * nv; i++) {
+        before[i] = acc[i];
+        if (t->tail_scale != NULL) acc[i] = SWV_SET1(0.0f);
+    }
+    SWA__FN(mk)(pairs, mr, nv, x, acc);
+    if (t->tail_scale != NULL)
+        SWV_UNROLL for (i = 0; i < mr; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), before[i * nv + j]);
+}
+/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold sinks' scores. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                             const swa__lanes *n, const float *q, int which, int old, float *s,
+                                             SWV *top) {
+    const int nr = nv * SWV_N;
+    SWA__FN(operands) x;
+    SWV acc[MR * NV], max[NV];
+    int k, i, j, lo = n->lo[which] / mr * mr;
+    SWV_UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
+    x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
+    x.rs = 1;
+    x.cs = 16;
+    x.b = q;
+    for (k = lo; k < n->hi[which]; k += mr) {
+        const swa__tile *t = &b->tile[k / 16];
+        SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+        x.a = (const float *)t->k + k % 16;
+        SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
+        SWA__FN(mk)(pairs, mr, nv, x, acc);
+        SWA__FN(many_tail)(pairs, mr, nv, g, t, k, q + x.n * (size_t)nr, n->fetch, acc);
+        if (n->q_scale[which] != NULL)
+            SWV_UNROLL for (i = 0; i < mr; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
+        if (which == 0 || k < old || n->mods || b->present != NULL) {
+            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
+#ifdef SWV_NARROW
+            if (nv < NV) SWA__FN(rare_narrow)(g, b, n, k, which == 0, old, s, rare);
+            else
+#endif
+            SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
+        } else if (k < n->full_lo || k + mr > n->full_hi)
+            SWV_UNROLL for (i = 0; i < mr; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                                               SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+        SWV_UNROLL for (i = 0; i < mr; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++) {
+                max[j] = SWV_MAX(max[j], acc[i * nv + j]);
+                SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
+            }
+    }
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
+}
+/* p of `keys` keys that lie 16 apart. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nv, int edge, float *s, const SWV *top, SWV *sum) {
+    const int next = 16 * nv * SWV_N;
+    SWV p[2 * NV];
+    int i, j;
+    SWV_UNROLL for (i = 0; i < keys; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            p[i * nv + j] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next + j * SWV_N), top[j]), SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(keys * nv, p);
+    SWV_UNROLL for (i = 0; i < keys; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++) {
+            float *at = s + i * next + j * SWV_N;
+            if (edge) p[i * nv + j] = SWV_FROM(SWV_LOAD(at), SWV_SET1(-3.4e38f), p[i * nv + j]);
+            sum[j] = SWV_ADD(sum[j], p[i * nv + j]);
+            SWV_STORE(at, p[i * nv + j]);
+        }
+}
+/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
+                                              const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N;
+    SWV part[16][NV];
+    int i, j, k, r, w;
+    for (i = 0; i < 16; i++) {
+        SWV sum[NV];
+        SWV_UNROLL for (j = 0; j < nv; j++) sum[j] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2) {
+            k = range[r] + ((i - range[r]) & 15);
+            for (; nv <= 2 && k + 16 < range[r + 1]; k += 32) SWA__FN(exp_keys)(2, nv, edge, s + k * nr, top, sum);
+            for (; k < range[r + 1]; k += 16) SWA__FN(exp_keys)(1, nv, edge, s + k * nr, top, sum);
+        }
+        SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = sum[j];
+    }
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = i) {
+            const float *scale = b->tile[k / 16].v_scale;
+            i = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            for (; scale != NULL && k < i; k++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    SWV_STORE(s + k * nr + j * SWV_N,
+                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
+        }
+    for (w = 8; w > 0; w /= 2)
+        for (i = 0; i < w; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
+    SWV_UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
+}
+/* The same where bf16 products are emulated, which is for equal bits, not for speed: plain loops. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b, const int range[4], float *s,
+                                                         const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N;
+    int i, j, k, r, w;
+    for (j = 0; j < nv; j++) {
+        SWV sum[16], lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
+        for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k++) {
+                const float *scale = b->tile[k / 16].v_scale;
+                float *at = s + k * nr + j * SWV_N;
+                SWV y = SWV_LOAD(at), p = SWV_SUB(y, top[j]);
+                SWA__FN(exp2_near)(1, &p);
+                p = SWV_HALF(SWV_FROM(y, lower, p));
+                sum[k % 16] = SWV_ADD(sum[k % 16], p);
+                SWV_STORE(at, scale != NULL ? SWA__FN(half_scaled)(p, SWV_SET1(scale[k % 16])) : p);
+            }
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += 2) {          /* neighbours change places */
+                float *at = s + k * nr + j * SWV_N;
+                SWV p = SWV_LOAD(at);
+                SWV_STORE(at, SWV_LOAD(at + nr));
+                SWV_STORE(at + nr, p);
+            }
+        for (w = 8; w > 0; w /= 2)
+            for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
+        l[j] = sum[0];
+    }
+}
+#ifdef SWV_FMA2
+/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row, const float *scale,
+                                              SWV top, SWV lower, SWV *sum) {
+    SWV p[4];
+    int i;
+    SWV_UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
+    SWA__FN(exp2_near)(4, p);
+    SWV_UNROLL for (i = 0; i < 4; i++) {
+        p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+        sum[i] = SWV_ADD(sum[i], p[i]);
+        if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+    }
+    SWV_UNROLL for (i = 0; i < 4; i += 2) {
+        SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
+    }
+}
+/* The same in bf16, over whole tiles. Panels of both widths share it. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b, const int range[4], float *s,
+                                                      const SWV *top, SWV *l) {
+    const int nr = nv * SWV_N, row = nr / 2;
+    SWV sum[16], lower;
+    int i, j, k, r, w;
+    for (j = 0; j < nv; j++) {
+        lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
+        SWV_UNROLL for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += 16) {
+                const float *scale = b->tile[k / 16].v_scale;
+                SWV_UNROLL for (i = 0; i < 16; i += 4)
+                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
+                                      (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+            }
+        SWV_UNROLL for (w = 8; w > 0; w /= 2)
+            SWV_UNROLL for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
+        l[j] = sum[0];
+    }
+}
+#endif
+/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g, const swa__v_run *run,
+                                             int n_runs, int first, int d, const SWV *a, const SWV *c, float *o) {
+    const int nr = nv * SWV_N;
+    SWA__FN(operands) in;
+    SWV acc[MR * NV], x;
+    int i, j;
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    in.fetch = NULL;
+    in.line = 0;
+    for (; n_runs > 0; n_runs--, run++) {
+        in.n = run->n;
+        in.b = run->p;
+        if (!pairs && g->v_across == 16) {     /* V in K's tiles: a constant, or 16 addresses would be kept alive */
+            in.a = run->v + d * 16;
+            in.rs = 16;
+            in.cs = 1;
+            SWA__FN(mk)(pairs, rows, nv, in, acc);
+        } else {
+            in.a = run->v + d;
+            in.rs = 1;
+            in.cs = (size_t)g->v_along;
+            SWA__FN(mk)(pairs, rows, nv, in, acc);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < rows; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++) {
+            float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
+            x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(at), a[j]);
+            SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
+        }
+}
+/* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
+    int w, e, k, i;
+    for (w = 0; w < 2; w++)
+        for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
+            k = e == 0 ? n->lo[w] : n->hi[w];
+            if (k % 16 == 0) continue;
+            for (i = 0; i < 16 * nv; i++)
+                SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
+        }
+}
+/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p
+   alone. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
+                                                const swa__lanes *n, const float *const q[2], float *s, float *o,
+                                                float *m, float *l) {
+    SWV top[NV], sum[NV], a[NV], c[NV];
+    swa__v_run run[2 * SWA_BLOCK / 16];
+    int range[4], j, d, old = 0, runs;
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
+    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
+    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
+    for (j = 0; j < 2; j++) {            /* sinks, then the window */
+        if (n->lo[j] >= n->hi[j]) continue;                        /* no tile is staged for an empty interval */
+        SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
+        if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
+    }
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
+#ifdef SWV_FMA2
+    if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
+    else
+#endif
+    if (SWA__BF16 && g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
+    else {
+        const int edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+        SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
+    }
+    SWV_UNROLL for (j = 0; j < nv; j++) {
+        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
+        a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
+        c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
+        SWV_STORE(m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
+        SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
+    }
+    runs = swa__v_runs(g, b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
+    for (d = 0; d + mr <= g->dv; d += mr)
+        SWA__FN(many_pv)(mr, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
+    for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
+}
+#define SWV_MANY(name, pairs, mr, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, \
+                                            const float *q, const float *q_sink, float *s, float *o, float *m, \
+                                            float *l) { \
+    const float *both[2]; \
+    both[0] = q_sink; \
+    both[1] = q; \
+    SWA__FN(many_block)(pairs, mr, nv, g, b, n, both, s, o, m, l); \
+    SWV_LEAVE(); \
+}
+SWV_MANY(many, 0, MR, NV)
+#ifdef SWV_NARROW
+SWV_MANY(many_narrow, 0, MR * NV, 1)
+#endif
+#ifdef SWV_FMA2
+SWV_MANY(many_pairs, 1, MR, NV)
+SWV_MANY(many_narrow_pairs, 1, MR * NV, 1)
+#endif
+#undef SWV_MANY
+
+/* ---- fold, finish, and the ways in and out ---- */
+
+static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
+                                     const float *lb) {
+    float f[2 * SWV_N];
+    int i, d;
+    for (i = 0; i < rows; i++) {
+        float now = m[i] > mb[i] ? m[i] : mb[i];
+        SWV a, c, x;
+        SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
+        SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(mb[i] - now)));
+        a = SWV_SET1(f[0]);
+        c = SWV_SET1(f[SWV_N]);
+        m[i] = now;
+        SWV_STORE(f, SWV_FMA(SWV_SET1(lb[i]), c, SWV_MUL(SWV_SET1(l[i]), a)));
+        l[i] = f[0];
+        for (d = 0; d < dvp; d += SWV_N) {
+            x = SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), a);
+            SWV_STORE(o + (size_t)i * (size_t)dvp + d, SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
+        }
+    }
+    SWV_LEAVE();
+}
+/* The same for a panel and blocks without values (learned sink logits). */
+static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
+                                           const float *lb) {
+    int d, j;
+    for (j = 0; j < lanes / SWV_N; j++) {
+        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
+        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
+        SWV_STORE(m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
+        SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
+        for (d = 0; d < dv; d++)
+            SWV_STORE(o + d * lanes + j * SWV_N, SWV_MUL(SWV_LOAD(o + d * lanes + j * SWV_N), a));
+    }
+    SWV_LEAVE();
+}
+/* inv = 1/l, or 0 for a row that saw nothing. */
+static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
+    int i;
+    for (i = 0; i < SWA__LANES; i += SWV_N) {
+        SWV x = SWV_LOAD(l + i);
+        SWV_STORE(inv + i,
+                  SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
+    }
+}
+static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
+                                       float *tmp, float *const *out) {
+    int i, d;
+    SWA__FN(inverse)(l, inv);
+    for (i = 0; i < rows; i++) {
+        SWV x = SWV_SET1(inv[i]);
+        for (d = 0; d < dvp; d += SWV_N)
+            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x), SWV_SET1(0.0f)));
+        memcpy(out[i], tmp, (size_t)dv * sizeof(float));
+    }
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
+                                       float *const *out) {
+    SWV x[SWV_N], y;
+    float part[SWV_N];
+    int r, d, i;
+    SWA__FN(inverse)(l, inv);
+    for (r = 0; r < rows; r += SWV_N) {
+        y = SWV_LOAD(inv + r);
+        for (d = 0; d + SWV_N <= dv; d += SWV_N) {
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * lanes + r), y), SWV_SET1(0.0f));
+            SWV_TRANSPOSE(x);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
+        }
+        for (; d < dv; d++) {
+            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * lanes + r), y), SWV_SET1(0.0f)));
+            for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = part[i];
+        }
+    }
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst) {
+    const size_t es = swa__type_size(type);
+    SWV x[SWV_N], y = SWV_SET1(mul);
+    int r, d, i;
+    for (r = 0; r < lanes; r += SWV_N)
+        for (d = 0; d + SWV_N <= dim; d += SWV_N) {
+            const size_t at = (size_t)d * es;
+            SWV_BY_TYPE(type,
+                SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWA__FN(load)(T, (const char *)src[r + i] + at);
+            );
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
+            SWV_TRANSPOSE(x);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(d + i) * (size_t)lanes + r, x[i]);
+        }
+    for (d = dim / SWV_N * SWV_N; d < dim; d++)
+        for (r = 0; r < lanes; r++)
+            dst[(size_t)d * (size_t)lanes + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
+    const size_t es = swa__type_size(type);
+    size_t i;
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, size_t n) {
+    const size_t es = swa__type_size(type);
+    size_t i;
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
+    SWV_LEAVE();
+}
+static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst, float *scale) {
+    unsigned char half[2 * SWV_N];
+    float part[SWV_N], top = 0.0f, inv;
+    SWV big = SWV_SET1(0.0f), x;
+    const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;   /* read where it is */
+    int i, j;
+    if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
+    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
+    if (SWA__IS_F16(type) || SWA__IS_BF16(type)) {      /* saturate: an infinity would poison every later row */
+        SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
+        for (i = 0; i < n; i += SWV_N) {
+            x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
+            x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
+            if (SWA__IS_F16(type)) {
+                SWV_STORE_F16((uint16_t *)(void *)half, x);
+                x = SWV_LOAD_F16((const uint16_t *)(const void *)half);
+            } else x = SWV_HALF(x);
+            SWV_STORE(dst + i, x);
+        }
+    }
+    if (!SWA__IS_Q8(type)) {
+        SWV_LEAVE();
+        return;
+    }
+    for (i = 0; i < n; i += SWV_N) {
+        x = SWV_LOAD(from + i);
+        big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
+    }
+    SWV_STORE(part, big);
+    for (j = 0; j < SWV_N; j++)
+        if (part[j] > top) top = part[j];
+    *scale = top / 127.0f;
+    inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
+    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(from + i), SWV_SET1(inv))));
+    SWV_LEAVE();
+}
+
+/* What bf16 products take: saturated, rounded, and 0 below tiny. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
+    x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
+    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_HALF(x));
+}
+static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
+                                     float *dst) {
+    SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
+    int r, i;
+    for (r = 0; r < rows; r += 2) {
+        const int has0 = keep >> (r & 15) & 1, has1 = r + 1 < rows && (keep >> ((r + 1) & 15) & 1);
+        const float *at = src + (size_t)r * (size_t)ld;
+        float *to = dst + (size_t)(form == SWA__PAIRS ? r / 2 : r) * (size_t)ld;
+        for (i = 0; i < ld; i += SWV_N) {
+            SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
+            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + ld + i), small) : zero;
+#ifdef SWV_PAIR
+            if (form == SWA__PAIRS) {
+                SWV_STORE(to + i, SWV_PAIR(x0, x1));
+                continue;
+            }
+#endif
+            SWV_STORE(to + i, r + 1 < rows ? x1 : x0);
+            if (r + 1 < rows) SWV_STORE(to + ld + i, x0);
+        }
+    }
+    SWV_LEAVE();
+}
+
+#if SWA__MLA
+/* ---- matrix products ---- */
+
+/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a block 16 lanes by
+   input mod 16, each a sum from left to right over the block's pieces of SWA__PIECE inputs, a piece being one FMA chain
+   from zero (missing inputs of the last 16 count as zeros); then one tree over the lanes; blocks added from left to
+   right. So one token streams a weight row from memory in its own order, with chains short enough to overlap, and
+   several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
+#define GV (16 / SWV_N)                  /* vectors per 16 inputs */
+#define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
+#define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
+#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
+
+/* One piece: weight rows ws bytes apart, tokens' inputs xs numbers apart; ahead: how far on, in bytes, to fetch. */
+typedef struct { const char *w; size_t ws, ahead; const float *x; size_t xs; } SWA__FN(piece);
+
+/* acc[r*T+t] += the 16 products of weight row r and token t. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in, int at, SWV (*acc)[GV]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    SWV a, b[PT];
+    int g, r, t;
+    SWV_UNROLL for (g = 0; g < GV; g++, at += SWV_N) {
+        SWV_UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(in->x + (size_t)t * in->xs + at);
+        SWV_UNROLL for (r = 0; r < R; r++) {
+            a = SWA__FN(load)(type, in->w + (size_t)r * in->ws + (size_t)at * es);
+            SWV_UNROLL for (t = 0; t < T; t++) acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
+        }
+    }
+}
+/* The last n < 16 inputs, with zeros behind them, and then what the chain leaves, which is in `chain`: added to the
+   block's sums. Once in a row of weights at most, so plain loops do. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int first, int n, const SWA__FN(piece) *in,
+                                                 float (*chain)[16], float (*sum)[16]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    unsigned char w[64];
+    float x[16];
+    int r, t, g;
+    for (r = 0; r < R; r++)
+        for (t = 0; t < T; t++) {
+            float *to = sum[r * T + t], *from = chain[r * T + t];
+            memset(w, 0, sizeof w);
+            memset(x, 0, sizeof x);
+            memcpy(w, in->w + (size_t)r * in->ws, (size_t)n * es);
+            memcpy(x, in->x + (size_t)t * in->xs, (size_t)n * sizeof(float));
+            for (g = 0; g < 16; g += SWV_N) {
+                SWV a = SWA__FN(load)(type, w + (size_t)g * es), b = SWV_LOAD(x + g);
+                a = SWV_FMA(a, b, SWV_LOAD(from + g));
+                SWV_STORE(to + g, first ? a : SWV_ADD(SWV_LOAD(to + g), a));
+            }
+        }
+}
+/* How the weights that come next are fetched: into L2, into L1, or to be read once; 0 = not. */
+SWV_INLINE void SWA__FN(fetch)(int fetch, const char *at) {
+    if (fetch == 1) SWA__PREFETCH(at);
+    if (fetch == 2) SWA__PREFETCH_L1(at);
+    if (fetch == 3) SWA__PREFETCH_ONCE(at);
+}
+/* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at once. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, const SWA__FN(piece) *in, int at,
+                                                SWV (*acc)[GV]) {
+    const char *w = in->w + (size_t)at * 2;
+    int g, r;
+    SWV_UNROLL for (r = 0; r < R; r++, w += in->ws) {
+        SWA__FN(fetch)(fetch, w + in->ahead);
+        SWV_UNROLL for (g = 0; g < 2 * GV; g++)
+            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2),
+                                     SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % GV]);
+    }
+}
+/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int first, int n, SWA__FN(piece) in,
+                                          float (*sum)[16]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    const int lines = T == 1 && es == 2;
+    SWV acc[PR * PT][GV];
+    float chain[PR * PT][16];
+    int i = 0, r, g;
+    SWV_UNROLL for (r = 0; r < R * T; r++)
+        SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
+    if (lines)
+        for (; i + 32 <= n; i += 32) SWA__FN(dots_lines)(R, type, fetch, &in, i, acc);
+    if (!lines)
+        for (; i + 32 <= n; i += 32) {
+            if (in.ahead != 0)
+                SWV_UNROLL for (r = 0; r < R; r++) {
+                    const char *next = in.w + (size_t)r * in.ws + (size_t)i * es + in.ahead;
+                    SWA__FN(fetch)(fetch, next);
+                    if (es == 4) SWA__FN(fetch)(fetch, next + 64);
+                }
+            SWA__FN(dots16)(R, T, type, &in, i, acc);
+            SWA__FN(dots16)(R, T, type, &in, i + 16, acc);
+        }
+    for (; i + 16 <= n; i += 16) SWA__FN(dots16)(R, T, type, &in, i, acc);
+    if (i < n) {
+        SWV_UNROLL for (r = 0; r < R * T; r++)
+            SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
+        SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read from memory */
+        rest.w += (size_t)i * es;
+        rest.x += i;
+        SWA__FN(dots_tail)(R, T, type, first, n - i, &rest, chain, sum);
+        return;
+    }
+    SWV_UNROLL for (r = 0; r < R * T; r++)
+        SWV_UNROLL for (g = 0; g < GV; g++) {
+            if (!first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
+            SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
+        }
+}
+/* y[r] = the tree over part[r], for n <= 16 rows; part holds 16. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
+    SWV x[16];
+    int r, g, i, w;
+    for (r = 0; r < n; r += SWV_N) {
+        SWV_UNROLL for (g = 0; g < GV; g++) {
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
+            SWV_TRANSPOSE(x + g * SWV_N);
+        }
+        SWV_UNROLL for (w = 8; w > 0; w /= 2)
+            SWV_UNROLL for (i = 0; i < w; i++) x[i] = SWV_ADD(x[i], x[i + w]);
+        SWV_STORE(y + r, x[0]);
+    }
+}
+/* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n inputs from k on: both
+   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. Rows below `done` have their
+   sums already: the last group overlaps the one before it. */
+typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
+
+SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int type, const swa_gemm *p, const SWA__FN(cut) *c) {
+    const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
+    SWA__FN(piece) in;
+    float part[4 * PR * PT + 16][16], sum[16];
+    const float *x = c->x;
+    const char *w = (const char *)p->w.p + (size_t)c->r * (group / PR) + (size_t)c->k * es;
+    int t, i, j, g, at, m, step;
+    memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
+    in.ws = group / PR;
+    in.xs = c->xs;
+    for (i = 0; i < c->n; i += m, w += (size_t)m * es, x += c->ps) {
+        m = c->n - i < SWA__PIECE ? c->n - i : SWA__PIECE;
+        for (g = 0, at = 0; g < G; g++)
+            for (t = c->t0; t < c->t1; t += step, at += PR * step) {
+                step = t + PT <= c->t1 ? PT : 1;
+                in.w = w + (size_t)g * group;
+                in.x = x + (size_t)(t - c->t0) * c->xs;
+                /* the first tokens that read these rows fetch the next */
+                in.ahead = t == 0 && c->r + 2 * G * PR <= p->n_out ? (size_t)G * group : 0;
+                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, i == 0, m, in, part + at);
+                else SWA__FN(dots)(PR, 1, type, 1, i == 0, m, in, part + at);
+            }
+    }
+    for (g = 0, at = 0; g < G; g++)
+        for (t = c->t0; t < c->t1; t += step, at += PR * step) {
+            step = t + PT <= c->t1 ? PT : 1;
+            SWA__FN(tree)(PR * step, part + at, sum);
+            for (j = 0; j < step; j++) {
+                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
+                for (i = 0; i < PR; i++)
+                    if (c->r + g * PR + i >= c->done) y[i] = c->k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
+            }
+        }
+}
+/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many is copied to pack,
+   piece by piece, since rows that are a multiple of 4 KiB apart evict each other from L1. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, float *pack) {
+    enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
+    const int few = p->n <= PT;
+    SWA__FN(cut) c;
+    int t, u, t1, i, rows;
+    c.xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
+    c.ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
+    for (t = 0; t < p->n; t = t1) {
+        t1 = p->n - t < TILE ? p->n : t + TILE;
+        for (c.k = 0; c.k < p->n_in; c.k += c.n) {
+            c.n = p->n_in - c.k < SWA__PRODUCT ? p->n_in - c.k : SWA__PRODUCT;
+            for (u = t; !few && u < t1; u++)
+                for (i = 0; i < c.n; i += SWA__PIECE)
+                    memcpy(pack + (i / SWA__PIECE * TILE + u - t) * SWA__PIECE,
+                           p->x + (size_t)u * (size_t)p->x_stride + c.k + i,
+                           (size_t)(c.n - i < SWA__PIECE ? c.n - i : SWA__PIECE) * sizeof(float));
+            for (c.done = 0; c.done < p->n_out; c.done = c.r + rows) {
+                rows = p->n_out - c.done >= 2 * PR && !few ? 2 * PR : PR;
+                c.r = p->n_out - c.done < PR ? p->n_out - PR : c.done;
+                for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
+                    c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k : pack + (c.t0 - t) * SWA__PIECE;
+                    c.t1 = t1 - c.t0 < SUB ? t1 : c.t0 + SUB;
+                    SWA__FN(product_rows)(rows / PR, type, p, &c);
+                }
+            }
+        }
+    }
+}
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one in the order
+   of memory. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p, const float *x, float *y) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    SWA__FN(piece) in;
+    float part[16][16], sum[16];
+    int r = 0, k, i, n, m, w;
+    memset(part, 0, sizeof part);
+    in.ws = ws;
+    in.xs = 0;
+    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                /* near the end of these rows the next ones are fetched */
+                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                in.x = x + k + i;
+                in.ahead = SWA__NEAR + jump;
+                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, i == 0, m, in, part);
+            }
+            SWA__FN(tree)(PR, part, sum);
+            for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
+        }
+    for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                in.x = x + k + i;
+                SWA__FN(dots)(1, 1, type, 3, i == 0, m, in, part);
+            }
+            for (w = 8; w > 0; w /= 2)
+                for (i = 0; i < w; i++) part[0][i] = part[0][i] + part[0][i + w];
+            y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
+        }
+}
+/* C vectors of columns from column c on, T tokens, inputs [d0, d1). part < SWV_N: only so many columns are there
+   (C is 1 then). */
+SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, const swa_gemm *p, int t, int c, int d0,
+                                             int d1) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es, xs = (size_t)p->x_stride;
+    const char *w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * ws;
+    const size_t ahead = d1 < p->n_in ? (size_t)(d1 - d0) * ws : 0;
+    const float *x = p->x + (size_t)t * xs;
+    unsigned char tail[4 * SWV_N];
+    float last[SWV_N];
+    SWV acc[4][PC], a[PC], b;
+    int i, j, d;
+    memset(tail, 0, sizeof tail);
+    SWV_UNROLL for (i = 0; i < T; i++) {
+        const float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        if (part < SWV_N) {
+            memset(last, 0, sizeof last);
+            if (d0 > 0) memcpy(last, y, (size_t)part * sizeof(float));
+            acc[i][0] = SWV_LOAD(last);
+        } else
+            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
+    }
+    for (d = d0; d < d1; d++, w += ws) {
+        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
+        if (T == 1 && C > 1)
+            SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + ahead + (size_t)j * 64);
+        SWV_UNROLL for (j = 0; j < C; j++)
+            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
+        SWV_UNROLL for (i = 0; i < T; i++) {
+            b = SWV_SET1(x[(size_t)i * xs + (size_t)d]);
+            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < T; i++) {
+        float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        if (part < SWV_N) {
+            SWV_STORE(last, acc[i][0]);
+            memcpy(y, last, (size_t)part * sizeof(float));
+        } else
+            SWV_UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
+    }
+}
+/* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the chains wait in y. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p) {
+    const int rows = p->n >= 4 ? p->n_in : 16;
+    int c, t, wide, d, d1, left;
+    for (d = 0; d < p->n_in; d = d1) {
+        d1 = p->n_in - d < rows ? p->n_in : d + rows;
+        for (c = 0; c < p->n_out; c += wide * SWV_N) {
+            left = p->n_out - c;
+            wide = left >= PC * SWV_N && p->n < 4 ? PC : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4 : 1;
+            for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
+                SWA__FN(columns)(PC / 4, 4, type, SWV_N, p, t, c, d, d1);
+            for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
+                if (wide == PC) SWA__FN(columns)(PC, 1, type, SWV_N, p, t, c, d, d1);
+                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, type, SWV_N, p, t, c, d, d1);
+                else SWA__FN(columns)(1, 1, type, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
+            }
+        }
+    }
+}
+/* One function per type of the weights: together their frames would be too large. */
+#define SWV_PRODUCT(name, T) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *pack) { \
+    int t; \
+    if (p->transposed) SWA__FN(product_columns)(T, p); \
+    else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(T, p, pack); \
+    else \
+        for (t = 0; t < p->n; t++) \
+            SWA__FN(product_one)(T, p, p->x + (size_t)t * (size_t)p->x_stride, \
+                                 p->y + (size_t)t * (size_t)p->y_stride); \
+}
+SWV_PRODUCT(f32, SWA_F32)
+#ifndef SWA_NO_F16
+SWV_PRODUCT(f16, SWA_F16)
+#endif
+#if SWA__BF16
+SWV_PRODUCT(bf16, SWA_BF16)
+#endif
+#undef SWV_PRODUCT
+/* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
+static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
+#ifndef SWA_NO_F16
+    if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
+    else
+#endif
+#if SWA__BF16
+    if (p->w.type == SWA_BF16) SWA__FN(product_bf16)(p, pack);
+    else
+#endif
+    SWA__FN(product_f32)(p, pack);
+    SWV_LEAVE();
+}
+
+/* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
+
+#define TILES (SWV_N == 16 ? 2 : 1)      /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
+#define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
+
+/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds them. */
+SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w, const float *const *latent,
+                                                 float *const *dst, int d) {
+    SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
+    int i, g;
+    SWV_UNROLL for (i = 0; i < ROWS; i++)
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
+            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N) : SWV_SET1(0.0f);
+    for (; c < c1; c++) {
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++) x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
+        SWV_UNROLL for (i = 0; i < ROWS; i++) {
+            y = SWV_SET1(w[c * 16 + i]);
+            SWV_UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < ROWS; i++)
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
+            if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
+}
+/* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w [dims/16][n][16]. One FMA
+   chain a number, cut where the latents of a piece fill L1. */
+static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst) {
+    enum { PIECE = 128 };
+    int i, c, d, c1;
+    for (i = 0; i < 2; i += TILES)
+        for (c = 0; c < n; c = c1) {
+            c1 = n - c < PIECE ? n : c + PIECE;
+            for (d = 0; d < dims; d += ROWS) {
+                const float *panel = w + (size_t)(d / 16) * (size_t)n * 16 + d % 16;
+                if (dims - d >= ROWS) SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
+                else SWA__FN(expand_rows)(dims - d, c, c1, panel, latent + i, dst + i, d);
+            }
+        }
+    SWV_LEAVE();
+}
+#undef TILES
+#undef ROWS
+#undef GV
+#undef PR
+#undef PT
+#undef PC
+#endif /* SWA__MLA */
+
+/* [dims][16] as 16 rows of dims, a multiple of 16. */
+static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, size_t stride) {
+    SWV x[SWV_N];
+    int d, k, i;
+    for (d = 0; d < dims; d += SWV_N)
+        for (k = 0; k < 16; k += SWV_N) {
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_LOAD(src + (d + i) * 16 + k);
+            SWV_TRANSPOSE(x);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(k + i) * stride + d, x[i]);
+        }
+    SWV_LEAVE();
+}
+#undef SWV_BY_TYPE
+
+#undef SWV_INLINE
+#undef SWV_UNROLL
+#undef MR
+#undef NV
+#undef NR
+#undef SWV_FMA2
+#undef SWV_ISA
+#undef SWV_PLAIN
+#undef SWV_TARGET
+#undef SWV_NARROW
+#undef SWV_HALF
+#undef SWV_LEAVE
+#undef SWV_FROM
+#undef SWV_PAIR
+#undef SWV_DOTS
+#undef SWV
+#undef SWV_N
+#undef SWV_KEYS
+#undef SWV_LANES
+#undef SWV_FEW
+#undef SWV_FEW_KEYS
+#undef SWV_CONSTRAINT
+#undef SWV_SET1
+#undef SWV_LOAD
+#undef SWV_STORE
+#undef SWV_FMA
+#undef SWV_ADD
+#undef SWV_SUB
+#undef SWV_MUL
+#undef SWV_DIV
+#undef SWV_MAX
+#undef SWV_MIN
+#undef SWV_RINT
+#undef SWV_SCALE
+#undef SWV_PICK
+#undef SWV_TRANSPOSE
+#undef SWV_LOAD_F16
+#undef SWV_LOAD_BF16
+#undef SWV_LOAD_Q8
+#undef SWV_STORE_F16
+#undef SWV_STORE_BF16
+#undef SWV_STORE_Q8
+
+#elif defined(SWA__IMPLEMENTING)
+/* ==== [SECTION 11] KERNEL INSTANCES =============================================================================
+   One block of vector operations per instruction set, in the words that [SECTION 9] lists; each includes the template
+   above. */
+
+#ifndef SWA_HEADER_FILENAME
+#  define SWA_HEADER_FILENAME "swa.h"    /* not __FILE__: that fails when built from another folder                  */
+#endif
+#define SWA__CAT2(a, b) a##_##b
+#define SWA__CAT(a, b)  SWA__CAT2(a, b)
+#define SWA__FN(name)   SWA__CAT(swa__##name, SWV_ISA)
+#define SWA__KERNEL_PASS
+
+/* Scalar: the definition of the arithmetic, on any C99 compiler. */
+static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so that no flag folds it  */
+    int32_t i;
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__("" : "+m"(x));               /* and a product in x is not contracted into the sum                        */
+#endif
+    i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
+    return (float)i;
+}
+#if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
+/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as clang makes any under
+   -ffast-math where the CPU has none. The product is exact in double; the sum is rounded to odd, then once to float. */
+static float swa__fma(float a, float b, float c) {
+    double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
+    uint64_t u;
+    memcpy(&u, &s, 8);
+    if (e != 0 && (u & 1) == 0 && (u >> 52 & 0x7ff) != 0x7ff) u += (e > 0) == (s > 0) ? 1u : (uint64_t)-1;
+    memcpy(&s, &u, 8);
+    return (float)s;
+}
+#else
+#define swa__fma(a, b, c) fmaf((a), (b), (c))
+#endif
+static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23)); }
+static float swa__half(float x) {        /* to the nearest bf16                                                      */
+    uint32_t u = swa__bits_of(x);
+    return swa__float_of((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
+}
+#define SWV_ISA                 scalar
+#define SWV_PLAIN
+#define SWV_TARGET
+#define SWV                     float
+#define SWV_N                   1
+#define SWV_KEYS                4
+#define SWV_LANES               4
+#define SWV_FEW(r)              4
+#define SWV_FEW_KEYS(r, type)   4
+#define SWV_CONSTRAINT(x)       "+m"(x)
+#define SWV_SET1(x)             ((float)(x))          /* casts: where floats are computed wider, round each one      */
+#define SWV_LOAD(p)             (*(p))
+#define SWV_STORE(p, v)         (*(p) = (v))
+#define SWV_FMA(a, b, c)        swa__fma((a), (b), (c))
+#define SWV_ADD(a, b)           ((float)((a) + (b)))
+#define SWV_SUB(a, b)           ((float)((a) - (b)))
+#define SWV_MUL(a, b)           ((float)((a) * (b)))
+#define SWV_DIV(a, b)           ((float)((a) / (b)))
+#define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
+#define SWV_MIN(a, b)           ((a) < (b) ? (a) : (b))
+#define SWV_RINT(x)             swa__rint(x)
+#define SWV_SCALE(p, n)         swa__scale((p), (n))
+#define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
+#define SWV_TRANSPOSE(r)        ((void)(r))
+#define SWV_LOAD_F16(p)         swa__f32_from_f16(*(p))
+#define SWV_LOAD_BF16(p)        swa__f32_from_bf16(*(p))
+#define SWV_LOAD_Q8(p)          ((float)*(p))
+#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
+#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
+#define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
+#define SWV_HALF(x)             swa__half(x)
+#define SWV_LEAVE()             ((void)0)
+#include SWA_HEADER_FILENAME
+
+#if SWA__NEON
+SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
+    float32x4x2_t a = vtrnq_f32(r[0], r[1]), b = vtrnq_f32(r[2], r[3]);
+    r[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+    r[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+    r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+    r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
+SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
+    int32_t w;
+    memcpy(&w, p, 4);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8((uint64_t)(uint32_t)w)))));
+}
+SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
+    int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
+    int8x8_t b = vmovn_s16(vcombine_s16(h, h));
+    int32_t w = vget_lane_s32(vreinterpret_s32_s8(b), 0);
+    memcpy(p, &w, 4);
+}
+SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
+    uint32x4_t u = vreinterpretq_u32_f32(v);
+    u = vaddq_u32(u, vaddq_u32(vdupq_n_u32(0x7fff), vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1))));
+    return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
+}
+#define SWV_ISA                 neon
+#define SWV_TARGET
+#define SWV                     float32x4_t
+#define SWV_N                   4
+#define SWV_KEYS                8
+#define SWV_LANES               2
+#define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
+#define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
+#define SWV_CONSTRAINT(x)       "+w"(x)
+#define SWV_SET1(x)             vdupq_n_f32(x)
+#define SWV_LOAD(p)             vld1q_f32(p)
+#define SWV_STORE(p, v)         vst1q_f32((p), (v))
+#define SWV_FMA(a, b, c)        vfmaq_f32((c), (a), (b))
+#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
+#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
+#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
+#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
+#define SWV_MAX(a, b)           vmaxq_f32((a), (b))
+#define SWV_MIN(a, b)           vminq_f32((a), (b))
+#define SWV_RINT(x)             vrndnq_f32(x)
+#define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
+                                    vshlq_n_s32(vcvtq_s32_f32(n), 23)))
+#define SWV_PICK(x, lo, hi, a, b) vbslq_f32(vandq_u32(vcgeq_f32((x), (lo)), vcltq_f32((x), (hi))), (a), (b))
+#define SWV_TRANSPOSE(r)        swa__transpose_neon(r)
+#define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
+#define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
+#define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
+#define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
+#define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
+#define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
+#define SWV_HALF(x)             swa__half_neon(x)
+#define SWV_LEAVE()             ((void)0)
+#include SWA_HEADER_FILENAME
+#endif
+
+#if SWA__SIMD128
+/* No FMA here: the relaxed one may fuse or not, as the machine likes, which is no promise. Products are exact in double
+   and a sum rounded to double, then to float, is the FMA unless it stands on a midpoint of two floats, where rounding
+   to double may have put it: below 2^-126 any bit can be the midpoint's. Then each lane is done to the letter. */
+SWA__NOINLINE v128_t swa__fma_lanes_simd128(v128_t a, v128_t b, v128_t c) {
+    float x[4], y[4], z[4];
+    int i;
+    wasm_v128_store(x, a);
+    wasm_v128_store(y, b);
+    wasm_v128_store(z, c);
+    for (i = 0; i < 4; i++) z[i] = swa__fma(x[i], y[i], z[i]);
+    return wasm_v128_load(z);
+}
+SWA__INLINE v128_t swa__upper_simd128(v128_t x) {
+    return wasm_f64x2_promote_low_f32x4(wasm_i32x4_shuffle(x, x, 2, 3, 2, 3));
+}
+SWA__INLINE v128_t swa__fma_simd128(v128_t a, v128_t b, v128_t c) {
+    v128_t lo = wasm_f64x2_add(wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b)),
+                               wasm_f64x2_promote_low_f32x4(c));
+    v128_t hi = wasm_f64x2_add(wasm_f64x2_mul(swa__upper_simd128(a), swa__upper_simd128(b)), swa__upper_simd128(c));
+    v128_t r = wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero(lo), wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
+    v128_t below = wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
+    v128_t size = wasm_v128_and(r, wasm_i32x4_splat(0x7fffffff));
+    v128_t doubt = wasm_v128_or(wasm_i32x4_eq(below, wasm_i32x4_splat(0x10000000)),
+                                wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x007fffff)));
+    return __builtin_expect(wasm_v128_any_true(doubt), 0) ? swa__fma_lanes_simd128(a, b, c) : r;
+}
+SWA__INLINE void swa__transpose_simd128(v128_t *r) {
+    v128_t a = wasm_i32x4_shuffle(r[0], r[1], 0, 4, 1, 5), b = wasm_i32x4_shuffle(r[2], r[3], 0, 4, 1, 5);
+    v128_t c = wasm_i32x4_shuffle(r[0], r[1], 2, 6, 3, 7), d = wasm_i32x4_shuffle(r[2], r[3], 2, 6, 3, 7);
+    r[0] = wasm_i32x4_shuffle(a, b, 0, 1, 4, 5);
+    r[1] = wasm_i32x4_shuffle(a, b, 2, 3, 6, 7);
+    r[2] = wasm_i32x4_shuffle(c, d, 0, 1, 4, 5);
+    r[3] = wasm_i32x4_shuffle(c, d, 2, 3, 6, 7);
+}
+/* The exponent is rebased by a product with 2^112, which makes subnormals right as well. */
+SWA__INLINE v128_t swa__load_f16_simd128(const uint16_t *p) {
+    v128_t h = wasm_u32x4_load16x4(p), size = wasm_v128_and(h, wasm_i32x4_splat(0x7fff));
+    v128_t sign = wasm_i32x4_shl(wasm_v128_and(h, wasm_i32x4_splat(0x8000)), 16);
+    v128_t x = wasm_f32x4_mul(wasm_i32x4_shl(size, 13), wasm_f32x4_splat(5.192296858534828e33f));
+    v128_t top = wasm_v128_and(wasm_i32x4_gt(size, wasm_i32x4_splat(0x7bff)), wasm_i32x4_splat(0x7f800000));
+    return wasm_v128_or(wasm_v128_or(x, top), sign);
+}
+SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
+    float x[4];
+    int i;
+    wasm_v128_store(x, v);
+    for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
+}
+SWA__INLINE v128_t swa__half_simd128(v128_t u) {
+    v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
+    u = wasm_i32x4_add(u, wasm_i32x4_add(one, wasm_i32x4_splat(0x7fff)));
+    return wasm_v128_and(u, wasm_i32x4_splat(-65536));
+}
+SWA__INLINE void swa__store_bf16_simd128(uint16_t *p, v128_t v) {
+    v128_t u = wasm_u32x4_shr(swa__half_simd128(v), 16);
+    wasm_v128_store64_lane(p, wasm_u16x8_narrow_i32x4(u, u), 0);
+}
+SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
+    v128_t u = wasm_i32x4_trunc_sat_f32x4(v);
+    u = wasm_i16x8_narrow_i32x4(u, u);
+    wasm_v128_store32_lane(p, wasm_i8x16_narrow_i16x8(u, u), 0);
+}
+#define SWV_ISA                 simd128
+#define SWV_TARGET
+#define SWV                     v128_t
+#define SWV_N                   4
+#define SWV_KEYS                4
+#define SWV_LANES               2
+#define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
+#define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
+#define SWV_CONSTRAINT(x)       "+r"(x)
+#define SWV_SET1(x)             wasm_f32x4_splat(x)
+#define SWV_LOAD(p)             wasm_v128_load(p)
+#define SWV_STORE(p, v)         wasm_v128_store((p), (v))
+#define SWV_FMA(a, b, c)        swa__fma_simd128((a), (b), (c))
+#define SWV_ADD(a, b)           wasm_f32x4_add((a), (b))
+#define SWV_SUB(a, b)           wasm_f32x4_sub((a), (b))
+#define SWV_MUL(a, b)           wasm_f32x4_mul((a), (b))
+#define SWV_DIV(a, b)           wasm_f32x4_div((a), (b))
+#define SWV_MAX(a, b)           wasm_f32x4_pmax((b), (a))
+#define SWV_MIN(a, b)           wasm_f32x4_pmin((b), (a))
+#define SWV_RINT(x)             wasm_f32x4_nearest(x)
+#define SWV_SCALE(p, n)         wasm_i32x4_add((p), wasm_i32x4_shl(wasm_i32x4_trunc_sat_f32x4(n), 23))
+#define SWV_PICK(x, lo, hi, a, b) wasm_v128_bitselect((a), (b), wasm_v128_and(wasm_f32x4_ge((x), (lo)), \
+                                    wasm_f32x4_lt((x), (hi))))
+#define SWV_TRANSPOSE(r)        swa__transpose_simd128(r)
+#define SWV_LOAD_F16(p)         swa__load_f16_simd128(p)
+#define SWV_LOAD_BF16(p)        wasm_i32x4_shl(wasm_u32x4_load16x4(p), 16)
+#define SWV_LOAD_Q8(p)          wasm_f32x4_convert_i32x4(wasm_i32x4_extend_low_i16x8( \
+                                    wasm_i16x8_extend_low_i8x16(wasm_v128_load32_zero(p))))
+#define SWV_STORE_F16(p, v)     swa__store_f16_simd128((p), (v))
+#define SWV_STORE_BF16(p, v)    swa__store_bf16_simd128((p), (v))
+#define SWV_STORE_Q8(p, v)      swa__store_q8_simd128((p), (v))
+#define SWV_HALF(x)             swa__half_simd128(x)
+#define SWV_LEAVE()             ((void)0)
+#include SWA_HEADER_FILENAME
+#endif
+
+#if SWA__AVX2
+#define SWA__AVX2_TARGET SWA__TARGET("avx2,fma,f16c")
+SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
+    __m256 t[8], u[8];
+    int i;
+    SWA__UNROLL for (i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    SWA__UNROLL for (i = 0; i < 8; i += 4) {
+        u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+    }
+}
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__half_avx2(__m256 v) {
+    __m256i u = _mm256_castps_si256(v), one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    u = _mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff)));
+    return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32(-65536)));
+}
+SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
+    __m256i u = _mm256_srli_epi32(_mm256_castps_si256(swa__half_avx2(v)), 16);
+    u = _mm256_permute4x64_epi64(_mm256_packus_epi32(u, u), 0x08);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(u));
+}
+SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
+    __m256i u = _mm256_cvtps_epi32(v);
+    __m128i h = _mm_packs_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(h, h));
+}
+#define SWV_ISA                 avx2
+#define SWV_TARGET              SWA__AVX2_TARGET
+#define SWV                     __m256
+#define SWV_N                   8
+#define SWV_KEYS                4
+#define SWV_LANES               3
+#define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
+#define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 4 : 2)
+#define SWV_CONSTRAINT(x)       "+x"(x)
+#define SWV_SET1(x)             _mm256_set1_ps(x)
+#define SWV_LOAD(p)             _mm256_loadu_ps(p)
+#define SWV_STORE(p, v)         _mm256_storeu_ps((p), (v))
+#define SWV_FMA(a, b, c)        _mm256_fmadd_ps((a), (b), (c))
+#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
+#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
+#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
+#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
+#define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
+#define SWV_MIN(a, b)           _mm256_min_ps((a), (b))
+#define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define SWV_SCALE(p, n)         _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), \
+                                    _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)))
+#define SWV_PICK(x, lo, hi, a, b) _mm256_blendv_ps((b), (a), _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), \
+                                    _mm256_cmp_ps((x), (hi), _CMP_LT_OQ)))
+#define SWV_TRANSPOSE(r)        swa__transpose_avx2(r)
+#define SWV_LOAD_F16(p)         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define SWV_LOAD_BF16(p)        _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32( \
+                                    _mm_loadu_si128((const __m128i *)(const void *)(p))), 16))
+#define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
+                                    _mm_loadl_epi64((const __m128i *)(const void *)(p))))
+#define SWV_STORE_F16(p, v)     _mm_storeu_si128((__m128i *)(void *)(p), \
+                                    _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
+#define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
+#define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
+#define SWV_HALF(x)             swa__half_avx2(x)
+#define SWV_LEAVE()             _mm256_zeroupper()   /* or the host's SSE code crawls; gcc adds it from -O2 on only */
+#include SWA_HEADER_FILENAME
+#endif
+
+#if SWA__AVX512
+#if defined(__GNUC__) && !defined(__clang__)   /* gcc 12 warns inside its own intrinsics (its bug 105593) */
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wuninitialized"
+#  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
+#endif
+#if SWA__AVX512_DOT && SWA__BF16         /* bf16 pairs: for kernels that run where the CPU has them */
+#  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#else
+#  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
+    __m512 t[16];
+    int i;
+    SWA__UNROLL for (i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    SWA__UNROLL for (i = 0; i < 16; i += 4) {
+        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[4 + i], 0x88);
+        t[4 + i] = _mm512_shuffle_f32x4(r[i], r[4 + i], 0xdd);
+        t[8 + i] = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0x88);
+        t[12 + i] = _mm512_shuffle_f32x4(r[8 + i], r[12 + i], 0xdd);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0x88);
+        r[8 + i] = _mm512_shuffle_f32x4(t[i], t[8 + i], 0xdd);
+        r[4 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0x88);
+        r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
+    }
+}
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
+    __m512i u = _mm512_castps_si512(v), one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
+    return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
+}
+#define SWV_ISA                 avx512
+#define SWV_TARGET              SWA__AVX512_TARGET
+#define SWV                     __m512
+#define SWV_N                   16
+#define SWV_KEYS                8
+#define SWV_LANES               2
+#define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
+#define SWV_FEW_KEYS(r, type)   ((r) <= 2 || (type) == SWA_F32 ? 1 : (type) == SWA_Q8 ? 4 : 2)
+#define SWV_CONSTRAINT(x)       "+v"(x)
+#define SWV_SET1(x)             _mm512_set1_ps(x)
+#define SWV_LOAD(p)             _mm512_loadu_ps(p)
+#define SWV_STORE(p, v)         _mm512_storeu_ps((p), (v))
+#define SWV_FMA(a, b, c)        _mm512_fmadd_ps((a), (b), (c))
+#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
+#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
+#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
+#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
+#define SWV_MAX(a, b)           _mm512_max_ps((a), (b))
+#define SWV_MIN(a, b)           _mm512_min_ps((a), (b))
+#define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define SWV_SCALE(p, n)         _mm512_scalef_ps((p), (n))
+#define SWV_PICK(x, lo, hi, a, b) _mm512_mask_blend_ps((__mmask16)(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ) & \
+                                    _mm512_cmp_ps_mask((x), (hi), _CMP_LT_OQ)), (b), (a))
+#define SWV_TRANSPOSE(r)        swa__transpose_avx512(r)
+#define SWV_LOAD_F16(p)         _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
+#define SWV_LOAD_BF16(p)        _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32( \
+                                    _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
+#define SWV_LOAD_Q8(p)          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32( \
+                                    _mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
+                                    _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
+#define SWV_STORE_BF16(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16( \
+                                    _mm512_srli_epi32(_mm512_castps_si512(swa__half_avx512(v)), 16)))
+#define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
+                                    _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
+#define SWV_HALF(x)             swa__half_avx512(x)
+#define SWV_LEAVE()             _mm256_zeroupper()
+#define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
+#define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
+                                    _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
+#define SWV_NARROW                       /* half a panel: 16 keys, one vector of rows                                */
+#if SWA__AVX512_DOT && SWA__BF16
+#  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
+#endif
+#if SWA__AVX512_DOT && SWA__Q8
+#  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
+/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the f32 chains of
+   integers that other instances run. The instruction takes K unsigned: +128, and 128 times q's sum off the start. */
+SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa__block *b, const int32_t *q,
+                                            const int32_t *sum, float *s, int v) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order = _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
+                                          _mm512_set1_epi32(0x30201000));
+    const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80);
+    const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
+    __m512i acc[4], x;
+    int i, d, n;
+    SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_set1_epi32(-128 * sum[i]);
+    for (d = 0; d < g->dk; d += 4, q += R, pf += 64) {
+        n = g->dk - d;
+        SWA__FETCH(pf, b->l1);
+        x = n >= 4 ? _mm512_loadu_si512(k + d * 16)
+                   : _mm512_maskz_loadu_epi8(((__mmask64)1 << n * 16) - 1, k + d * 16);
+        x = _mm512_xor_si512(_mm512_permutexvar_epi8(order, x), sign);
+        SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_dpbusd_epi32(acc[i], x, _mm512_set1_epi32(q[i]));
+    }
+    SWA__UNROLL for (i = 0; i < R; i++)
+        _mm512_storeu_ps(s + i * SWA_BLOCK + v * 16,
+                         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
+}
+SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b, const int32_t *q,
+                                                  const int32_t *sum, float *s, int v, int end) {
+    for (; v < end; v++) {               /* a tile at a time: one stream from memory */
+        if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
+        else if (rows == 2) swa__dots(2, g, b, q, sum, s, v);
+        else swa__dots(1, g, b, q, sum, s, v);
+    }
+}
+#define SWV_DOTS                swa__few_dots
+#endif
+#include SWA_HEADER_FILENAME
+#if defined(__GNUC__) && !defined(__clang__)
+#  pragma GCC diagnostic pop
+#endif
+#endif
+#undef SWA__KERNEL_PASS
+
+/* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
+#define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
+    { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
+    swa__fold_##isa, \
+    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
+    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__MLA_KERNELS(isa) }
+#if SWA__MLA
+#  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
+#  define SWA__NO_MLA_KERNELS   , NULL, NULL
+#else
+#  define SWA__MLA_KERNELS(isa)
+#  define SWA__NO_MLA_KERNELS
+#endif
+#if SWA__AVX512_DOT && SWA__BF16
+#  define SWA__PAIRS_MANY   swa__many_pairs_avx512
+#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
+#else
+#  define SWA__PAIRS_MANY   NULL
+#  define SWA__PAIRS_NARROW NULL
+#endif
+#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_MLA_KERNELS }
+static const swa__kernels *swa__kernels_of(int isa) {
+    static const swa__kernels table[] = {
+        SWA__NO_KERNELS(best),
+        SWA__KERNELS(scalar, 4, NULL, NULL, NULL),
+#if SWA__NEON
+        SWA__KERNELS(neon, 8, NULL, NULL, NULL),
+#else
+        SWA__NO_KERNELS(neon),
+#endif
+#if SWA__SIMD128
+        SWA__KERNELS(simd128, 8, NULL, NULL, NULL),
+#else
+        SWA__NO_KERNELS(simd128),
+#endif
+#if SWA__AVX2
+        SWA__KERNELS(avx2, 24, NULL, NULL, NULL),
+#else
+        SWA__NO_KERNELS(avx2),
+#endif
+#if SWA__AVX512
+        SWA__KERNELS(avx512, 32, swa__many_narrow_avx512, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
+#else
+        SWA__NO_KERNELS(avx512)
+#endif
+    };
+    return &table[isa];
+}
+/* What an instance may use of its CPU beyond the base. */
+static int swa__has_pairs(const swa__kernels *kr) {
+#if SWA__AVX512_DOT
+    return kr->many[SWA__PAIRS][0] != NULL && swa__likes_pairs();
+#else
+    (void)kr;
+    return 0;
+#endif
+}
+static int swa__has_dots(const swa__kernels *kr) {
+#if SWA__AVX512_DOT
+    return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_supports("avx512vnni")
+           && __builtin_cpu_supports("avx512vbmi");
+#else
+    (void)kr;
+    return 0;
+#endif
+}
+/* ==== [SECTION 12] ATTENTION ====================================================================================
+   Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see (ring spans, pinned
+   sinks, the new rows, the caller's own). A job has units: one KV head, some of its rows, and its blocks of 256
+   positions. Each block goes
+
+       window -> segments -> operands (where K, tail and V of a head lie) -> tiles -> kernel -> fold
+
+   and when a unit has no more of them its rows go out. Store is the same way backwards, from operands into operands.
+
+   With fewer units than parts each block becomes a unit of its own (a split): its result is kept, and phase 1 folds.
+   Which units exist depends on the number of parts; what a row's arithmetic is does not. */
+
+/* ---- keys: segments, and their operands ---- */
+
+/* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that head. In the ring rows
+   are slots. */
+typedef struct {
+    int64_t pos, end, first;             /* first: the row of pos                                                    */
+    int     ring;
+    swa__operand x[SWA__OPERANDS];
+} swa__source;
+
+/* Keys of one run: which segments hold them, and how a row of the caller's becomes what the ring will hold. */
+typedef struct {
+    const swa__kernels *kr;
+    swa_shape shape;                     /* of the rows                                                              */
+    swa_in    fresh[SWA__OPERANDS];      /* this step's rows, strides resolved; NULL = none                          */
+    swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                                    */
+    int       as_f32;                    /* tiles are wanted widened: many rows share them                           */
+    const swa_kv *kv;                    /* [n_kv] ascending in position                                             */
+    int       n_kv;
+    const swa__source *made;             /* [n_kv] the same for KV head 0, if they are few; else NULL                */
+} swa__keys;
+
+static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
+    int i;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        if (src->x[i].dim > 0) src->x[i].p += heads * src->x[i].head;
+        if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
+    }
+}
+static swa__source swa__source_of(const swa__keys *keys, const swa_kv *kv) {          /* of KV head 0 */
+    swa__source src;
+    int i;
+    src.pos = kv->pos;
+    src.end = kv->pos + kv->n;
+    src.ring = kv->layout_ != 0;
+    src.first = src.ring ? kv->layout_ - 1 : 0;
+    for (i = 0; i < SWA__OPERANDS; i++) src.x[i] = swa__operand_of(&keys->shape, kv, i);
+    return src;
+}
+/* The segment that was looked at last, for the tiles that follow in it. */
+typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
+
+static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
+    swa__cursor x;
+    x.keys = keys;
+    x.h = h;
+    x.segment = -1;
+    return x;
+}
+static const swa__source *swa__seek(swa__cursor *x, int segment) {
+    const swa__keys *keys = x->keys;
+    if (segment == x->segment) return &x->src;
+    x->src = keys->made != NULL ? keys->made[segment] : swa__source_of(keys, &keys->kv[segment]);
+    swa__source_head(&x->src, x->h);
+    x->segment = segment;
+    return &x->src;
+}
+/* This step's rows of one run, as a segment. */
+static swa_kv swa__new_rows(const swa__keys *keys, int64_t row, int64_t pos, int n) {
+    const swa_in *in = keys->fresh;
+    swa_kv kv;
+    memset(&kv, 0, sizeof kv);
+    kv.k = in[SWA__K].p + row * in[SWA__K].token;
+    kv.k_token = in[SWA__K].token;
+    kv.k_head = in[SWA__K].head;
+    if (keys->shape.tail_dim > 0) {
+        kv.tail = in[SWA__TAIL].p + row * in[SWA__TAIL].token;
+        kv.tail_token = in[SWA__TAIL].token;
+        kv.tail_head = in[SWA__TAIL].head;
+    }
+    if (!keys->shape.v_in_k) {
+        kv.v = in[SWA__V].p + row * in[SWA__V].token;
+        kv.v_token = in[SWA__V].token;
+        kv.v_head = in[SWA__V].head;
+    }
+    kv.k_type = kv.tail_type = kv.v_type = SWA_F32;
+    kv.pos = pos;
+    kv.n = n;
+    return kv;
+}
+/* The first segment that ends after position p. */
+static int swa__find(const swa__keys *keys, int64_t p) {
+    int lo = 0, hi = keys->n_kv;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (keys->kv[mid].pos + keys->kv[mid].n > p) hi = mid;
+        else lo = mid + 1;
+    }
+    return lo;
+}
+/* ---- scratch ---- */
+
+/* Where a block of keys is staged. */
+typedef struct {
+    float *k, *v;                        /* [16 tiles][dk + dt][16], [256][dvp]                                      */
+    float *scale;                        /* [3][256]                                                                 */
+    float *row;                          /* 16 rows, or a tile, on their way                                         */
+    float *present;                      /* [256]                                                                    */
+} swa__room;
+
+/* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase every part looks for
+   it in all slices. So a part that was left out, another number of parts, or scratch that was replaced is an error and
+   not a wrong output. Each phase has a ticket of its own, which is read only after the join. No padding to compare. */
+typedef struct {
+    uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write, and their position    */
+    int32_t  layer, parts;               /* of rows: the number of queries                                           */
+} swa__ticket;
+
+/* One part's scratch, carved from one piece of memory; also how its size is computed. */
+typedef struct {
+    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
+    swa__room room;
+    int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window                     */
+    size_t bytes;
+} swa__scratch;
+
+static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size_t bytes) {
+    unsigned char *p = base != NULL ? base + w->bytes : NULL;
+    w->bytes += (bytes + 63) & ~(size_t)63;
+    return p;
+}
+static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
+    *p = (float *)(void *)swa__take_bytes(w, base, floats * sizeof(float));
+}
+/* Rows that share one staged block: the more, the less staging. q and o of that many rows should be about 2 MiB; small
+   heads take fewer, because there the block costs next to nothing and the memory is what they would notice. */
+static int swa__tile_rows(const swa_shape *s) {
+    const int dims = s->head_dim + s->tail_dim + s->v_dim;
+    const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
+    return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
+}
+static size_t swa__pad16(int dim) { return (size_t)swa__round16(dim); }
+
+static swa__room swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratch *w) {
+    const size_t dkt = (size_t)s->head_dim + (size_t)s->tail_dim, dvp = swa__pad16(s->v_dim);
+    swa__room room;
+    swa__take(w, base, &room.k, SWA_BLOCK * dkt);
+    swa__take(w, base, &room.v, SWA_BLOCK * dvp);
+    swa__take(w, base, &room.scale, SWA__OPERANDS * SWA_BLOCK);
+    swa__take(w, base, &room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
+    swa__take(w, base, &room.present, SWA_BLOCK);
+    return room;
+}
+static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *base) {
+    const size_t rows = (size_t)swa__tile_rows(s) + SWA__LANES, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
+    const size_t dvp = swa__pad16(s->v_dim), tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
+    swa__scratch w;
+    memset(&w, 0, sizeof w);
+    (void)swa__take_bytes(&w, base, SWA_MLA_PHASES * sizeof(swa__ticket));       /* first, where all find them */
+    swa__take(&w, base, &w.q, rows * dkt);
+    swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
+    swa__take(&w, base, &w.q_scale, 2 * rows);           /* of q, then of the sinks' own q */
+    swa__take(&w, base, &w.o, rows * dvp);
+    swa__take(&w, base, &w.ob, SWA__FEW * dvp);
+    swa__take(&w, base, &w.m, rows);
+    swa__take(&w, base, &w.l, rows);
+    swa__take(&w, base, &w.mb, SWA__LANES);
+    swa__take(&w, base, &w.lb, SWA__LANES);
+    swa__take(&w, base, &w.inv, SWA__LANES);
+    swa__take(&w, base, &w.s, (size_t)SWA_BLOCK * SWA__LANES);
+    w.room = swa__room_carve(s, base, &w);
+    w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
+    w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
+    return w;
+}
+static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
+
+/* o, m, l of one row and block that phase 1 will fold. */
+static size_t swa__partial_bytes(const swa_shape *s) { return (swa__pad16(s->v_dim) + SWA__TILE) * sizeof(float); }
+
+/* ---- the stage: one block of keys as tiles ---- */
+
+/* One tile's place in the room: K and tail transposed, V as rows. */
+typedef struct {
+    float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row;
+    int dvp, bare;                       /* bare: no lane holds a key yet                                            */
+} swa__spot;
+
+static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int t) {
+    const swa_shape *s = &keys->shape;
+    swa__spot to;
+    int i;
+    to.dvp = (int)swa__pad16(s->v_dim);
+    to.x[SWA__K] = room->k + (size_t)t * SWA__TILE * (size_t)(s->head_dim + s->tail_dim);
+    to.x[SWA__TAIL] = to.x[SWA__K] + SWA__TILE * s->head_dim;
+    to.x[SWA__V] = room->v + (size_t)t * SWA__TILE * (size_t)to.dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK + t * SWA__TILE;
+    to.row = room->row;
+    to.bare = 1;
+    return to;
+}
+/* A tile's operand i is at p. */
+static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
+    if (i == SWA__K) {
+        t->k = p;
+        t->k_type = (int)type;
+        t->k_scale = scale;
+    } else if (i == SWA__TAIL) {
+        t->tail = p;
+        t->tail_type = (int)type;
+        t->tail_scale = scale;
+    } else {
+        t->v = p;
+        t->v_type = (int)type;
+        t->v_scale = scale;
+    }
+}
+/* Strided rows defeat the hardware's prefetch: ask for them one tile early. */
+static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes) {
+    int i, at;
+    for (i = 0; i < rows; i++, p += stride)
+        for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
+}
+static void swa__copy_lanes(unsigned char *to, const unsigned char *from, size_t size) {   /* 16 of them */
+    if (size == 4) memcpy(to, from, 64);
+    else if (size == 2) memcpy(to, from, 32);
+    else memcpy(to, from, 16);
+}
+/* The tile whose lane 0 is slot `slot`, which is no multiple of 16, in the ring's own type: its lanes [a, b) lie in two
+   tiles of the ring, and are moved. Of a whole tile each dim is two copies of 16 lanes, of which the second hides what
+   was too much in the first, and the next dim's first what was too much in the second; but for the last dim's. */
+static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
+    const size_t size = x->size, line = SWA__TILE * size;
+    const int off = (int)(slot & (SWA__TILE - 1)), seam = SWA__TILE - off;    /* lanes below seam: the lower tile */
+    const unsigned char *lower = x->p + (slot - off) * x->row;
+    const unsigned char *upper = lower + SWA__TILE * x->row;
+    int d = 0;
+    if (a == 0 && b == SWA__TILE)
+        for (; d < x->dim - 1; d++) {
+            swa__copy_lanes(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size, size);
+            swa__copy_lanes(dst + (size_t)d * line + (size_t)seam * size, upper + (size_t)d * line, size);
+        }
+    for (; d < x->dim; d++) {
+        const size_t at = (size_t)d * line;
+        const int low = b < seam ? b : seam, up = a > seam ? a : seam;
+        unsigned char *to = dst + at;
+        if (a < low) memcpy(to + (size_t)a * size, lower + at + (size_t)(off + a) * size, (size_t)(low - a) * size);
+        if (up < b) memcpy(to + (size_t)up * size, upper + at + (size_t)(up - seam) * size, (size_t)(b - up) * size);
+    }
+}
+/* Lanes [a, b) of K or tail from slot `slot` on, widened: where several segments meet in a tile. */
+static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot, int a, int b,
+                          const swa__spot *to) {
+    const size_t tile = SWA__TILE * (size_t)x->dim;
+    float *dst = to->x[which];
+    int d, i, n, off = (int)(slot & (SWA__TILE - 1));
+    if (off == a && to->bare) {          /* the other lanes are filled later, or nobody looks at them */
+        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
+        return;
+    }
+    for (; a < b; a += n, slot += n) {
+        off = (int)(slot & (SWA__TILE - 1));
+        n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
+        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, to->row, tile);
+        for (d = 0; d < x->dim; d++)
+            for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
+    }
+}
+/* Lanes [a, b) of K or tail from rows of the caller's, the first at p: rounded if need be, then transposed. */
+static void swa__rows_in(const swa__keys *keys, const swa__operand *x, int which, const unsigned char *p, int a, int b,
+                         const swa__spot *to) {
+    const swa_type round = keys->round[which], type = round == SWA_F32 ? x->type : SWA_F32;
+    const int ld = (int)swa__pad16(x->dim), bytes = x->dim * (int)x->size;
+    const void *src[SWA__TILE];
+    int i, d;
+    for (i = a; i < b; i++, p += x->row) {
+        src[i] = p;
+        if (round == SWA_F32) continue;
+        keys->kr->round((int)round, p, (int)x->type, x->dim, to->row + i * ld, &to->scale[which][i]);
+        src[i] = to->row + i * ld;
+    }
+    if (a == 0 && b == SWA__TILE) {
+        if (keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
+            swa__rows_ahead(p, SWA__TILE, x->row, bytes);          /* rows of other heads lie between */
+        keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
+        return;
+    }
+    for (i = a; i < b; i++) {
+        const float *from = (const float *)src[i];
+        float one;
+        if (type != SWA_F32) {
+            keys->kr->round(SWA_F32, src[i], (int)type, x->dim, to->row, &one);
+            from = to->row;
+        }
+        for (d = 0; d < x->dim; d++) to->x[which][d * SWA__TILE + i] = from[d];
+    }
+}
+/* Lanes [a, b) of V: rows as they lie in the ring, or rounded to what the ring will hold. */
+static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p, int a, int b,
+                           const swa__spot *to) {
+    const swa__operand *x = &src->x[SWA__V];
+    const size_t ld = (size_t)to->dvp;
+    if (src->ring) {
+        keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
+        return;
+    }
+    swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size);
+    for (; a < b; a++, p += x->row)
+        keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
+                        &to->scale[SWA__V][a]);
+}
+/* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
+static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
+                          const swa__spot *to) {
+    const swa__operand *x = &src->x[which];
+    const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+    int i;
+    for (i = a; i < b; i++)
+        to->scale[which][i] = x->scale != NULL ? x->scale[row + i - a] : none;
+    if (x->dim == 0) return;
+    if (which == SWA__V) swa__values_in(keys, src, x->p + row * x->row, a, b, to);
+    else if (src->ring) swa__slots_in(keys, x, which, row, a, b, to);
+    else swa__rows_in(keys, x, which, x->p + row * x->row, a, b, to);
+}
+/* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot `slot`: read where it
+   is, in the ring's type. Off the grid of 16 slots K and tail are moved first; V, in rows, does not mind. */
+static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64_t slot, int a, int b,
+                            const swa__spot *to, swa__tile *t) {
+    const int off_grid = (slot & (SWA__TILE - 1)) != 0;
+    int i;
+    t->v_token = to->dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand *x = &src->x[i];
+        const float *scale = x->scale != NULL ? x->scale + slot : NULL;
+        const unsigned char *p = x->p;
+        swa_type type = x->type;
+        if (x->dim > 0) p += slot * x->row;
+        if (off_grid && scale != NULL) {                 /* the last 16 slots have no 16 scales behind them */
+            memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
+            scale = to->scale[i];
+        }
+        if (off_grid && i != SWA__V && x->dim > 0) {
+            float *moved = keys->as_f32 && type != SWA_F32 ? to->row : to->x[i];
+            swa__move_lanes(x, slot, a, b, (unsigned char *)moved);
+            p = (const unsigned char *)moved;
+        }
+        if (keys->as_f32 && type != SWA_F32 && x->dim > 0) {
+            if (i == SWA__V) swa__values_in(keys, src, p + a * x->row, a, b, to);
+            else keys->kr->widen((int)type, p, to->x[i], SWA__TILE * (size_t)x->dim);
+            p = (const unsigned char *)to->x[i];
+            type = SWA_F32;
+        }
+        swa__tile_put(t, i, p, type, scale);
+    }
+}
+static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
+
+/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes of [a, b) that no
+   segment holds.
+   A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
+   some; there a key without one is multiplied by 1, which changes no bit, and its tail says SWA__UNSCALED, because a
+   scaled tail is summed by itself and another continues the sum of K. */
+static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int b, swa__spot *to,
+                                 swa__tile *t) {
+    const swa__keys *keys = in->keys;
+    unsigned missing = swa__lanes_bits(a, b), scaled = 0;
+    int i, x, d;
+    for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
+    t->v_token = to->dvp;
+    for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
+        const swa__source *src = swa__seek(in, s);
+        const int from = (int)swa__max64(src->pos - pos, a), end = (int)swa__min64(src->end - pos, b);
+        const int64_t row = src->first + pos + from - src->pos;
+        if (from >= end) continue;
+        missing &= ~swa__lanes_bits(from, end);
+        to->bare = from == a;
+        for (x = 0; x < SWA__OPERANDS; x++) {
+            const swa__operand *y = &src->x[x];
+            if (y->scale != NULL || (!src->ring && y->dim > 0 && keys->round[x] == SWA_Q8)) scaled |= 1u << x;
+            if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
+                && y->dim == to->dvp) {                  /* V of whole rows is read where the caller has it */
+                swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
+                t->v_token = y->row / (int64_t)y->size;
+            } else
+                swa__lanes_in(keys, src, x, row, from, end, to);
+        }
+    }
+    for (i = a; i < b; i++) {            /* a key that does not exist: its score is hidden, its V must be finite */
+        if ((missing >> i & 1) == 0) continue;
+        for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
+        if (!keys->shape.v_in_k) memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
+        else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
+    }
+    if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
+    if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
+    if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
+    return missing;
+}
+/* Lanes of tile t that the two intervals of range ask for; both may touch one tile, then all between them. */
+static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
+    int r, lo, hi;
+    *a = SWA__TILE;
+    *b = 0;
+    for (r = 0; r < 4; r += 2) {
+        lo = range[r] - t * SWA__TILE;
+        hi = range[r + 1] - t * SWA__TILE;
+        if (lo >= hi || lo >= SWA__TILE || hi <= 0) continue;
+        if (*a > lo) *a = lo > 0 ? lo : 0;
+        if (*b < hi) *b = hi < SWA__TILE ? hi : SWA__TILE;
+    }
+    return *a < *b;
+}
+/* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position in slot `slot`: all
+   is read where it is. Off the grid of 16 slots K and tail are tiles of slots all the same, and the kernel moves the
+   scores; V, in rows, does not mind, but its scales are moved. */
+static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int hi, const swa__room *room,
+                             swa__block *b) {
+    int i, t;
+    b->shift = (int)(slot & (SWA__TILE - 1));
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand *x = &src->x[i];
+        const int shift = i == SWA__V ? 0 : b->shift;
+        const int64_t at = slot - shift, tile = SWA__TILE * x->row;
+        const float *scale = x->scale != NULL ? x->scale + at : NULL;
+        if (i == SWA__V && scale != NULL && b->shift > 0) {
+            float *moved = room->scale + SWA__V * SWA_BLOCK;
+            memcpy(moved + lo, scale + lo, (size_t)(hi - lo) * sizeof(float));
+            scale = moved;
+        }
+        for (t = (lo + shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
+            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL, x->type,
+                          scale != NULL ? scale + t * SWA__TILE : NULL);
+    }
+    for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
+        b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
+}
+/* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay undefined. */
+static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
+    const swa__keys *keys = in->keys;
+    const int first = range[0] < range[1] ? range[0] : range[2], end = range[3] > range[1] ? range[3] : range[1];
+    int t, i, lo, hi, s = swa__find(keys, b->pos + first);
+    b->present = NULL;
+    b->shift = 0;
+    if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
+        const swa__source *src = swa__seek(in, s);
+        if (src->ring && src->pos <= b->pos + first && src->end >= b->pos + end) {
+            swa__stage_slots(src, src->first + b->pos - src->pos, first, end, room, b);
+            return;
+        }
+    }
+    for (t = first / SWA__TILE; t * SWA__TILE < end; t++) {
+        const int64_t pos = b->pos + t * SWA__TILE;
+        swa__spot to = swa__spot_of(keys, room, t);
+        const swa__source *src = NULL;
+        swa__tile *tile = &b->tile[t];
+        unsigned missing = 0;
+        if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
+        while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
+        if (s < keys->n_kv) src = swa__seek(in, s);
+        if (src != NULL && src->ring && src->pos <= pos + lo && src->end >= pos + hi)
+            swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
+        else
+            missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
+        if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+        if (missing == 0) continue;
+        for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
+        b->present = room->present;
+        for (i = lo; i < hi; i++)
+            if (missing >> i & 1) room->present[t * SWA__TILE + i] = 0.0f;
+    }
+}
+
+/* ---- calls and jobs ---- */
+
+/* What a call does otherwise than read its step's segments as they are: MLA's naive path. One per part, so that user
+   may hold memory of the part's own. */
+typedef struct {
+    void *user;
+    int  (*takes)(const void *user, const swa_run *run);         /* the runs that it is for; NULL = all of the step  */
+    void (*stage)(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
+                  swa__block *b);        /* instead of swa__stage; NULL = that                                       */
+} swa__ops;
+
+/* What every run and part of a call has in common. */
+typedef struct {
+    const swa__kernels *kr;
+    swa_shape shape;                     /* of q and out                                                             */
+    swa_attn a;                          /* strides resolved                                                         */
+    swa__geo geo;                        /* of many rows                                                             */
+    float qscale;                        /* folded into q: scale * log2 e, or scale / softcap                        */
+    int group;                           /* query heads per KV head                                                  */
+    swa__keys keys;                      /* without segments                                                         */
+    const swa__ops *ops;                 /* NULL = none                                                              */
+    const swa__cache *c;                 /* ring call: its layer, and the runs of its step; or ...                   */
+    int layer;
+    const swa_run *runs;
+    const swa_rows *rows;                /* ... stateless call                                                       */
+    int n_jobs, sinks;
+    unsigned char *scratch, *split;      /* part_bytes for each part; results of keys split over parts               */
+    size_t part_bytes, split_rows;       /* that have room in split                                                  */
+} swa__call;
+
+/* A tile's [dims][16] as 16 rows of V. */
+static void swa__turn(const swa__call *call, const float *k, float *v) {
+    const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE, dvp = (int)swa__pad16(dims);
+    int i, d;
+    call->kr->turn(whole, k, v, (size_t)dvp);
+    for (i = 0; i < SWA__TILE && whole < dvp; i++)
+        for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
+}
+/* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
+static void swa__stage_half(const swa__call *call, int form, const int range[4], const swa__room *room,
+                            swa__block *b) {
+    const int dk = call->shape.head_dim, dt = call->shape.tail_dim, dvp = (int)swa__pad16(call->shape.v_dim);
+    const int per = form == SWA__PAIRS ? 2 : 1, end = range[3] > range[1] ? range[3] : range[1];
+    float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
+    int t, lo, hi, i;
+    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt), *v = room->v + t * SWA__TILE / per * dvp;
+        const float *rows = (const float *)tile->v;
+        unsigned seen = 0;
+        if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
+        for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
+            if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
+                seen |= 1u << (i & (SWA__TILE - 1));
+        if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that they stay in L1 */
+            swa__turn(call, (const float *)tile->k, last);
+            rows = last;
+        }
+        call->kr->pair(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
+        call->kr->pair(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
+        tile->k = k;
+        tile->v = v;
+        if (dt == 0) continue;
+        k += SWA__TILE * dk;
+        call->kr->pair(form, dt, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->tail, k);
+        tile->tail = k;
+    }
+}
+
+/* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a key are not in it:
+   between two segments any number of them may lie. */
+typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* n blocks with keys, of [0, sinks) and [lo, hi) */
+
+/* One run of queries and the keys it may see. */
+typedef struct {
+    const swa__call *call;
+    swa_window window;                   /* with the run's prefix                                                    */
+    int64_t pos, row;                    /* first query's position and packed row                                    */
+    int n, rows;                         /* queries; rows of a KV head                                               */
+    int few;                             /* few rows: which shape runs                                               */
+    swa__geo geo;
+    swa__keys keys;
+    int64_t keys_from, keys_to;          /* positions between which segments lie                                     */
+    swa__blocks all;
+    swa_kv kv[5];
+    swa__source source[5];
+} swa__job;
+
+/* ---- window: what tokens see of the keys that are there ---- */
+
+static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
+    swa__bounds(&j->window, j->pos + t, lo, hi);
+    *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
+    *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
+}
+/* The end of the pinned sinks that token t sees; 0 if there are none. */
+static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
+    int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
+    return end > j->keys_from ? end : 0;
+}
+static int64_t swa__seen(const swa__job *j, int t) {
+    int64_t lo, hi;
+    swa__window_of(j, t, &lo, &hi);
+    return hi - lo;
+}
+static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
+    int64_t n = 0;
+    int i;
+    for (i = swa__find(keys, lo * SWA_BLOCK); i < keys->n_kv && keys->kv[i].pos / SWA_BLOCK < hi; i++) {
+        int64_t end = swa__min64(swa__block_end(keys->kv[i].pos + keys->kv[i].n), hi);
+        if (keys->kv[i].n == 0) continue;
+        lo = swa__max64(lo, keys->kv[i].pos / SWA_BLOCK);
+        if (lo < end) n += end - lo;
+        lo = swa__max64(lo, end);
+    }
+    return (int)n;
+}
+static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
+    swa__blocks b;
+    int64_t lo, hi, none;
+    swa__window_of(j, last, &none, &hi);
+    swa__window_of(j, first, &lo, &none);
+    b.sinks = swa__block_end(swa__max64(swa__sinks_of(j, last), 0));
+    b.lo = swa__max64(lo / SWA_BLOCK, b.sinks);
+    b.hi = swa__max64(hi > lo ? swa__block_end(hi) : b.lo, b.lo);
+    b.n = swa__blocks_filled(&j->keys, 0, b.sinks) + swa__blocks_filled(&j->keys, b.lo, b.hi);
+    return b;
+}
+/* The first block of the list from `at` on; hi after the last. */
+static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int64_t at) {
+    for (;;) {
+        int64_t next = b->hi;
+        int i;
+        if (at >= b->sinks && at < b->lo) at = b->lo;
+        if (at >= b->hi) return b->hi;
+        for (i = swa__find(keys, at * SWA_BLOCK); i < keys->n_kv && keys->kv[i].n == 0; i++) {}
+        if (i < keys->n_kv) next = swa__max64(at, keys->kv[i].pos / SWA_BLOCK);
+        if (next == at) return at;
+        at = next;
+    }
+}
+/* Job i of a call. Without tokens if the call is not for that run. */
+static void swa__job_make(const swa__call *call, int i, swa__job *j) {
+    j->call = call;
+    j->geo = call->geo;
+    j->keys = call->keys;
+    if (call->rows != NULL) {
+        j->pos = call->rows->pos;
+        j->row = 0;
+        j->n = call->rows->n_tokens;
+        j->window = call->rows->window;
+        j->keys.kv = call->rows->kv;
+        j->keys.n_kv = call->rows->n_kv;
+    } else {
+        const swa_run *run = &call->runs[i];
+        const int fresh = j->keys.fresh[SWA__K].p != NULL;
+        j->pos = run->pos;
+        j->row = run->row;
+        j->n = call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
+        j->window = swa__layer_of(call->c, call->layer)->window;
+        j->window.prefix = run->prefix;
+        j->window.prefix_first = run->pos;
+        j->keys.kv = j->kv;
+        j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
+                                     fresh ? run->pos : run->pos + run->n, j->kv);
+        if (fresh) j->kv[j->keys.n_kv++] = swa__new_rows(&j->keys, run->row, run->pos, run->n);
+        for (i = 0; i < j->keys.n_kv; i++) j->source[i] = swa__source_of(&j->keys, &j->kv[i]);
+        j->keys.made = j->source;
+    }
+    j->rows = j->n * call->group;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k;
+    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
+    j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
+    j->keys_from = j->keys_to = 0;
+    if (j->keys.n_kv > 0) {
+        const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
+        j->keys_from = j->keys.kv[0].pos;
+        j->keys_to = last->pos + last->n;
+    }
+    memset(&j->all, 0, sizeof j->all);
+    if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
+}
+
+/* ---- rows: q in, bounds, results out ---- */
+
+/* Rows r0..r0+n-1 of a KV head: row r is token r / group, head h*group + r % group. */
+typedef struct {
+    int h, r0, n;                        /* KV head; rows                                                            */
+    int blocks;                          /* how many of the list, from block number `at` on                          */
+    int64_t at;
+    swa__blocks list;
+    float *part;                         /* split: where row r0's result goes; else NULL                             */
+    size_t part_row;                     /* floats from row to row there                                             */
+} swa__unit;
+
+static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
+    const int group = j->call->group;
+    return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
+}
+static float *swa__out_row(const swa__job *j, int h, int r) {
+    const swa_out *out = &j->call->a.out;
+    const int group = j->call->group;
+    return out->p + (j->row + r / group) * out->token + ((int64_t)h * group + r % group) * out->head;
+}
+static int swa__has_q_sink(const swa__job *j) { return j->call->a.q_sink.p != NULL && j->window.n_sink > 0; }
+
+/* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
+static int swa__panel(const swa__job *j, int rows) {
+    const int nr = j->call->kr->nr;
+    return rows <= nr / 2 && j->call->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
+}
+/* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
+static void swa__q_integers(const swa__call *call, const void **src, int n, float *row, float *scale) {
+    const int ld = (int)swa__pad16(call->shape.head_dim);
+    int i;
+    for (i = 0; i < n; i++) {
+        call->kr->round(SWA_Q8, src[i], SWA_F32, call->shape.head_dim, row + i * ld, &scale[i]);
+        scale[i] *= call->qscale;
+        src[i] = row + i * ld;
+    }
+}
+/* A group of few rows, [dims][step]. */
+static void swa__pack_group(const void *const *src, int step, int dims, float mul, float *to) {
+    const float *const *x = (const float *const *)src;
+    int i, d;
+    if (step == 4) {                     /* the commonest: no stride */
+        const float *a = x[0], *b = x[1], *c = x[2], *e = x[3];
+        for (d = 0; d < dims; d++, to += 4) {
+            to[0] = a[d] * mul;
+            to[1] = b[d] * mul;
+            to[2] = c[d] * mul;
+            to[3] = e[d] * mul;
+        }
+        return;
+    }
+    for (i = 0; i < step; i++)
+        for (d = 0; d < dims; d++) to[d * step + i] = x[i][d] * mul;
+}
+/* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
+static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
+    int i, d;
+    memset(sum, 0, (size_t)(step * ((dims + 3) / 4 + 1)) * sizeof *sum);
+    for (i = 0; i < step; i++) {
+        int8_t *four = (int8_t *)(sum + step + i);
+        for (d = 0; d < dims; d++) {
+            const int8_t x = (int8_t)((const float *)src[i])[d];
+            four[d / 4 * step * 4 + d % 4] = x;
+            sum[i] += x;
+        }
+    }
+}
+static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row, float *q,
+                          float *scale) {
+    const int dk = j->geo.dk, dt = j->geo.dt, q8 = j->call->a.compute == SWA_Q8;
+    const void *src[8];
+    float *to = q;
+    int i, r, step;
+    for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
+        step = swa__few_step(u->n - r);
+        for (i = 0; i < step; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + r + i);
+        if (q8) {
+            swa__q_integers(j->call, src, step, row, scale + r);
+            swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
+        }
+        swa__pack_group(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
+        for (i = 0; i < step && dt > 0; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + r + i);
+        if (dt > 0) swa__pack_group(src, step, dt, j->call->qscale, to + dk * step);
+        if (j->geo.form == SWA__PLAIN) continue;
+        /* in columns of one: chains run over the dims */
+        swa__pair_scalar(SWA__HALF, dk, 0xffffu, step, SWA__TINY_QK, to, to);
+        swa__pair_scalar(SWA__HALF, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step, to + dk * step);
+    }
+}
+/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where lanes past the end repeat the
+   last row. in: q and its tail. */
+static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2], const swa__scratch *w, float *q,
+                        float *scale) {
+    const int dk = j->geo.dk, dt = j->geo.dt, form = j->geo.form, q8 = j->call->a.compute == SWA_Q8;
+    float *row = dk <= 256 ? w->s : w->room.k;         /* both are free until the first block, one is large enough */
+    const swa__kernels *kr = j->call->kr;
+    const void *src[SWA__LANES];
+    int i, r, nr;
+    if (j->few) {
+        swa__pack_few(j, u, in, row, q, scale);
+        return;
+    }
+    for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
+        float *to;
+        nr = swa__panel(j, u->n - r);
+        to = q + (form == SWA__PAIRS ? (dk + 1) / 2 : dk) * nr;
+        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
+        for (i = r + nr; i < r + 2 * nr && i < u->n; i++)                /* the next panel's, which lie far apart */
+            swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0, dk * 4);
+        kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
+        if (form != SWA__PLAIN) kr->pair(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
+        if (dt == 0) continue;
+        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
+        if (form != SWA__PLAIN) kr->pair(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
+    }
+}
+static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
+
+/* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token, so the first and
+   the last one tell. */
+static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
+                             swa__lanes *l) {
+    const int group = j->call->group, t0 = u->r0 / group;
+    const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
+    l->lo[1] = swa__clip(w->lo[first] - pos);
+    l->hi[1] = swa__clip(w->hi[last] - pos);
+    l->full_lo = swa__clip(w->lo[last] - pos);
+    l->full_hi = swa__clip(w->hi[first] - pos);
+    l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
+    l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
+}
+/* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
+static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
+    const swa__geo *g = &j->geo;
+    if (g->by_distance) return j->pos + t - pos < g->bias_n + SWA_BLOCK - 1;
+    return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
+}
+/* The same, and what each row needs to be masked and modified. */
+static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
+                            swa__lanes *l) {
+    const swa_attn *a = &j->call->a;
+    const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
+    int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
+    swa__interval_of(j, u, w, r, n, pos, l);
+    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || (j->geo.bias && swa__bias_reaches(j, t, pos));
+    l->q_scale[0] = l->q_scale[1] = NULL;
+    if (a->compute == SWA_Q8) {
+        l->q_scale[1] = w->q_scale + r;
+        l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
+    }
+    if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
+        /* all rows see the whole block: masks are read only where keys are missing, so give them the full interval */
+        for (i = 0; i < SWA__LANES; i++) {
+            l->first[i] = l->sink[i] = 0.0f;
+            l->last[i] = (float)SWA_BLOCK;
+        }
+        return;
+    }
+    for (i = 0; i < n; i++, head++) {
+        if (head == group) {
+            head = 0;
+            t++;
+        }
+        l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
+        l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
+        l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
+        if (!l->mods) continue;
+        l->q[i] = (float)(j->pos + t - pos);
+        l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[from + head] * SWA__LOG2E) : 0.0f;
+        l->bias[i] = j->geo.bias ? a->bias + (j->row + t) * a->bias_token + (from + head) * a->bias_head : NULL;
+    }
+    for (; !j->few && i < j->call->kr->nr; i++) {      /* idle lanes do as the last row does */
+        l->first[i] = l->first[n - 1];
+        l->last[i] = l->last[n - 1];
+        l->sink[i] = l->sink[n - 1];
+        l->q[i] = l->q[n - 1];
+        l->slope[i] = l->slope[n - 1];
+        l->bias[i] = l->bias[n - 1];
+    }
+}
+
+/* The learned logit is one more block without values: maximum the logit, sum 1; none (sum 0) if it is -inf. */
+static float swa__sink_logit(float logit, float *m) {
+    *m = SWA__NONE;
+    if ((swa__bits_of(logit) & 0xff800000u) == 0xff800000u) return 0.0f;
+    *m = (float)((double)logit * SWA__LOG2E);
+    return 1.0f;
+}
+static float swa__lse(float m, float l) {
+    return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
+}
+/* What row r of KV head h gives besides out; 1 if out stays unnormalised. */
+static int swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
+    const swa_attn *a = &j->call->a;
+    const int group = j->call->group;
+    const int64_t at = (j->row + r / group) * j->call->shape.n_heads + (int64_t)h * group + r % group;
+    if (a->lse != NULL) a->lse[at] = swa__lse(m, l);
+    if (a->stat == NULL) return 0;
+    a->stat[2 * at] = m;
+    a->stat[2 * at + 1] = l;
+    return 1;
+}
+static void swa__rows_clear(int rows, float *m, float *l) {
+    int i;
+    for (i = 0; i < rows; i++) {
+        m[i] = SWA__NONE;
+        l[i] = 0.0f;
+    }
+}
+/* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go out. */
+static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
+    const float *logits = j->call->a.sink_logits;
+    const int group = j->call->group, dvp = j->geo.dvp;
+    float *out[SWA__FEW], *zeros = w->room.row;
+    int i;
+    if (logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
+    for (i = 0; i < n; i++) {
+        out[i] = swa__out_row(j, h, r0 + i);
+        if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
+        else if (logits != NULL) {
+            *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
+            j->call->kr->fold(1, dvp, w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i, zeros, w->mb, w->lb);
+        }
+    }
+    for (; i < SWA__LANES; i++) w->l[i] = 1.0f;
+    j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, w->inv, w->room.row, out);
+}
+/* No block has reached a panel yet, so its o is undefined. */
+static int swa__panel_empty(int rows, const float *m) {
+    while (rows > 0 && m[rows - 1] <= SWA__NONE) rows--;
+    return rows == 0;
+}
+/* The panel of n rows from row r of the unit on: o [dvp][nr]. */
+static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratch *w) {
+    memset(w->o + (size_t)r * (size_t)j->geo.dvp, 0, (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
+    swa__rows_clear(nr, w->m + r, w->l + r);
+}
+static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, const swa__scratch *w) {
+    const float *logits = j->call->a.sink_logits;
+    const int nr = swa__panel(j, n), dv = j->geo.dv;
+    float *out[SWA__LANES], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r, *l = w->l + r;
+    int i, raw = 0;
+    if (swa__panel_empty(n, m)) swa__panel_clear(j, r, nr, w);
+    for (i = 0; i < nr; i++) {
+        w->mb[i] = SWA__NONE;
+        w->lb[i] = 0.0f;
+        if (i >= n) {
+            l[i] = 1.0f;
+            continue;
+        }
+        out[i] = swa__out_row(j, u->h, u->r0 + r + i);
+        raw = swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
+        if (raw) l[i] = 1.0f;
+        else if (logits != NULL)
+            w->lb[i] = swa__sink_logit(logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
+    }
+    if (logits != NULL && !raw) j->call->kr->fold_panel(nr, dv, o, m, l, w->mb, w->lb);
+    for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
+    j->call->kr->unpack(nr, n, dv, o, w->lb, w->inv, out);
+}
+
+/* ---- one unit ---- */
+
+/* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched meanwhile. */
+typedef struct {
+    int64_t at;                          /* block number, and its                                                    */
+    int t, end;                          /* next tile, and the last one's end                                        */
+    swa__cursor in;                      /* KV head, and the segment of the tile before                              */
+} swa__ahead;
+
+/* What one part of a phase works with. A job is made when it is first asked for, and kept until another one is. */
+typedef struct {
+    const swa__call *call;
+    int part, parts;
+    swa__scratch w;
+    int made;                            /* number of the job, -1 = none                                             */
+    swa__job job;
+    swa__ahead ahead;
+} swa__part;
+
+static void swa__part_begin(const swa__call *call, int part, int parts, swa__part *p) {
+    p->call = call;
+    p->part = part;
+    p->parts = parts;
+    p->w = swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    p->made = -1;
+}
+static const swa__job *swa__job_of(swa__part *p, int i) {
+    if (p->made == i) return &p->job;
+    swa__job_make(p->call, i, &p->job);
+    p->made = i;
+    p->ahead.in.h = -1;                  /* a place in another job's keys, or none yet */
+    return &p->job;
+}
+/* The tiles of the block at pos that a unit's rows see through the window. */
+static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t0, int *t1) {
+    *t0 = swa__clip(w->lo[0] - pos) / SWA__TILE;
+    *t1 = (swa__clip(w->hi[last] - pos) + SWA__TILE - 1) / SWA__TILE;
+}
+/* The block that is read next: of the unit's list, or the first of the next KV head, whose list will be the same. */
+static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__scratch *w, int last, swa__ahead *x) {
+    x->at = swa__block_from(&j->keys, &u->list, x->at + 1);
+    if (x->at >= u->list.hi) {
+        x->at = swa__block_from(&j->keys, &u->list, 0);
+        x->in.h++;
+        if (x->in.segment >= 0) swa__source_head(&x->in.src, 1);
+    }
+    swa__unit_tiles(w, last, x->at * SWA_BLOCK, &x->t, &x->end);
+}
+/* Gives tile `to` K of the tile at x to fetch: in the ring, with its tail, or (few rows) the caller's rows. */
+static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
+    const int64_t pos = x->at * SWA_BLOCK + x->t * SWA__TILE;
+    const swa__source *src = &x->in.src;
+    const swa__operand *k = &src->x[SWA__K], *tail = &src->x[SWA__TAIL];
+    int64_t row;
+    if (x->in.segment < 0 || pos >= src->end || pos < src->pos) {
+        int s = swa__find(&j->keys, pos);
+        if (s == j->keys.n_kv) return;
+        swa__seek(&x->in, s);
+    }
+    if (pos < src->pos || (!src->ring && !j->few)) return;
+    row = src->first + pos - src->pos;
+    if (src->ring) row = row / SWA__TILE * SWA__TILE;
+    else to->next_gap = k->row - k->dim * (int64_t)k->size;
+    to->next = (const char *)k->p + row * k->row;
+    if (src->ring && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
+}
+static void swa__no_fetch(swa__block *b, int t, int end) {
+    for (; t < end; t++) {
+        b->tile[t].next = b->tile[t].next_tail = NULL;
+        b->tile[t].next_gap = 0;
+    }
+}
+/* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end of the window does
+   not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
+static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t at, swa__block *b) {
+    const swa__job *j = &p->job;
+    swa__ahead *x = &p->ahead;
+    int t;
+    if (x->in.h < u->h || (x->in.h == u->h && x->at <= at)) {
+        if (x->in.h != u->h) x->in.segment = -1;
+        x->in.h = u->h;
+        x->in.keys = &j->keys;
+        x->at = at;
+        swa__ahead_block(j, u, &p->w, last, x);
+    }
+    swa__no_fetch(b, b->t0, b->t1);
+    for (t = b->t0; t < b->t1; t++) {
+        while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads) swa__ahead_block(j, u, &p->w, last, x);
+        if (x->in.h >= j->keys.shape.n_kv_heads) return;
+        swa__ahead_tile(j, x, &b->tile[t]);
+        x->t++;
+    }
+}
+static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
+                           const swa__lanes *l) {
+    const swa__kernels *kr = j->call->kr;
+    const size_t dvp = (size_t)j->geo.dvp;
+    float *part = u->part;
+    int i;
+    kr->few(&j->geo, b, l, u->n, w->q, swa__has_q_sink(j) ? w->q_sink : w->q, w->s, w->ob, w->mb, w->lb);
+    if (part == NULL) kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
+    for (i = 0; i < u->n && part != NULL; i++, part += u->part_row) {
+        memcpy(part, w->ob + (size_t)i * dvp, dvp * sizeof(float));
+        part[dvp] = w->mb[i];
+        part[dvp + 1] = w->lb[i];
+    }
+}
+/* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
+static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n, const swa__scratch *w) {
+    float *out[SWA__LANES], *part = u->part + (size_t)r * u->part_row;
+    int i;
+    for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
+    for (i = 0; i < n; i++, part += u->part_row) {
+        out[i] = part;
+        part[j->geo.dvp] = w->m[r + i];
+        part[j->geo.dvp + 1] = w->l[r + i];
+    }
+    j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp, w->lb, w->inv, out);
+}
+static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
+                            swa__lanes *l) {
+    const swa__kernels *kr = j->call->kr;
+    const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
+    const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
+    int r, n, nr;
+    for (r = 0; r < u->n; r += nr) {
+        const size_t at = (size_t)r;
+        n = u->n - r < kr->nr ? u->n - r : kr->nr;
+        nr = swa__panel(j, n);
+        swa__lanes_make(j, u, w, r, n, b->pos, l);
+        l->first_block = swa__panel_empty(n, w->m + r);
+        l->fetch = r == 0;
+        if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
+            kr->many[j->geo.form][nr < kr->nr](&j->geo, b, l, w->q + at * dkt, q_sink + at * dkt, w->s, w->o + at * dvp,
+                                               w->m + r, w->l + r);
+        if (u->part == NULL) continue;
+        if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
+        swa__panel_keep(j, u, r, n, w);
+    }
+}
+/* All blocks of a unit, folded into its rows' results; of a split, its one block. */
+static void swa__unit_run(swa__part *p, const swa__unit *u) {
+    const swa__job *j = &p->job;
+    const swa__call *call = p->call;
+    const swa__scratch *w = &p->w;
+    const int t0 = u->r0 / call->group, tokens = (u->r0 + u->n - 1) / call->group - t0 + 1;
+    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+    int i, t, range[4], nr;
+    int64_t at = u->at;
+    swa__cursor in = swa__cursor_at(&j->keys, u->h);
+    swa__block b;
+    swa__lanes l;
+    b.l1 = swa__fetch_l1();
+    swa__no_fetch(&b, 0, (int)(sizeof b.tile / sizeof b.tile[0]));
+    for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
+    swa__pack_q(j, u, q, w, w->q, w->q_scale);
+    if (swa__has_q_sink(j))
+        swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
+    if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
+    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m, w->l);
+
+    /* a place ahead holds as long as units follow one another as the heads do */
+    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.in.h = -1;
+    for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
+        b.pos = at * SWA_BLOCK;
+        b.present = NULL;
+        b.shift = 0;
+        if (j->few) swa__lanes_make(j, u, w, 0, u->n, b.pos, &l);
+        else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
+        swa__ranges(&l, 1, range);
+        if (call->ops != NULL && call->ops->stage != NULL)
+            call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
+        else
+            swa__stage(&in, range, &w->room, &b);
+        if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
+        swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
+        if (call->ops == NULL || call->ops->stage == NULL) swa__look_ahead(p, u, tokens - 1, at, &b);
+        if (j->few) swa__block_few(j, u, w, &b, &l);
+        else swa__block_many(j, u, w, &b, &l);
+    }
+    if (u->part != NULL) return;
+    if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
+    for (i = 0; !j->few && i < u->n; i += nr) {
+        nr = call->kr->nr;
+        swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
+    }
+}
+
+/* ---- a phase: its units, dealt out to parts ---- */
+
+/* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
+typedef struct { int few, many, split; } swa__cut;
+
+/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
+static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
+    int i;
+    *units = *partials = 0;
+    for (i = 0; i < p->call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
+        if (j->rows == 0) continue;
+        *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
+        *partials += (double)j->rows * heads * j->all.n;
+    }
+}
+/* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries that see less. */
+static int swa__cut_even(swa__part *p, swa__cut *cut) {
+    const int nr = p->call->kr->nr;
+    const swa__cut whole = *cut;
+    const swa__job *j;
+    double units, partials;
+    if (p->call->n_jobs != 1) return 0;
+    j = swa__job_of(p, 0);
+    if (j->n == 0 || j->few || j->geo.form != SWA__PLAIN) return 0;
+    if ((double)swa__seen(j, 0) < 0.9 * (double)swa__seen(j, j->n - 1)) return 0;
+    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
+        swa__count(p, cut, &units, &partials);
+        if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0) return 1;
+        if (cut->many <= nr || units >= p->parts) break;
+    }
+    *cut = whole;
+    return 0;
+}
+static swa__cut swa__cut_make(swa__part *p) {
+    const int nr = p->call->kr->nr, parts = p->parts;
+    swa__cut cut;
+    double units, partials;
+    cut.few = SWA__FEW;
+    cut.many = swa__tile_rows(&p->call->shape) / nr * nr;
+    cut.split = 0;
+    if (parts == 1) return cut;
+    swa__count(p, &cut, &units, &partials);
+    if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
+    cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
+    for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
+         swa__count(p, &cut, &units, &partials))
+        cut.many = (cut.many / nr + 1) / 2 * nr;
+    for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
+    return cut;
+}
+/* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
+static double swa__cost(const swa__job *j, const swa__unit *u) {
+    const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
+    double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
+    return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
+}
+/* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
+   so small beside the others that its middle rounds to the total. */
+typedef struct { double total, at; } swa__costs;
+
+static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) {
+    const double cost = p->parts > 1 ? swa__cost(&p->job, u) : 0;
+    const double middle = (share->at + cost / 2) * p->parts;
+    share->at += cost;
+    if (share->total < 0) return;        /* only adding up */
+    if (middle >= share->total * p->part && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
+        swa__unit_run(p, u);
+}
+/* All units of one job, in a fixed order. base: its first partial result. */
+static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
+    const swa__job *j = &p->job;
+    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
+    const int tile = j->few ? cut->few : cut->many;
+    float *split = (float *)(void *)p->call->split;
+    size_t b;
+    swa__unit u;
+    u.list = j->all;
+    u.part = NULL;
+    u.part_row = size * blocks;
+    for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
+        for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
+            u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
+            if (!cut->split) {
+                if (u.n < j->rows)
+                    u.list = swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
+                u.blocks = u.list.n;
+                u.at = swa__block_from(&j->keys, &u.list, 0);
+                swa__unit_deal(p, &u, share);
+                continue;
+            }
+            u.blocks = 1;
+            for (b = 0, u.at = -1; b < blocks; b++) {
+                u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
+                u.part = split + (base + ((size_t)u.h * (size_t)j->rows + (size_t)u.r0) * blocks + b) * size;
+                swa__unit_deal(p, &u, share);
+            }
+        }
+}
+static size_t swa__job_partials(const swa__job *j) {
+    return (size_t)j->rows * (size_t)j->call->shape.n_kv_heads * (size_t)j->all.n;
+}
+static void swa__attend_units(swa__part *p, const swa__cut *cut) {
+    swa__costs share;
+    int pass, i;
+    share.total = 0;
+    for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
+        size_t base = 0;
+        share.total = pass == 0 ? -1 : p->parts > 1 ? share.at : 0;
+        share.at = 0;
+        for (i = 0; i < p->call->n_jobs; i++) {
+            const swa__job *j = swa__job_of(p, i);
+            swa__job_units(p, cut, base, &share);
+            base += swa__job_partials(j);
+        }
+    }
+}
+/* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
+static void swa__fold_rows(swa__part *p) {
+    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), dvp = (size_t)p->call->geo.dvp;
+    const float *at = (const float *)(const void *)p->call->split;
+    const swa__scratch *w = &p->w;
+    int i, h, r, b;
+    for (i = 0; i < p->call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        int64_t turn = 0;
+        for (h = 0; h < p->call->shape.n_kv_heads; h++)
+            for (r = 0; r < j->rows; r++, turn++, at += (size_t)j->all.n * size) {
+                const float *part = at;
+                if (turn % p->parts != p->part) continue;
+                memset(w->o, 0, dvp * sizeof(float));
+                swa__rows_clear(1, w->m, w->l);
+                for (b = 0; b < j->all.n; b++, part += size)
+                    p->call->kr->fold(1, j->geo.dvp, w->o, w->m, w->l, part, part + dvp, part + dvp + 1);
+                swa__rows_out(j, h, r, 1, w);
+            }
+    }
+}
+
+/* ---- store: the new rows go into the ring, from operands into operands ---- */
+
+/* n rows of the caller's K or tail into slots of one tile of the ring, the first of them `slot`: each is rounded and
+   narrowed in row, and then dealt out over the dims. */
+static void swa__slots_out(const swa__keys *keys, const swa__operand *from, const swa__operand *to, int which,
+                           const unsigned char *p, int64_t slot, int n, float *row) {
+    const size_t es = to->size, pad = swa__pad16(to->dim), lane = (size_t)(slot & (SWA__TILE - 1));
+    unsigned char *tile = (unsigned char *)(uintptr_t)to->p + (slot - (int64_t)lane) * to->row;
+    float scale = 1.0f;
+    int i, d;
+    for (d = to->dim; d < (int)pad; d++) row[d] = 0.0f;
+    for (i = 0; i < n; i++, p += from->row) {
+        const unsigned char *in = (const unsigned char *)(row + pad);
+        unsigned char *out = tile + (lane + (size_t)i) * es;
+        keys->kr->round((int)keys->round[which], p, (int)from->type, to->dim, row, &scale);
+        keys->kr->narrow((int)to->type, row, row + pad, pad);
+        for (d = 0; d < to->dim; d++, in += es, out += SWA__TILE * es) {
+            if (es == 4) memcpy(out, in, 4);                       /* each copy is one move */
+            else if (es == 2) memcpy(out, in, 2);
+            else *out = *in;
+        }
+        if (to->scale != NULL) ((float *)(uintptr_t)to->scale)[slot + i] = scale;
+    }
+}
+/* n rows of one operand, from row `row` on, into slots of one tile, by way of the stage where that is one tile. */
+static void swa__store_tile(const swa__keys *keys, const swa__source *from, const swa__source *ring, int which,
+                            int64_t row, int64_t slot, int n, const swa__spot *spot) {
+    const swa__operand *x = &from->x[which], *to = &ring->x[which];
+    const int a = (int)(slot & (SWA__TILE - 1));
+    const float *in = spot->x[which];
+    unsigned char *out = (unsigned char *)(uintptr_t)to->p + slot * to->row;
+    size_t numbers = SWA__TILE * (size_t)to->dim;
+    if (to->dim == 0) return;
+    if (which != SWA__V && n < SWA__TILE) {
+        swa__slots_out(keys, x, to, which, x->p + row * x->row, slot, n, spot->row);
+        return;
+    }
+    swa__lanes_in(keys, from, which, row, a, a + n, spot);
+    if (which == SWA__V) {
+        in += a * spot->dvp;
+        numbers = (size_t)n * (size_t)spot->dvp;
+    }
+    keys->kr->narrow((int)to->type, in, out, numbers);
+    if (to->scale != NULL)
+        memcpy((float *)(uintptr_t)to->scale + slot, spot->scale[which] + a, (size_t)n * sizeof(float));
+}
+static void swa__store_head(const swa__part *p, int seq, const swa__source *from, const swa__source *ring) {
+    const swa__call *call = p->call;
+    const swa__job *j = &p->job;
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
+    const swa__spot spot = swa__spot_of(&call->keys, &p->w.room, 0);
+    const int64_t end = j->pos + j->n;
+    int64_t at = j->pos, n, slot;
+    int x;
+    for (; at < end; at += n) {
+        if (at >= l->pinned && at < end - l->cap) at = end - l->cap;      /* older rows would not survive */
+        slot = swa__slot(l, swa__seq_of(call->c, seq), at);
+        n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
+        n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
+        for (x = 0; x < SWA__OPERANDS; x++)
+            swa__store_tile(&call->keys, from, ring, x, at - j->pos, slot, (int)n, &spot);
+    }
+}
+static void swa__store_rows(swa__part *p) {
+    const swa__call *call = p->call;
+    int64_t unit = 0, *stored;
+    int i, h;
+    for (i = 0; i < call->n_jobs; i++) {
+        const swa__job *j = swa__job_of(p, i);
+        const int seq = call->runs[i].seq;
+        const swa_kv new_rows = swa__new_rows(&call->keys, j->row, j->pos, j->n);
+        const swa_kv all_slots = swa__slots_view(call->c, call->layer, seq, 0, 0, 0);
+        swa__source from = swa__source_of(&call->keys, &new_rows), ring = swa__source_of(&call->keys, &all_slots);
+        stored = &swa__held_of(call->c, call->layer, seq)->stored;
+        if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;    /* the other parts do not look */
+        for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++) {
+            if (unit % p->parts == p->part) swa__store_head(p, seq, &from, &ring);
+            swa__source_head(&from, 1);
+            swa__source_head(&ring, 1);
+        }
+    }
+}
+
+/* ---- a call: its checks, its memory, its phases ---- */
+
+static int swa__stores(const swa_attn *a) { return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY; }
+
+static void swa__part_phase(swa__part *p, int phase) {
+    const swa__call *call = p->call;
+    if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
+        const swa__cut cut = swa__cut_make(p);
+        if (phase == 0) swa__attend_units(p, &cut);
+        else if (cut.split) swa__fold_rows(p);
+    }
+    if (phase == 1 && call->c != NULL && swa__stores(&call->a)) swa__store_rows(p);
+}
+static void swa__phase(const swa__call *call, int phase, int part, int parts) {
+    swa__part p;
+    swa__part_begin(call, part, parts, &p);
+    swa__part_phase(&p, phase);
+}
+/* Every part of every phase, on the threads of OpenMP or on this one. */
+static void swa__phases(const swa__call *call, int parts) {
+    int phase;
+    swa__part p;
+#if SWA__OPENMP
+    for (phase = 0; parts > 1 && phase < SWA_PHASES; phase++) {
+        int part;
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+        for (part = 0; part < parts; part++) swa__phase(call, phase, part, parts);
+    }
+    if (parts > 1) return;
+#endif
+    swa__part_begin(call, 0, parts, &p);           /* one part keeps its job from phase to phase */
+    for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
+}
+static swa_in swa__in(swa_in in, int heads, int dim) {
+    if (in.head == 0) in.head = dim;
+    if (in.token == 0) in.token = (int64_t)heads * dim;
+    return in;
+}
+static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
+/* a: without what its mode does not look at */
+static swa_attn swa__attn_of_mode(const swa_attn *attn) {
+    swa_attn a = *attn;
+    if (a.mode == SWA_STORE_ONLY) a.q.p = NULL;
+    if (a.mode == SWA_ATTEND_STORED) a.k.p = NULL;
+    return a;
+}
+/* Whether x is where a call writes. */
+static int swa__written(const swa_attn *a, const void *x) {
+    return x != NULL && (x == (const void *)a->out.p || x == (const void *)a->lse || x == (const void *)a->stat);
+}
+/* Whether outputs are each other, or inputs other than q: those are read for other rows once the first are out. */
+static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
+    if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat)) return 1;
+    if (a->lse == a->q.p || a->stat == a->q.p) return 1;
+    if (s->tail_dim > 0 && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p)))) return 1;
+    return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
+}
+static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
+    if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
+    if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY) || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
+        return SWA_ERR_ARG;
+    if (a->q.p != NULL) {
+        if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
+        if (s->tail_dim == 0 && a->q_sink_tail.p != NULL) return SWA_ERR_ARG;
+        if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
+        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f) return SWA_ERR_ARG;
+        if (a->bias != NULL && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
+            return SWA_ERR_ARG;
+        if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23)) return SWA_ERR_ARG;
+    }
+    if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
+        return SWA_ERR_ARG;
+    if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
+    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
+    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (a->compute != SWA_Q8) return SWA_ERR_ARG;
+    /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
+    return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
+}
+static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *attn, int isa) {
+    swa_attn *a = &call->a;
+    swa__geo *geo = &call->geo;
+    double scale = attn->scale != 0.0f ? (double)attn->scale : 1.0 / sqrt((double)s->head_dim);
+    memset(call, 0, sizeof *call);
+    call->kr = swa__kernels_of(isa);
+    call->shape = *s;
+    call->group = s->n_heads / s->n_kv_heads;
+    *a = *attn;
+    a->q = swa__in(a->q, s->n_heads, s->head_dim);
+    a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
+    if (a->q_sink.p != NULL || a->q_sink_tail.p != NULL) {         /* often the tail alone rotates */
+        a->q_sink = a->q_sink.p != NULL ? swa__in(a->q_sink, s->n_heads, s->head_dim) : a->q;
+        a->q_sink_tail = a->q_sink_tail.p != NULL ? swa__in(a->q_sink_tail, s->n_heads, s->tail_dim) : a->q_tail;
+    }
+    if (a->out.head == 0) a->out.head = s->v_dim;
+    if (a->out.token == 0) a->out.token = (int64_t)s->n_heads * s->v_dim;
+
+    call->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
+    geo->dk = s->head_dim;
+    geo->dt = s->tail_dim;
+    geo->dv = s->v_dim;
+    geo->dvp = (int)swa__pad16(s->v_dim);
+    geo->v_in_k = s->v_in_k != 0;
+    geo->cap2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
+    geo->alibi = a->alibi != NULL;
+    geo->bias = a->bias != NULL;
+    geo->bias_first = a->bias_first;
+    geo->bias_n = a->bias_n;
+    geo->by_distance = a->bias_by_distance != 0;
+    if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__HALF;
+    geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
+    geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;
+    geo->v_along = geo->v_in_k && geo->form == SWA__PLAIN ? 1 : geo->dvp;
+
+    call->keys.kr = call->kr;
+    call->keys.shape = *s;
+    call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
+    call->keys.fresh[SWA__K] = swa__in(a->k, s->n_kv_heads, s->head_dim);
+    call->keys.fresh[SWA__TAIL] = swa__in(a->k_tail, s->n_kv_heads, s->tail_dim);
+    call->keys.fresh[SWA__V] = swa__in(a->v, s->n_kv_heads, s->v_dim);
+}
+/* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
+   run's rows, all its blocks. Less than all of those only splits nothing. */
+static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
+    const size_t blocks = (size_t)l->slots / SWA_BLOCK + 2;      /* most that its slots lie in */
+    size_t n = 0;
+    *rows = 0;
+    if (parts > 1 && !swa__mul((size_t)l->shape.n_heads, blocks, rows)) return 0;
+    return swa__region(&n, *rows, swa__partial_bytes(&l->shape), 1) ? n : 0;
+}
+static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
+    size_t rows, split;
+    call->part_bytes = swa__part_bytes(&l->shape, call->sinks);
+    if (base == NULL || bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
+    call->scratch = base;
+    call->split = base + call->part_bytes * (size_t)parts;
+    split = swa__split_bytes(l, parts, &rows);
+    call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
+    return SWA_OK;
+}
+static size_t swa__layer_scratch(const swa__layer *l, int parts) {
+    size_t n = 0, rows, split = swa__split_bytes(l, parts, &rows);
+    if (rows > 0 && split == 0) return 0;
+    return swa__region(&n, swa__part_bytes(&l->shape, l->window.n_sink > 0), (size_t)parts, 1)
+           && swa__add(n, split, &n) && swa__add(n, 63, &n) ? n : 0;
+}
+SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
+    swa__cache c;
+    size_t most = 0, n;
+    int i;
+    if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
+    for (i = 0; i < desc->n_layers; i++) {               /* the layer that needs most: they take turns */
+        swa__layer l;
+        if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
+        n = swa__layer_scratch(&l, parts);
+        if (n == 0) return 0;
+        if (n > most) most = n;
+    }
+    return most;
+}
+SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
+    swa__cache *c = swa__get(cache);
+    int i;
+    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    for (i = 0; i < c->d.n_layers && bytes > 0; i++)
+        if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
+    c->scratch = mem != NULL ? swa__align64(mem) : NULL;
+    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
+    return SWA_OK;
+}
+/* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
+static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
+    if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
+    if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
+    if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
+    return SWA_OK;
+}
+/* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
+static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, int phase, int part) {
+    int64_t *ticket = swa__tickets_of(c) + layer;
+    swa_status status = SWA_OK;
+    int i;
+    if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
+    for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
+        const swa_run *r = &swa__runs_of(c)[i];
+        if (swa__seq_of(c, r->seq)->end - r->n != r->pos) status = SWA_ERR_ORDER;    /* changed since begin */
+        else status = swa__past_check(c, layer, r, a);
+    }
+    if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
+    return status;
+}
+static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
+                                 int parts, swa__call *call) {
+    swa__cache *c = swa__get(cache);
+    swa_status status;
+    const swa__layer *l;
+    swa_attn a;
+    if (c == NULL || attn == NULL) return SWA_ERR_ARG;
+    if (c->begun != SWA_OK) return c->begun;
+    if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
+    a = swa__attn_of_mode(attn);
+    l = swa__layer_of(c, layer);
+    status = swa__attn_check(&l->shape, &a, (int)l->type[SWA__K]);
+    if (status == SWA_OK) status = swa__layer_check(c, layer, &a, phase, part);
+    if (status != SWA_OK) return status;
+    swa__call_base(call, &l->shape, &a, c->d.isa);
+    call->c = c;
+    call->layer = layer;
+    call->runs = swa__runs_of(c);
+    call->n_jobs = c->n_runs;
+    call->sinks = l->window.n_sink > 0;
+    memcpy(call->keys.round, l->type, sizeof call->keys.round);
+    return SWA_OK;
+}
+/* Whether every part has been through the phase before; then this one leaves word of its own. */
+static swa_status swa__ticket_check(const swa__call *call, int phase, int part, int parts) {
+    const swa_rows *rows = call->rows;
+    swa__ticket mine;
+    int i;
+    mine.owner = rows != NULL ? (uint64_t)(uintptr_t)call->a.out.p : (uint64_t)(uintptr_t)call->c;
+    mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
+    mine.split_rows = call->split_rows;
+    mine.layer = rows != NULL ? rows->n_tokens : call->layer;
+    mine.parts = parts;
+    for (i = 0; i < parts && phase > 0; i++) {
+        const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
+        if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0) return SWA_ERR_ORDER;
+    }
+    memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine, sizeof mine);
+    return SWA_OK;
+}
+static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
+                                   int parts, swa__call *call) {
+    swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
+    if (status != SWA_OK) return status;
+    return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
+}
+SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase, int part, int parts) {
+    swa__call call;
+    swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
+    return status;
+}
+SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
+    swa__call call;
+    swa_status status;
+    int parts = 1;
+#if SWA__OPENMP
+    parts = omp_get_max_threads();
+#endif
+    status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
+#if SWA__OPENMP
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__attend_call(cache, layer, attn, 0, 0, --parts, &call);
+#endif
+    if (status == SWA_OK) swa__phases(&call, parts);
+    return status;
+}
+
+/* Rows of a stateless call that may be split over keys; large ones have units enough. */
+static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
+    swa__call call;
+    swa__job j;
+    double rows;
+    memset(&call, 0, sizeof call);
+    call.rows = r;
+    call.group = 1;
+    swa__job_make(&call, 0, &j);
+    rows = (double)r->n_tokens * s->n_heads * j.all.n;
+    return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
+}
+static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
+    int64_t end = 0, blocks = 0;
+    int i;
+    if (r == NULL) return SWA_ERR_ARG;
+    *s = r->shape;
+    if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0 || r->n_kv < 0)
+        return SWA_ERR_ARG;
+    if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
+    if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
+    if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
+    if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
+    for (i = 0; i < r->n_kv; i++) {
+        const swa_kv *kv = &r->kv[i];
+        if (kv->n < 0 || kv->pos < end || kv->layout_ < 0) return SWA_ERR_ARG;
+        if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
+        end = kv->pos + kv->n;
+        if (kv->n == 0) continue;
+        blocks += swa__block_end(end) - kv->pos / SWA_BLOCK;
+        if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
+        if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL)) return SWA_ERR_ARG;
+        if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
+            return SWA_ERR_ARG;
+        if (kv->layout_ != 0) continue;
+        if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
+            return SWA_ERR_UNSUPPORTED;
+    }
+    return SWA_OK;
+}
+static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts, size_t split_rows) {
+    size_t n = 0;
+    if (!swa__region(&n, swa__part_bytes(s, rows->window.n_sink > 0), (size_t)parts, 1)) return 0;
+    if (parts > 1 && !swa__region(&n, split_rows, swa__partial_bytes(s), 1)) return 0;
+    return swa__add(n, 63, &n) ? n : 0;
+}
+SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
+    swa_shape s;
+    if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
+    return swa__rows_bytes(rows, &s, parts, rows->n_tokens > 0 ? swa__rows_split(rows, &s)
+                                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
+}
+static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_kv *kv) {
+    return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
+           || (s->tail_dim > 0 && swa__written(a, kv->tail));
+}
+static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
+    swa_shape s;
+    swa_attn a;
+    swa_status status = swa__rows_check(rows, &s);
+    int i;
+    if (status != SWA_OK) return status;
+    if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
+    a = *attn;
+    a.mode = SWA_ATTEND_STORED;          /* keys come from rows->kv */
+    a.k.p = NULL;
+    for (i = 0; i < rows->n_kv; i++)
+        if (rows->kv[i].n > 0 && swa__reads_written(&s, &a, &rows->kv[i])) return SWA_ERR_ARG;
+    i = 0;
+    while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
+    status = swa__attn_check(&s, &a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    if (status != SWA_OK) return status;
+    if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &s, parts, 0)) return SWA_ERR_MEMORY;
+    swa__call_base(call, &s, &a, rows->isa != 0 ? rows->isa : swa_isa_best());
+    call->rows = rows;
+    call->n_jobs = 1;
+    call->sinks = rows->window.n_sink > 0;
+    call->scratch = swa__align64(rows->scratch);
+    call->part_bytes = swa__part_bytes(&s, call->sinks);
+    call->split = call->scratch + call->part_bytes * (size_t)parts;
+    call->split_rows = swa__rows_split(rows, &s);
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &s, parts, call->split_rows)) call->split_rows = 0;
+    return SWA_OK;
+}
+SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts) {
+    swa__call call;
+    swa_status status = swa__rows_call(rows, attn, parts, &call);
+    if (status != SWA_OK) return status;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
+    return status;
+}
+SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
+    swa__call call;
+    swa_status status;
+    int parts = 1;
+#if SWA__OPENMP
+    parts = omp_get_max_threads();
+#endif
+    status = swa__rows_call(rows, attn, parts, &call);
+#if SWA__OPENMP
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__rows_call(rows, attn, --parts, &call);
+#endif
+    if (status == SWA_OK) swa__phases(&call, parts);
+    return status;
+}
+
+/* Row by row, 64 numbers at a time; the scalar instance, whose bits are everyone's. */
+SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
+                             const float *sink_logits, int n_heads, float *out, float *lse) {
+    float o[64], zeros[64], ones[SWA__LANES], inv[SWA__LANES], m, l, mb, lb;
+    int32_t r;
+    int i, d, w, x;
+    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || (n > 0 && (outs == NULL || stats == NULL)))
+        return SWA_ERR_ARG;
+    for (i = 0; i < n; i++)
+        if (outs[i] == NULL || stats[i] == NULL) return SWA_ERR_ARG;
+    memset(zeros, 0, sizeof zeros);
+    for (r = 0; r < rows; r++)
+        for (d = 0; d < v_dim; d += w) {
+            w = v_dim - d < 64 ? v_dim - d : 64;
+            memset(o, 0, sizeof o);
+            m = SWA__NONE;
+            l = 0.0f;
+            for (i = 0; i < n; i++) {
+                const float *stat = stats[i] + 2 * (size_t)r;
+                if (stat[1] > 0.0f)      /* an empty part is the identity */
+                    swa__fold_scalar(1, w, o, &m, &l, outs[i] + (size_t)r * (size_t)v_dim + d, stat, stat + 1);
+            }
+            if (lse != NULL) lse[r] = swa__lse(m, l);
+            if (sink_logits != NULL) {
+                lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
+                swa__fold_scalar(1, w, o, &m, &l, zeros, &mb, &lb);
+            }
+            for (x = 0; x < SWA__LANES; x++) ones[x] = l;
+            swa__inverse_scalar(ones, inv);
+            for (x = 0; out != NULL && x < w; x++)
+                out[(size_t)r * (size_t)v_dim + (size_t)(d + x)] = o[x] * inv[0] + 0.0f;
+        }
+    return SWA_OK;
+}
+
+/* ==== [SECTION 13] LATENT =======================================================================================
+   DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 12] on a ring of latents; this
+   room holds what lies around it: the products with the weights, and the naive path, for which it brings a block of
+   latents into the K and V of a head. Phases:
+     0  c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h      1  angles, norms, RoPE of k
+     2  q = W_UQ c_q, or its nope part through W_UQK         3  RoPE of q; q_nope W_UK, or the new K and V expanded
+     4, 5  attention, then its fold and store                6  W_UV             7  W_O, or W_UVO
+
+   Most of that is a table of products. A phase's outputs are counted through, and a part takes its share of the count,
+   cut where the matrices allow it. An output's sum never depends on the cut: the same bits for any number of parts. */
+#if SWA__MLA
+
+enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
+       SWA__MLA_MAX = 1 << 20,                        /* of any size, so that a product of two fits an int64_t */
+       SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT,  /* floats in which a product packs the tokens */
+       SWA__MERGE_ROWS = 256 };                       /* rows of W_O that are merged at a time */
+
+/* The weights by meaning. Two may lie in one matrix: of head h, rows first + h*per and on. */
+enum { SWA__W_DQ, SWA__W_DKV, SWA__W_KR, SWA__W_UQ, SWA__W_QR, SWA__W_UK, SWA__W_UV, SWA__W_O, SWA__W_UQK, SWA__W_UVO,
+       SWA__W_UKT, SWA__WEIGHTS };       /* the last is W_UK once more, multiplied from its other side */
+typedef struct {
+    const swa_matrix *w;
+    int32_t heads, rows, cols;           /* heads 0: this block has no such weight, or does not read it */
+    int64_t first, per;
+    int     transposed;
+} swa__weight;
+
+/* The arrays of a call, [n tokens][heads][..]. WIDE: the absorbed q, later its output. K, V: for an expanded cache. */
+enum { SWA__A_H, SWA__A_OUT,                          /* [hidden] */
+       SWA__A_CQ, SWA__A_CKV, SWA__A_KROPE,           /* [q_lora], [latent], [rope] */
+       SWA__A_Q, SWA__A_QROPE, SWA__A_QSINK,          /* [nope | rope], its second half, q as pinned sinks see it */
+       SWA__A_WIDE, SWA__A_O, SWA__A_K, SWA__A_V,     /* [latent], [v], [nope | rope], [v] */
+       SWA__ARRAYS };
+typedef struct { const float *in; float *out; int64_t token, head; } swa__array;
+
+enum { SWA__ALWAYS, SWA__EXPANDED, SWA__ABSORBED };
+static const struct { int phase, when, w, in, out; } swa__products[] = {       /* the block: out = w in */
+    { 0, SWA__ALWAYS, SWA__W_DQ, SWA__A_H, SWA__A_CQ },
+    { 0, SWA__ALWAYS, SWA__W_DKV, SWA__A_H, SWA__A_CKV },
+    { 0, SWA__ALWAYS, SWA__W_KR, SWA__A_H, SWA__A_KROPE },
+    { 2, SWA__ALWAYS, SWA__W_UQK, SWA__A_CQ, SWA__A_WIDE },
+    { 2, SWA__ALWAYS, SWA__W_UQ, SWA__A_CQ, SWA__A_Q },
+    { 2, SWA__ALWAYS, SWA__W_QR, SWA__A_CQ, SWA__A_QROPE },
+    { 3, SWA__EXPANDED, SWA__W_UK, SWA__A_CKV, SWA__A_K },
+    { 3, SWA__EXPANDED, SWA__W_UV, SWA__A_CKV, SWA__A_V },
+    { 3, SWA__ABSORBED, SWA__W_UKT, SWA__A_Q, SWA__A_WIDE },
+    { 6, SWA__ABSORBED, SWA__W_UV, SWA__A_WIDE, SWA__A_O },
+    { 7, SWA__ALWAYS, SWA__W_O, SWA__A_O, SWA__A_OUT },
+    { 7, SWA__ALWAYS, SWA__W_UVO, SWA__A_WIDE, SWA__A_OUT },
+};
+
+typedef struct {
+    const swa_mla *m;
+    const swa_cache *cache;
+    const swa__cache *c;
+    const swa__layer *l;
+    swa__weight w[SWA__WEIGHTS];
+    swa__array a[SWA__ARRAYS];
+    int     layer, part, parts;
+    int     expanded;                    /* the layer holds K and V of all heads */
+    int     naive, absorbed, sinks;      /* what a run may take: which paths, a second rotation of q */
+    int64_t n;                           /* tokens */
+    double *angles;                      /* [n][rope/2] cos, then sin; with sinks [n] more of them */
+    float  *pack;                        /* [parts][SWA__PACK] */
+    unsigned char *naive_parts;          /* [parts][naive_bytes] scratch of the naive path */
+    size_t  naive_bytes, bytes;
+    unsigned char *base;
+    int     fits;                        /* bytes has not overflowed */
+} swa__mla;
+
+/* ---- weights ---- */
+
+/* Weights t[0] and t[1] of matrices a and b. b->p NULL: a holds the rows of both; b NULL: there is no second. */
+static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matrix *b, int rows_a, int rows_b,
+                             int cols) {
+    const int apart = b != NULL && b->p != NULL, both = rows_a + rows_b;
+    const swa__weight first = { a, 1, rows_a, cols, 0, apart ? rows_a : both, 0 };
+    const swa__weight second = { apart ? b : a, 1, rows_b, cols, apart ? 0 : rows_a, apart ? rows_b : both, 0 };
+    t[0] = first;
+    if (b != NULL) t[1] = second;
+}
+/* uqk, uvo: these products are read instead of their factors. */
+static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
+    const int q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden, latent = m->kv_lora_rank;
+    int i;
+    swa__weight_pair(t + SWA__W_DQ, &m->w_dq, NULL, m->q_lora_rank, 0, m->hidden);
+    swa__weight_pair(t + SWA__W_DKV, &m->w_dkv, &m->w_kr, latent, m->rope_dim, m->hidden);
+    swa__weight_pair(t + SWA__W_UQ, &m->w_uq, &m->w_qr, m->nope_dim, m->rope_dim, q_in);
+    swa__weight_pair(t + SWA__W_UK, &m->w_uk, &m->w_uv, m->nope_dim, m->v_dim, latent);
+    swa__weight_pair(t + SWA__W_O, &m->w_o, NULL, m->hidden, 0, m->n_heads * m->v_dim);
+    swa__weight_pair(t + SWA__W_UQK, &m->w_uqk, NULL, m->n_heads * latent, 0, q_in);
+    swa__weight_pair(t + SWA__W_UVO, &m->w_uvo, NULL, m->hidden, 0, m->n_heads * latent);
+    for (i = SWA__W_UQ; i <= SWA__W_UV; i++) t[i].heads = m->n_heads;
+    t[SWA__W_UKT] = t[SWA__W_UK];
+    t[SWA__W_UKT].transposed = 1;
+    if (!uqk && m->w_qr.p == NULL) {     /* rows of W_UQ and W_QR lie as q does: they are multiplied as one */
+        t[SWA__W_UQ].heads = 1;
+        t[SWA__W_UQ].rows = m->n_heads * (m->nope_dim + m->rope_dim);
+        t[SWA__W_QR].heads = 0;
+    }
+    if (uqk) t[SWA__W_UQ].heads = t[SWA__W_UK].heads = t[SWA__W_UKT].heads = 0;
+    else t[SWA__W_UQK].heads = 0;
+    if (uvo) t[SWA__W_UV].heads = t[SWA__W_O].heads = 0;
+    else t[SWA__W_UVO].heads = 0;
+    for (i = 0; i < SWA__WEIGHTS; i++)
+        if (t[i].rows == 0) t[i].heads = 0;
+}
+static int64_t swa__outputs(const swa__weight *w) { return (int64_t)w->heads * (w->transposed ? w->cols : w->rows); }
+static int64_t swa__row_stride(const swa__weight *w) { return w->w->stride > 0 ? w->w->stride : w->cols; }
+static const void *swa__weight_at(const swa__weight *w, int64_t row, int64_t col) {
+    return (const unsigned char *)w->w->p
+           + (size_t)(row * swa__row_stride(w) + col) * swa__type_size((int)w->w->type);
+}
+/* Rows [row, row+n) as f32, one behind the other; up to 15 floats behind them are overwritten too. */
+static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa__weight *w, int64_t row, int n,
+                             float *out) {
+    float scale;
+    int i;
+    if (w->w->type == SWA_OPAQUE) {
+        m->rows(m->user, w->w, row, n, out);
+        return;
+    }
+    for (i = 0; i < n; i++, out += w->cols)
+        kr->round(SWA_F32, swa__weight_at(w, row + i, 0), (int)swa__type_or(w->w->type, SWA_F32), w->cols, out, &scale);
+}
+
+/* ---- checks and sizes ---- */
+
+static swa_status swa__mla_dims_check(const swa_mla *m) {
+    int dims[7], i;
+    int64_t most;
+    if (m == NULL || m->rope_dim % 2 != 0) return SWA_ERR_ARG;
+    dims[0] = m->hidden;
+    dims[1] = m->n_heads;
+    dims[2] = m->kv_lora_rank;
+    dims[3] = m->nope_dim;
+    dims[4] = m->v_dim;
+    dims[5] = m->q_lora_rank;            /* this and the next may be 0 */
+    dims[6] = m->rope_dim;
+    for (i = 0; i < 7; i++)
+        if (dims[i] < (i < 5)) return SWA_ERR_ARG;
+    for (i = 0; i < 7; i++)
+        if (dims[i] > SWA__MLA_MAX) return SWA_ERR_OVERFLOW;
+    most = swa__max64(m->kv_lora_rank, swa__max64(m->nope_dim + m->rope_dim, m->nope_dim + m->v_dim));
+    return m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+/* A weight that is read is there, and can be cut where the block has to cut it: between heads, and between two
+   weights that lie in one matrix. */
+static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
+    const swa_matrix *a = w->w;
+    if (w->heads == 0) return SWA_OK;
+    if (a->p == NULL || a->stride < 0 || a->block_rows < 0 || a->block_cols < 0) return SWA_ERR_ARG;
+    if (a->block_rows > 1 && (w->first % a->block_rows != 0 || (w->heads > 1 && w->per % a->block_rows != 0)))
+        return SWA_ERR_ARG;
+    if (a->type == SWA_OPAQUE) return m->gemm != NULL ? SWA_OK : SWA_ERR_ARG;
+    if (a->stride > 0 && a->stride < w->cols) return SWA_ERR_ARG;
+    if (a->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
+    return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
+}
+static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
+
+/* w: the weights as this block has them. */
+static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
+    swa_status status = swa__mla_dims_check(m);
+    double factor[3];
+    int i;
+    if (status != SWA_OK) return status;
+    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0) return SWA_ERR_ARG;
+    if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF)) return SWA_ERR_ARG;
+    if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
+    if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
+    if ((m->q_norm != NULL || m->kv_norm != NULL) && !(m->eps > 0.0f)) return SWA_ERR_ARG;
+    factor[0] = m->scale;
+    factor[1] = m->mscale;
+    factor[2] = m->rope_mscale;
+    for (i = 0; i < 3; i++)
+        if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
+    if (swa__merged(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;     /* or is the W_UV in w_uk left out? */
+    swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
+    for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
+    return status;
+}
+SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
+    if (nope_dim <= 0 || rope_dim < 0) return 0.0;          /* which swa_attend refuses */
+    return (mscale != 0 ? mscale * mscale : 1.0) / sqrt((double)nope_dim + (double)rope_dim);
+}
+SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
+    swa_shape s;
+    memset(&s, 0, sizeof s);
+    if (mla == NULL) return s;
+    s.n_heads = mla->n_heads;
+    s.n_kv_heads = expanded ? mla->n_heads : 1;
+    s.head_dim = expanded ? mla->nope_dim + mla->rope_dim : mla->kv_lora_rank;
+    s.v_dim = expanded ? mla->v_dim : mla->kv_lora_rank;
+    s.tail_dim = expanded ? 0 : mla->rope_dim;
+    s.v_in_k = !expanded;
+    return s;
+}
+static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
+    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
+           && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim && (a->v_in_k != 0) == (b->v_in_k != 0);
+}
+
+/* ---- the rule ---- */
+
+static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
+    const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
+    const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
+    if (swa__merged(m)) return SWA_MLA_ABSORBED;
+    return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
+}
+/* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the sooner it does; over the
+   history its two sides are straight lines with a bend at 16 keys, so the bend and the ends decide. */
+static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
+    return swa__mla_rule(m, 0, n) == SWA_MLA_NAIVE || swa__mla_rule(m, INT64_MAX / 2, n) == SWA_MLA_NAIVE
+           || (n < 16 && swa__mla_rule(m, 16 - n, n) == SWA_MLA_NAIVE);
+}
+/* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE ones. */
+static double swa__weight_count(const swa__weight *w, double *bytes) {
+    double all = 0, n;
+    int i;
+    *bytes = 0;
+    for (i = 0; i < SWA__W_UKT; i++) {
+        n = (double)swa__outputs(&w[i]) * w[i].cols;
+        all += n;
+        if (w[i].w->type != SWA_OPAQUE) *bytes += n * (double)swa__type_size((int)w[i].w->type);
+    }
+    return all;
+}
+static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
+    const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim, expanded = (double)m->nope_dim + r + m->v_dim;
+    const double pairs = (n * cached + n * (n + 1) / 2) * h;
+    swa__weight w[SWA__WEIGHTS];
+    int i;
+    for (i = 0; i < 4; i++) {
+        swa__weights(m, i == 2, i == 2, w);
+        cost[i].macs = n * swa__weight_count(w, &cost[i].weight_bytes);      /* every weight, once a token */
+        cost[i].macs += pairs * (i == 1 || i == 2 ? 2 * l + r : expanded);
+        cost[i].cache_bytes = 4 * cached * (i < 3 ? l + r : h * expanded);
+    }
+    cost[0].macs += cached * l * h * ((double)m->nope_dim + m->v_dim);       /* W_UK and W_UV for the old tokens too */
+}
+SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]) {
+    if (swa__mla_dims_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
+    if (cost != NULL) swa__mla_costs(mla, (double)n_cached, n_new, cost);
+    return swa__mla_rule(mla, n_cached, n_new);
+}
+/* The path of one run: its own length and the cached rows in its reach decide, not the batch it is in. */
+static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
+    const swa_window *window = &x->l->window;
+    const int64_t lo = swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
+    if (x->expanded) return SWA_MLA_NAIVE;
+    if (x->m->path != SWA_MLA_AUTO) return x->m->path;
+    return swa__mla_rule(x->m, run->pos - lo + swa__min64(window->n_sink, lo), run->n);
+}
+
+/* ---- scratch ---- */
+
+/* The naive path in one part: room for the latents of a block, their values before they are turned into rows, and the
+   weights of head h as f32, in panels of 16 dims, [dims/16][latent][16]. */
+typedef struct {
+    const swa__mla *x;
+    swa__room latents;
+    float *dims, *w_uk, *w_uv;
+    int h;
+} swa__naive;
+
+/* Carves it behind the scratch of the attention over expanded heads; returns the bytes of both. */
+static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned char *base, swa__naive *e) {
+    const size_t latent = (size_t)m->kv_lora_rank, row = latent + (size_t)m->rope_dim, dvp = swa__pad16(m->v_dim);
+    const swa_shape shape = swa_mla_shape(m, 1);
+    swa__scratch w;
+    memset(&w, 0, sizeof w);
+    w.bytes = swa__part_bytes(&shape, sinks);
+    swa__take(&w, base, &e->latents.k, SWA_BLOCK * row);
+    swa__take(&w, base, &e->latents.scale, SWA__OPERANDS * SWA_BLOCK);
+    swa__take(&w, base, &e->latents.row, SWA__TILE * (row + SWA__TILE));
+    swa__take(&w, base, &e->dims, 2 * SWA__TILE * dvp);
+    swa__take(&w, base, &e->w_uk, swa__pad16(m->nope_dim) * latent);
+    swa__take(&w, base, &e->w_uv, dvp * latent);
+    return w.bytes;
+}
+/* The next n times `each` bytes of the scratch; NULL while only its size is wanted. */
+static void *swa__mla_take(swa__mla *x, size_t n, size_t each) {
+    void *at = x->base != NULL ? x->base + x->bytes : NULL;
+    x->fits = x->fits && swa__region(&x->bytes, n, each, 1);
+    return at;
+}
+/* Array i of n tokens: heads 0 = there is none; 1: the same for all heads. */
+static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
+    swa__array *a = &x->a[i];
+    a->token = (int64_t)heads * dim;
+    a->head = heads > 1 ? dim : 0;
+    a->in = a->out = (float *)swa__mla_take(x, (size_t)x->n, (size_t)a->token * sizeof(float));
+}
+/* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. */
+static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base) {
+    const swa_mla *m = x->m;
+    const int heads = m->n_heads, dk = m->nope_dim + m->rope_dim;
+    swa__naive e;
+    x->n = n;
+    x->absorbed = !x->expanded && m->path != SWA_MLA_NAIVE;
+    x->naive = !x->expanded && m->path != SWA_MLA_ABSORBED
+               && (m->path == SWA_MLA_NAIVE || swa__mla_may_expand(m, (int32_t)n));
+    x->sinks = m->sink_pos > 0 && m->rope_dim > 0 && x->l->window.n_sink > 0;
+    x->base = base;
+    x->bytes = 0;
+    x->fits = 1;
+    if (m->q_lora_rank > 0) swa__mla_array(x, SWA__A_CQ, 1, m->q_lora_rank);
+    else x->a[SWA__A_CQ] = x->a[SWA__A_H];
+    swa__mla_array(x, SWA__A_CKV, 1, m->kv_lora_rank);
+    swa__mla_array(x, SWA__A_KROPE, 1, m->rope_dim);
+    swa__mla_array(x, SWA__A_Q, heads, dk);
+    x->a[SWA__A_QROPE] = x->a[SWA__A_Q];
+    if (base != NULL) x->a[SWA__A_QROPE].in = x->a[SWA__A_QROPE].out += m->nope_dim;
+    swa__mla_array(x, SWA__A_QSINK, x->sinks ? heads : 0, dk);
+    swa__mla_array(x, SWA__A_WIDE, x->absorbed ? heads : 0, m->kv_lora_rank);
+    swa__mla_array(x, SWA__A_O, m->w_uvo.p == NULL ? heads : 0, m->v_dim);
+    swa__mla_array(x, SWA__A_K, x->expanded ? heads : 0, dk);
+    swa__mla_array(x, SWA__A_V, x->expanded ? heads : 0, m->v_dim);
+    x->angles = (double *)swa__mla_take(x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim * sizeof(double));
+    x->naive_bytes = x->naive ? swa__naive_carve(m, x->sinks, NULL, &e) : 0;
+    x->naive_parts = (unsigned char *)swa__mla_take(x, (size_t)parts, x->naive_bytes);
+    x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
+    return x->fits;
+}
+/* x for a checked block and a layer, or why they do not go together. */
+static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
+    swa_shape shape = swa_mla_shape(m, 0);
+    x->m = m;
+    x->l = l;
+    x->expanded = !swa__shape_is(&l->shape, &shape);
+    shape = swa_mla_shape(m, 1);
+    if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
+        if (m->path == SWA_MLA_ABSORBED || swa__merged(m)) return SWA_ERR_ARG;
+        return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
+    }
+    if (swa__merged(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
+    return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
+}
+SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
+    const size_t ring = swa_cache_scratch_bytes(desc, parts);
+    size_t most = 0, total;
+    swa__layer l;
+    swa__mla x;
+    int i;
+    if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w) != SWA_OK) return 0;
+    memset(x.a, 0, sizeof x.a);
+    for (i = 0; i < desc->n_layers; i++) {               /* of the layers that fit, the one that needs most */
+        if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x) != SWA_OK) continue;
+        if (!swa__mla_carve(&x, n_tokens, parts, NULL)) return 0;
+        if (x.bytes > most) most = x.bytes;
+    }
+    return most > 0 && swa__add(most, ring, &total) ? total : 0;
+}
+
+/* ---- products ---- */
+
+/* A part's share [a, b) of the outputs of a phase, of which `at` have gone by, for n tokens from t0 on. */
+typedef struct { int64_t a, b, at, t0, n; } swa__share;
+
+static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
+    const int64_t units = (outputs + 15) / 16;
+    swa__share s;
+    s.a = swa__min64(units * x->part / x->parts * 16, outputs);
+    s.b = swa__min64(units * (x->part + 1) / x->parts * 16, outputs);
+    s.at = s.t0 = 0;
+    s.n = x->n;
+    return s;
+}
+/* Where in a matrix of n outputs a share ends: down to where it may be cut, as its neighbour does. */
+static int64_t swa__cut_at(int64_t at, int64_t n, int64_t step) {
+    return at <= 0 ? 0 : at >= n ? n : step > 1 ? at / step * step : at;
+}
+/* out = w in: this part's outputs, head by head. */
+static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w, const swa__array *in,
+                          const swa__array *out) {
+    const int64_t n_out = w->transposed ? w->cols : w->rows, step = w->transposed ? w->w->block_cols : w->w->block_rows;
+    int64_t a, b;
+    swa_gemm p;
+    int32_t h;
+    for (h = 0; h < w->heads; h++, s->at += n_out) {
+        a = swa__cut_at(s->a - s->at, n_out, step);
+        b = swa__cut_at(s->b - s->at, n_out, step);
+        if (a == b) continue;
+        p.n = (int32_t)s->n;
+        p.n_in = w->transposed ? w->rows : w->cols;
+        p.n_out = (int32_t)(b - a);
+        p.transposed = w->transposed;
+        p.x = in->in + s->t0 * in->token + h * in->head;
+        p.x_stride = in->token;
+        p.row = w->first + h * w->per + (w->transposed ? 0 : a);
+        p.col = w->transposed ? a : 0;
+        p.y = out->out + s->t0 * out->token + h * out->head + a;
+        p.y_stride = out->token;
+        p.w = *w->w;
+        p.w.type = swa__type_or(p.w.type, SWA_F32);
+        if (p.w.type != SWA_OPAQUE) p.w.stride = swa__row_stride(w);
+        if (x->m->gemm != NULL) {
+            x->m->gemm(x->m->user, &p);
+            continue;
+        }
+        p.w.p = swa__weight_at(w, p.row, p.col);
+        swa__kernels_of(x->c->d.isa)->product(&p, x->pack + (size_t)x->part * SWA__PACK);
+    }
+}
+/* The next stretch of packed rows, from run *i on, that take the absorbed path; 0 at the end. */
+static int swa__absorbed_rows(const swa__mla *x, int *i, swa__share *s) {
+    s->at = s->n = 0;
+    for (; *i < x->c->n_runs; (*i)++) {
+        const swa_run *run = &swa__runs_of(x->c)[*i];
+        if (swa__mla_path_of(x, run) == SWA_MLA_ABSORBED) {
+            if (s->n == 0) s->t0 = run->row;
+            s->n += run->n;
+        } else if (s->n > 0) return 1;
+    }
+    return s->n > 0;
+}
+
+/* The products of a phase; some are only for the rows that take the absorbed path. */
+static void swa__mla_products(const swa__mla *x, int phase) {
+    enum { N = sizeof swa__products / sizeof *swa__products };
+    const int when[] = { 1, x->expanded, x->absorbed };
+    swa__share s;
+    int64_t outputs = 0;
+    int i, run = 0;
+    for (i = 0; i < N; i++)
+        if (swa__products[i].phase == phase && when[swa__products[i].when])
+            outputs += swa__outputs(&x->w[swa__products[i].w]);
+    s = swa__share_of(x, outputs);
+    for (i = 0; i < N; i++) {
+        const swa__weight *w = &x->w[swa__products[i].w];
+        const swa__array *in = &x->a[swa__products[i].in], *out = &x->a[swa__products[i].out];
+        if (swa__products[i].phase != phase || !when[swa__products[i].when]) continue;
+        if (swa__products[i].when != SWA__ABSORBED) swa__multiply(x, &s, w, in, out);
+        else while (swa__absorbed_rows(x, &run, &s)) swa__multiply(x, &s, w, in, out);
+    }
+}
+
+/* ---- norms and rotations ---- */
+
+/* cos and sin of token t; which: 1 = as the pinned sinks see it. */
+static double *swa__mla_angles(const swa__mla *x, int which, int64_t t) {
+    return x->angles + (which * x->n + t) * x->m->rope_dim;
+}
+static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_t pos) {
+    const double mscale = x->m->rope_mscale != 0 ? x->m->rope_mscale : 1.0;
+    const int half = x->m->rope_dim / 2;
+    double *c = swa__mla_angles(x, which, t);
+    int d;
+    for (d = 0; d < half; d++) {
+        swa__rope_angle(pos, x->m->freq[d], c + d, c + half + d);
+        c[d] *= mscale;
+        c[half + d] *= mscale;
+    }
+}
+static void swa__mla_rotate(const swa__mla *x, const double *angles, float *v) {
+    const size_t half = (size_t)x->m->rope_dim / 2;
+    const int apart = x->m->pairs == SWA_ROPE_HALF;
+    swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, angles, angles + half);
+}
+static void swa__mla_norm(const swa__mla *x, int array, int64_t t, const float *w) {
+    float *row = x->a[array].out + t * x->a[array].token;
+    if (w != NULL) swa__norm_rows(row, row, w, 1, (int)x->a[array].token, (double)x->m->eps);
+}
+static void swa__mla_norms(const swa__mla *x) {
+    const swa_run *run = swa__runs_of(x->c);
+    int i;
+    for (i = 0; i < x->c->n_runs; i++, run++) {
+        int64_t t, pos = run->pos;
+        for (t = run->row; t < run->row + run->n; t++, pos++) {
+            if (t % x->parts != x->part) continue;
+            swa__mla_angles_make(x, 0, t, pos);
+            if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
+            swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
+            swa__mla_norm(x, SWA__A_CKV, t, x->m->kv_norm);
+            swa__mla_rotate(x, swa__mla_angles(x, 0, t), x->a[SWA__A_KROPE].out + t * x->m->rope_dim);
+        }
+    }
+}
+/* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where it is expanded. */
+static void swa__mla_rope(const swa__mla *x) {
+    const int64_t nope = x->m->nope_dim, rope = x->m->rope_dim, dk = nope + rope;
+    int64_t i;
+    for (i = x->part; rope > 0 && i < x->n * x->m->n_heads; i += x->parts) {
+        const int64_t t = i / x->m->n_heads;
+        float *q = x->a[SWA__A_Q].out + i * dk, *sink;
+        if (x->sinks) {
+            sink = x->a[SWA__A_QSINK].out + i * dk;
+            memcpy(sink, q, (size_t)dk * sizeof(float));
+            swa__mla_rotate(x, swa__mla_angles(x, 1, t), sink + nope);
+        }
+        swa__mla_rotate(x, swa__mla_angles(x, 0, t), q + nope);
+        if (x->expanded)
+            memcpy(x->a[SWA__A_K].out + i * dk + nope, x->a[SWA__A_KROPE].in + t * rope, (size_t)rope * sizeof(float));
+    }
+}
+
+/* ---- attention ---- */
+
+/* A weight's rows of head h in panels; where they are OPAQUE, 16 of them at a time in `rows`. */
+static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, float *rows, float *to) {
+    const swa__kernels *kr = swa__kernels_of(x->c->d.isa);
+    const int opaque = w->w->type == SWA_OPAQUE;
+    const void *src[SWA__TILE];
+    int64_t row = w->first + h * w->per;
+    int d, i, n;
+    for (d = 0; d < w->rows; d += n, row += n, to += SWA__TILE * (size_t)w->cols) {
+        n = w->rows - d < SWA__TILE ? w->rows - d : SWA__TILE;
+        if (opaque) swa__weight_rows(x->m, kr, w, row, n, rows);
+        for (i = 0; i < SWA__TILE; i++) {
+            const int at = i < n ? i : n - 1;            /* a panel that is not full ends in copies */
+            src[i] = opaque ? rows + (size_t)at * (size_t)w->cols : swa__weight_at(w, row + at, 0);
+        }
+        kr->pack(src, opaque ? SWA_F32 : (int)swa__type_or(w->w->type, SWA_F32), SWA__TILE, w->cols, 1.0f, to);
+    }
+}
+/* Tiles t0 and t1 (which may be the same) of the head: K [nope | rope][16] and V rows [16][dvp] of the latents. */
+static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__room *room, const swa__block *latents,
+                              swa__block *b) {
+    const swa_mla *m = e->x->m;
+    const swa__kernels *kr = swa__kernels_of(e->x->c->d.isa);
+    const int t[2] = { t0, t1 }, dvp = (int)swa__pad16(m->v_dim), nope = m->nope_dim * SWA__TILE;
+    const float *from[2];
+    float *k[2], *dims[2];
+    int i, d;
+    for (i = 0; i < 2; i++) {
+        from[i] = (const float *)latents->tile[t[i]].k;
+        k[i] = room->k + (size_t)t[i] * SWA__TILE * (size_t)(m->nope_dim + m->rope_dim);
+        dims[i] = t0 == t1 ? e->dims : e->dims + i * SWA__TILE * dvp;
+        memset(dims[i], 0, SWA__TILE * (size_t)dvp * sizeof(float));
+    }
+    kr->expand(m->nope_dim, m->kv_lora_rank, e->w_uk, from, k);
+    kr->expand(m->v_dim, m->kv_lora_rank, e->w_uv, from, dims);
+    for (i = 0; i < 2 && (i == 0 || t0 != t1); i++) {
+        const swa__tile *x = &latents->tile[t[i]];
+        const float *ks = x->k_scale, *ts = x->tail_scale, *tail = (const float *)x->tail;
+        float *v = room->v + (size_t)t[i] * SWA__TILE * (size_t)dvp;
+        for (d = 0; ks != NULL && d < nope; d++) k[i][d] *= ks[d % SWA__TILE];
+        for (d = 0; ks != NULL && d < SWA__TILE * m->v_dim; d++) dims[i][d] *= ks[d % SWA__TILE];
+        for (d = 0; d < SWA__TILE * m->rope_dim; d++)
+            k[i][nope + d] = ts != NULL ? tail[d] * ts[d % SWA__TILE] : tail[d];
+        kr->turn(dvp, dims[i], v, (size_t)dvp);
+        memset(&b->tile[t[i]], 0, sizeof b->tile[t[i]]);
+        swa__tile_put(&b->tile[t[i]], SWA__K, k[i], SWA_F32, NULL);
+        swa__tile_put(&b->tile[t[i]], SWA__V, v, SWA_F32, NULL);
+        b->tile[t[i]].v_token = dvp;
+    }
+}
+/* In place of swa__stage: the latents as the ring holds them, widened, then K and V of head h, two tiles at a time. */
+static void swa__expand_stage(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
+                              swa__block *b) {
+    swa__naive *e = (swa__naive *)user;
+    swa__keys rows = *keys;
+    swa__cursor in = swa__cursor_at(&rows, 0);
+    swa__block latents;
+    int t, a, z, before = -1;
+    rows.as_f32 = 1;
+    e->latents.present = room->present;
+    latents.pos = b->pos;
+    swa__stage(&in, range, &e->latents, &latents);
+    b->present = latents.present;
+    b->shift = 0;
+    if (e->h != h) {                     /* weights are packed once per head */
+        e->h = h;
+        swa__expand_weight(e->x, &e->x->w[SWA__W_UK], h, e->latents.row, e->w_uk);
+        swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
+    }
+    for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
+        if (!swa__tile_lanes(range, t, &a, &z)) continue;
+        if (before >= 0) swa__expand_tiles(e, before, t, room, &latents, b);
+        before = before >= 0 ? -1 : t;
+    }
+    if (before >= 0) swa__expand_tiles(e, before, before, room, &latents, b);
+}
+static int swa__takes_naive(const void *user, const swa_run *run) {
+    return swa__mla_path_of(((const swa__naive *)user)->x, run) == SWA_MLA_NAIVE;
+}
+static int swa__takes_absorbed(const void *user, const swa_run *run) { return !swa__takes_naive(user, run); }
+
+static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
+    swa_in in;
+    in.p = x->a[array].in + first;
+    in.token = x->a[array].token;
+    in.head = x->a[array].head;
+    return in;
+}
+/* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage makes. */
+static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
+    const swa_mla *m = x->m;
+    const int heads = x->expanded || naive, out = heads ? SWA__A_O : SWA__A_WIDE;
+    swa_attn a;
+    memset(&a, 0, sizeof a);
+    a.scale = (float)(m->scale != 0 ? m->scale : swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale));
+    a.compute = m->compute;
+    if (!heads && !x->absorbed) a.mode = SWA_STORE_ONLY;
+    a.q = swa__reads(x, heads ? SWA__A_Q : SWA__A_WIDE, 0);
+    a.k = swa__reads(x, x->expanded ? SWA__A_K : SWA__A_CKV, 0);
+    if (x->expanded) a.v = swa__reads(x, SWA__A_V, 0);
+    a.out.p = x->a[out].out;
+    a.out.token = x->a[out].token;
+    a.out.head = x->a[out].head;
+    if (x->sinks && heads) a.q_sink = swa__reads(x, SWA__A_QSINK, 0);
+    if (heads || m->rope_dim == 0) return a;
+    a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
+    a.q_tail = swa__reads(x, SWA__A_QROPE, 0);
+    if (x->sinks) a.q_sink_tail = swa__reads(x, SWA__A_QSINK, m->nope_dim);
+    return a;
+}
+/* The naive call over the step of the other: ordinary heads, over the same rows. */
+static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
+    const swa_shape shape = swa_mla_shape(x->m, 1);
+    const swa_attn a = swa__mla_attn(x, 1);
+    swa__call call = *latent, heads;
+    swa__call_base(&heads, &shape, &a, x->c->d.isa);
+    call.shape = shape;
+    call.a = heads.a;
+    call.geo = heads.geo;
+    call.qscale = heads.qscale;
+    call.group = heads.group;
+    call.sinks = x->sinks;
+    call.scratch = x->naive_parts;
+    call.part_bytes = x->naive_bytes;
+    if (x->absorbed) call.split_rows = 0;                /* its memory may be in use */
+    else call.split_rows = latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
+    return call;
+}
+/* Attention comes first, by path; then all new rows are stored. */
+static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase) {
+    swa__call call = *base;
+    swa__part store;
+    swa__naive e;
+    swa__ops ops;
+    if (x->expanded) {
+        swa__phase(base, phase, x->part, x->parts);
+        return;
+    }
+    e.x = x;
+    e.h = -1;
+    ops.user = &e;
+    ops.takes = swa__takes_absorbed;
+    ops.stage = NULL;
+    call.ops = &ops;
+    call.a.mode = SWA_ATTEND_NO_STORE;
+    if (x->absorbed) swa__phase(&call, phase, x->part, x->parts);
+    if (x->naive) {
+        call = swa__mla_naive(x, base);
+        call.ops = &ops;
+        call.a.mode = SWA_ATTEND_NO_STORE;
+        (void)swa__naive_carve(x->m, x->sinks, call.scratch + (size_t)x->part * call.part_bytes, &e);
+        ops.takes = swa__takes_naive;
+        ops.stage = swa__expand_stage;
+        swa__phase(&call, phase, x->part, x->parts);
+    }
+    if (phase == 0) return;
+    swa__part_begin(base, x->part, x->parts, &store);
+    swa__store_rows(&store);
+}
+
+/* ---- merged weights ---- */
+
+/* Where W_UVO and the rows being multiplied lie, in floats from a multiple of 64 bytes on. 0 = overflow. */
+static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_t *bytes) {
+    const size_t heads = (size_t)m->n_heads, latent = (size_t)m->kv_lora_rank, nope = (size_t)m->nope_dim;
+    const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden), v = (size_t)m->v_dim;
+    size_t n = 0;
+    if (!swa__region(&n, heads * latent, q_in, sizeof(float))) return 0;
+    *uvo = n / sizeof(float);
+    if (!swa__region(&n, heads * latent, (size_t)m->hidden, sizeof(float))) return 0;
+    *rows = n / sizeof(float);
+    return swa__region(&n, nope * (2 * latent + q_in) + v * (heads * SWA__MERGE_ROWS + latent) + 64, sizeof(float), 1)
+           && swa__add(n, 63, bytes);
+}
+SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
+    size_t uvo, rows, bytes;
+    return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes) ? bytes : 0;
+}
+/* y [n][cols] = x [n][..] times head h of w, whose f32 rows come into buf. */
+static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float *buf, swa_gemm *p) {
+    const swa__kernels *kr = swa__kernels_of(swa_isa_best());
+    swa__weight_rows(m, kr, w, w->first + h * w->per, w->rows, buf);
+    p->n_in = w->rows;
+    p->n_out = w->cols;
+    p->transposed = 1;
+    p->w.p = buf;
+    p->w.type = SWA_F32;
+    p->w.stride = w->cols;
+    kr->product(p, NULL);
+}
+/* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of W_UQ. */
+static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, float *rows) {
+    const swa__weight *uk = &w[SWA__W_UK], *uq = &w[SWA__W_UQ];
+    const size_t n = (size_t)uk->rows * (size_t)uk->cols;
+    float *left = rows + n + 16;
+    swa_gemm p;
+    int h, c, d;
+    p.n = uk->cols;
+    p.x = left;
+    p.x_stride = uk->rows;
+    p.y_stride = uq->cols;
+    for (h = 0; h < m->n_heads; h++) {
+        swa__weight_rows(m, swa__kernels_of(swa_isa_best()), uk, uk->first + h * uk->per, uk->rows, rows);
+        for (d = 0; d < uk->rows; d++)
+            for (c = 0; c < uk->cols; c++) left[c * uk->rows + d] = rows[d * uk->cols + c];
+        p.y = uqk + (size_t)h * (size_t)uk->cols * (size_t)uq->cols;
+        swa__merge_head(m, uq, h, left + n, &p);
+    }
+}
+/* Rows of W_O, some at a time, stand on the left of every head's W_UV as they are. */
+static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, float *rows) {
+    const swa__weight *uv = &w[SWA__W_UV], *o = &w[SWA__W_O];
+    swa_gemm p;
+    int h, r;
+    p.x_stride = o->cols;
+    p.y_stride = (int64_t)m->n_heads * uv->cols;
+    for (r = 0; r < o->rows; r += p.n) {
+        p.n = o->rows - r < SWA__MERGE_ROWS ? o->rows - r : SWA__MERGE_ROWS;
+        swa__weight_rows(m, swa__kernels_of(swa_isa_best()), o, r, p.n, rows);
+        for (h = 0; h < m->n_heads; h++) {
+            p.x = rows + (size_t)h * (size_t)uv->rows;
+            p.y = uvo + (size_t)r * (size_t)p.y_stride + (size_t)h * (size_t)uv->cols;
+            swa__merge_head(m, uv, h, rows + (size_t)SWA__MERGE_ROWS * (size_t)o->cols + 16, &p);
+        }
+    }
+}
+SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst) {
+    const swa_matrix none = { NULL, SWA_F32, 0, 0, 0 };
+    swa__weight w[SWA__WEIGHTS];
+    swa_status status = swa__mla_check(src, w);
+    size_t uvo, rows, total;
+    swa_mla merged;
+    float *base;
+    int i;
+    if (status != SWA_OK) return status;
+    if (mem == NULL || dst == NULL || swa__merged(src) || src->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    for (i = SWA__W_UQ; i <= SWA__W_O; i++)
+        if (i != SWA__W_QR && w[i].w->type == SWA_OPAQUE && src->rows == NULL) return SWA_ERR_ARG;
+    if (!swa__merged_layout(src, &uvo, &rows, &total)) return SWA_ERR_OVERFLOW;
+    if (bytes < total) return SWA_ERR_MEMORY;
+    base = (float *)(void *)swa__align64(mem);
+
+    merged = *src;
+    merged.w_uk = merged.w_uv = merged.w_o = merged.w_uqk = merged.w_uvo = none;
+    if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
+    merged.w_uqk.p = base;
+    merged.w_uvo.p = base + uvo;
+    status = swa__mla_check(&merged, w);     /* W_QR in w_uq is cut now, head by head: its blocks may forbid that */
+    if (status != SWA_OK) return status;
+
+    swa__weights(src, 1, 1, w);              /* where the factors lie, head by head */
+    swa__merge_uqk(src, w, base, base + rows);
+    swa__merge_uvo(src, w, base + uvo, base + rows);
+    *dst = merged;
+    return SWA_OK;
+}
+
+/* ---- the public calls ---- */
+
+static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                 swa__mla *x) {
+    const swa__cache *c = swa__get(cache);
+    swa_status status;
+    if (c == NULL || h == NULL || out == NULL) return SWA_ERR_ARG;
+    status = swa__mla_check(mla, x->w);
+    if (status != SWA_OK) return status;
+    if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+    x->cache = cache;
+    x->c = c;
+    x->layer = layer;
+    x->a[SWA__A_H].in = h;
+    x->a[SWA__A_OUT].out = out;
+    x->a[SWA__A_H].token = x->a[SWA__A_OUT].token = mla->hidden;
+    x->a[SWA__A_H].head = x->a[SWA__A_OUT].head = 0;
+    return swa__mla_fit(mla, swa__layer_of(c, layer), x);
+}
+/* Places the call's arrays, and readies the attention among them. */
+static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts, swa__call *call) {
+    const swa__cache *c = x->c;
+    swa_status status;
+    swa_attn a;
+    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (c->begun != SWA_OK) return c->begun;
+    x->part = part;
+    x->parts = parts;
+    if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
+    if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
+    (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
+    a = swa__mla_attn(x, 0);
+    status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, call);
+    if (status != SWA_OK) return status;
+    return swa__call_scratch(call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
+}
+static void swa__mla_phase(const swa__mla *x, const swa__call *call, int phase) {
+    if (phase == 1) swa__mla_norms(x);
+    if (phase == 3) swa__mla_rope(x);
+    if (phase == SWA__MLA_ATTEND || phase == SWA__MLA_ATTEND + 1) swa__mla_attend(x, call, phase - SWA__MLA_ATTEND);
+    else swa__mla_products(x, phase);
+}
+SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
+                                        int phase, int part, int parts) {
+    swa__mla x;
+    swa__call call;
+    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
+    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts, &call);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) swa__mla_phase(&x, &call, phase);
+    return status;
+}
+SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out) {
+    swa__mla x;
+    swa__call call;
+    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
+    int parts = 1, phase, part;
+    if (status != SWA_OK) return status;
+#if SWA__OPENMP
+    parts = omp_get_max_threads();
+#endif
+    status = swa__mla_ready(&x, 0, 0, parts, &call);
+#if SWA__OPENMP
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__mla_ready(&x, 0, 0, --parts, &call);
+#endif
+    if (status != SWA_OK) return status;
+    for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
+#if SWA__OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
+#endif
+        for (part = 0; part < parts; part++) {
+            swa__mla mine = x;
+            mine.part = part;
+            swa__mla_phase(&mine, &call, phase);
+        }
+    }
+    return SWA_OK;
+}
+
+#endif /* SWA__MLA */
+
+#ifdef __cplusplus
+}
+#endif
+#if SWA__FAST_MATH && defined(__clang__)
+#  pragma float_control(pop)
+#elif SWA__FAST_MATH
+#  pragma GCC pop_options
+#endif
+#undef SWA__IMPLEMENTING
+#endif /* SWA__KERNEL_PASS, SWA__IMPLEMENTING */
+
+/* ==== [SECTION 14] HISTORY ======================================================================================
+   What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major version; the bits of
+   every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
+   caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
+
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, MLA. The API may change. */
+
+/* ==== [SECTION 15] LICENSE ======================================================================================
+   Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense
+
+   Alternative A - MIT License. Copyright (c) 2026 the swa.h authors
+
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+   documentation files (the "Software"), to deal in the Software without restriction, including without
+   limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
+   Software, and to permit persons to whom the Software is furnished to do so, subject to the following
+   conditions: The above copyright notice and this permission notice shall be included in all copies or
+   substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS
+   OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE
+   AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR
+   OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION
+   WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+
+   Alternative B - Public Domain (www.unlicense.org)
+
+   This is free and unencumbered software released into the public domain. Anyone is free to copy, modify,
+   publish, use, compile, sell, or distribute this software, either in source code form or as a compiled binary,
+   for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize copyright
+   laws, the author or authors of this software dedicate any and all copyright interest in the software to the
+   public domain. We make this dedication for the benefit of the public at large and to the detriment of our
+   heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
+   present and future rights to this software under copyright law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT
+   WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+   FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
+   CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */ 

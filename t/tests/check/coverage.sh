@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# coverage.sh - which lines and branches of swa.h the tests run, by clang's source coverage. The kernels are one text
+# that is compiled once per instruction set; their instances are added up by place, in coverage.py, which also knows
+# the places that may stay unreached (uncovered.txt). The last line is `N passed, N failed, N skipped`.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+dir=$PWD/build/coverage jobs=${JOBS:-2}
+flags="-std=c99 -O1 -w -fprofile-instr-generate -fcoverage-mapping"
+rm -rf "$dir"
+mkdir -p "$dir"
+cp swa.h "$dir/swa.h.before"
+
+echo 'int main(void){return 0;}' > "$dir/probe.c"
+for tool in clang llvm-profdata llvm-cov python3; do
+    command -v $tool > /dev/null && continue
+    echo "SKIPPED: coverage needs $tool, which is not here"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+done
+
+# The library twice: alone, and with OpenMP, which only the test of the bits takes. What looks inside (it names swa__
+# functions) compiles the implementation itself; of the fuzz targets, which replay their corpus, without SIMD.
+build() {     # program, source, flags
+    local alone=
+    case $2 in */fuzz_*) alone=-DSWA_NO_SIMD ;; esac
+    if grep -q '\<swa__' "$2"; then clang $flags $alone "$2" -o "$dir/$1" -lm -lpthread
+    else clang -std=c99 -O1 -w -fprofile-instr-generate $3 -DSWA__IMPLEMENTED "$2" "$dir/swa$3.o" -o "$dir/$1" -lm \
+        -lpthread; fi
+}
+one() {       # source, [flags]: builds and runs it
+    local name corpus=
+    name=$(basename "$1" .c)${2:-}
+    case $name in fuzz_*) corpus=tests/fuzz/corpus/${name#fuzz_} ;; esac
+    if ! build "$name" "$1" "${2:-}" > "$dir/$name.log" 2>&1; then echo "$name FAILED: does not compile" | tee "$dir/$name.bad"
+    elif ! LLVM_PROFILE_FILE=$dir/$name.profraw "$dir/$name" $corpus > "$dir/$name.log" 2>&1
+    then echo "$name FAILED: $(tail -n 1 "$dir/$name.log")" | tee "$dir/$name.bad"; fi
+}
+export -f one build
+export dir flags
+clang $flags -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/swa.o" || exit 1
+list=$(ls tests/test_*.c tests/fuzz/fuzz_*.c)
+if clang -fopenmp "$dir/probe.c" -o "$dir/probe" 2> /dev/null; then
+    clang $flags -fopenmp -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/swa-fopenmp.o" || exit 1
+    list="$list tests/test_bits.c,-fopenmp"
+else echo "clang has no OpenMP here: its lines are not measured"; fi
+printf '%s\n' $list | tr ',' ' ' | xargs -P "$jobs" -I N bash -c 'one N'
+
+llvm-profdata merge -sparse "$dir"/*.profraw -o "$dir/all.profdata" || exit 1
+objects=
+for f in "$dir"/*.profraw; do objects="$objects -object ${f%.profraw}"; done
+llvm-cov export $objects -instr-profile "$dir/all.profdata" > "$dir/functions.json" &&
+    llvm-cov export -format=lcov $objects -instr-profile "$dir/all.profdata" > "$dir/lines.txt" || exit 1
+cmp -s swa.h "$dir/swa.h.before" || echo "swa.h changed while this ran" | tee "$dir/header.bad"
+python3 tests/check/coverage.py "$dir" swa.h $(ls "$dir"/*.bad 2> /dev/null)

@@ -1,0 +1,73 @@
+/* switches.c - what must still work when a part is left out, for switches.py: attention of the types that are there, on
+   every instruction set that is, and a plain no for the types that are not. */
+#define SWA_IMPLEMENTATION
+#include "../../swa.h"
+#include "../attend.h"
+
+static int left_out(swa_type type) {
+#ifdef SWA_NO_F16
+    if (type == SWA_F16) return 1;
+#endif
+#ifdef SWA_NO_BF16
+    if (type == SWA_BF16) return 1;
+#endif
+#ifdef SWA_NO_Q8
+    if (type == SWA_Q8) return 1;
+#endif
+    return type == SWA_BOOL_KEEP;                            /* never a type of rows */
+}
+TEST_EACH_ISA(types_that_are_there) {
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    for (int i = 0; i < 4; i++)
+        for (int heads = 1; heads <= 8; heads *= 2) {
+            at_case c = at_new(heads, 1, 20, 20, 50);
+            at_data d, s;
+            at_how how;
+            const size_t n = 50 * at_o_row(&c), rows = 50 * (size_t)heads;
+            float *out = t_floats(n), *lse = t_floats(rows);
+            double *want = t_doubles(n), *want_lse = t_doubles(rows);
+            if (left_out(types[i])) continue;
+            memset(&how, 0, sizeof how);
+            how.isa = isa;
+            c.k_type = c.v_type = types[i];
+            at_sliding(&c, 17);
+            d = at_make(&c);
+            s = at_stored(&c, &d);
+            at_oracle(&c, &s, want, want_lse);
+            for (how.chunk = 1; how.chunk < 50; how.chunk += 24) {
+                t_label("type %d, %d heads, chunks of %d", (int)types[i], heads, how.chunk);
+                REQUIRE(at_ring(&c, &d, &how, out, lse));
+                CHECK_CLOSE(out, want, n, 1e-5);
+                if (types[i] == SWA_Q8) continue;            /* callers' rows are never q8 */
+                REQUIRE(at_rows(&c, &s, &how, out, lse));
+                CHECK_CLOSE(out, want, n, 1e-5);
+            }
+        }
+}
+static size_t bytes_of(swa_type type) {
+    swa_window w = swa_window_sliding(8);
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = 2;
+    d.shape.head_dim = 16;
+    d.n_layers = d.n_windows = 1;
+    d.windows = &w;
+    d.k_type = d.v_type = type;
+    return swa_cache_bytes(&d);
+}
+TEST(types_that_are_left_out) {
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_BOOL_KEEP };
+    for (int i = 0; i < 5; i++) {
+        t_label("type %d", (int)types[i]);
+        CHECK((bytes_of(types[i]) == 0) == left_out(types[i]));
+    }
+}
+TEST(instruction_sets_that_are_left_out) {
+#if defined(SWA_NO_AVX2) || defined(SWA_NO_SIMD)
+    CHECK(!swa_isa_usable(SWA_ISA_AVX2));
+#endif
+#if defined(SWA_NO_AVX512) || defined(SWA_NO_SIMD)
+    CHECK(!swa_isa_usable(SWA_ISA_AVX512));
+#endif
+    CHECK(swa_isa_usable(SWA_ISA_SCALAR) && swa_isa_usable(swa_isa_best()));
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""switches.py [-m [REVISION]] [WORD] - what a host leaves out (SWA_NO_...) is left out, and the rest works.
+
+For each switch and some sets of them (those whose name holds WORD): gcc and clang, as C99 and C++17, compile the header
+without a warning; the object names nothing of the part; switches.c passes with it. With -m instead what each saves:
+seconds of CPU and bytes of text at gcc -O2, beside the header without switches, and beside REVISION's.
+The last line is `N passed, N failed, N skipped`.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import weight
+
+UNTIL = float(os.environ.get("SWA_UNTIL", "inf"))                     # left.sh
+WORK = os.path.join("build", "switches")
+WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wwrite-strings "
+        "-Werror").split()
+# A switch, and what may not stand in any symbol's name then.
+SWITCHES = [
+    ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
+    ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
+    ("SWA_NO_BLOB", r"save|load$|record|swa__blob"),
+    ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
+    ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|rare|narrow)_(half|pairs)|emulated"),
+    ("SWA_NO_Q8", r"_q8|few_dots"),
+    ("SWA_NO_AVX2", r"avx2"),
+    ("SWA_NO_AVX512", r"avx512|(many|rare|narrow)_pairs"),
+    ("SWA_NO_SIMD", r"avx|neon"),
+]
+SETS = [[name] for name, _ in SWITCHES] + [
+    ["SWA_NO_AVX2", "SWA_NO_AVX512"],
+    ["SWA_NO_F16", "SWA_NO_BF16", "SWA_NO_Q8"],
+    ["SWA_NO_MLA", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8"],                # an engine like llama2.c
+    ["SWA_NO_MLA", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_F16", "SWA_NO_BF16", "SWA_NO_Q8"],
+]
+
+
+def said(command):
+    """What a command that fails says; None if it succeeds."""
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          universal_newlines=True)
+    return None if done.returncode == 0 else (done.stdout.strip() or "exit code %d" % done.returncode)
+
+
+def examine(switches):
+    """What is wrong with a set of switches; None = nothing."""
+    defines = ["-D" + s for s in switches]
+    unit, program = os.path.join(WORK, "swa.o"), os.path.join(WORK, "program")
+    for compiler, language in (("gcc", "c99"), ("clang", "c99"), ("g++", "c++17"), ("clang++", "c++17")):
+        if not shutil.which(compiler):
+            continue
+        how = ["-c", "-o", unit] if compiler == "gcc" else ["-fsyntax-only"]
+        wrong = said([compiler, "-std=" + language, "-O1"] + WARN + defines + how
+                     + ["-DSWA_IMPLEMENTATION", "-x", "c" if language == "c99" else "c++", "swa.h"])
+        if wrong:
+            return "%s -std=%s: %s" % (compiler, language, wrong)
+    names = subprocess.run(["nm", unit], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout.split()
+    for name, gone in SWITCHES:
+        left = [n for n in names if name in switches and n.startswith("swa_") and re.search(gone, n)]
+        if left:
+            return "%s leaves %s" % (name, " ".join(left[:8]))
+    return (said(["gcc", "-std=c99", "-O1", "-DSWA__IMPLEMENTED"] + WARN + defines
+                 + ["tests/check/switches.c", unit, "-o", program, "-lm"]) or said([program]))
+
+
+def check(word):
+    passed = failed = skipped = 0
+    for switches in SETS:
+        name = " ".join(switches)
+        if word not in name:
+            continue
+        if not shutil.which("gcc") or not shutil.which("nm") or time.time() + 30 > UNTIL:
+            print("%-60s SKIPPED: %s" % (name, "cut by the budget" if shutil.which("gcc") else "no gcc or nm here"))
+            skipped += 1
+            continue
+        wrong = examine(switches)
+        print("%-60s %s" % (name, "FAILED: " + wrong if wrong else "ok"), flush=True)
+        passed, failed = passed + (not wrong), failed + bool(wrong)
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
+    return failed > 0 or passed + skipped == 0
+
+
+def measure(word, revision):
+    out = os.path.join(WORK, "swa.o")
+    rows = [("all of it", [], "swa.h")] + [(" ".join(s), s, "swa.h") for s in SETS if word in " ".join(s)]
+    if revision:
+        path = os.path.join(WORK, "before", "swa.h")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(subprocess.run(["git", "show", revision + ":swa.h"], check=True, stdout=subprocess.PIPE).stdout)
+        rows.insert(0, (revision, [], path))
+    base = None
+    print("%-78s %8s %9s %7s %7s" % ("gcc -O2", "seconds", "text", "of s", "of text"))
+    for name, switches, header in rows:
+        seconds = weight.compile_one(header, "gcc", "-O2 " + " ".join("-D" + s for s in switches), out)
+        size = weight.text_of(out)
+        base = base or (seconds, size)
+        print("%-78s %8.1f %9d %7.2f %7.2f" % (name, seconds, size, seconds / base[0], size / base[1]), flush=True)
+    return 0
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("-m", nargs="?", const="", help="what each switch saves, beside a revision")
+    arguments.add_argument("word", nargs="?", default="")
+    options = arguments.parse_args()
+    os.chdir(weight.TOP)
+    os.makedirs(WORK, exist_ok=True)
+    return check(options.word) if options.m is None else measure(options.word, options.m)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,586 @@
+/* The bits contract, with memcmp: the same numbers come out whatever the chunks, the batch, the parts, the capacity
+   and rotation of the ring, the layout of the caller's rows, the segments of the stateless call, and the
+   instruction set. The reference of every case is one shot, scalar, alone, into a ring of default capacity. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "attend.h"
+
+typedef struct { const char *name; at_case c; } bits_case;
+
+/* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). */
+enum { N_CASES = 20, N_SMALL = 15 };
+static bits_case bits_of(int i) {
+    bits_case b;
+    static const char *names[N_CASES] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
+        "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
+        "bf16 products, odd dims", "bf16 products, latent", "int8 products", "two blocks", "four blocks",
+        "pinned far behind", "bf16 products, blocks", "bf16 products, latent, blocks" };
+    b.name = names[i];
+    b.c = at_new(4, 2, 16, 16, 45);
+    at_sliding(&b.c, 8);
+    if (i == 1) { b.c = at_new(3, 1, 17, 13, 45); at_sliding(&b.c, 17); b.c.k_type = b.c.v_type = SWA_F16; }
+    if (i == 2) {
+        b.c.k_type = b.c.v_type = SWA_Q8;
+        b.c.softcap = 3.0f;
+        b.c.sink_logits = b.c.alibi = 1;
+        at_sliding(&b.c, 12);
+    }
+    if (i == 3) { b.c.k_type = SWA_BF16; b.c.v_type = SWA_F16; b.c.bias = 1; at_sliding(&b.c, 5); }
+    if (i == 4) { at_pinned(&b.c, 7, 3); b.c.q_sink = 1; }
+    if (i == 5) { b.c.window = swa_window_causal(); b.c.sees = or_causal(); b.c.sink_logits = 1; }
+    if (i == 6) at_chunked(&b.c, 9);
+    if (i == 7) {
+        b.c = at_new(4, 1, 32, 24, 40);
+        b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
+        b.c.k_type = SWA_F16; b.c.tail_type = SWA_F32;
+        at_sliding(&b.c, 11);
+    }
+    if (i == 8) { b.c = at_new(8, 1, 64, 64, 40); b.c.start = ((int64_t)1 << 40) + 12345; at_sliding(&b.c, 21); }
+    if (i == 9) { b.c = at_new(1, 1, 20, 20, 45); b.c.k_type = SWA_Q8; b.c.v_type = SWA_BF16; at_sliding(&b.c, 9); }
+    if (i == 10) {
+        b.c = at_new(5, 1, 8, 40, 45);
+        b.c.k_type = SWA_F16;
+        b.c.alibi = 1;
+        b.c.bias = 2;
+        at_sliding(&b.c, 33);
+    }
+    if (i == 11) { b.c = at_new(16, 1, 24, 24, 40); b.c.bias = b.c.sink_logits = 1; at_sliding(&b.c, 6); }
+    if (i == 12) {
+        b.c = at_new(6, 2, 17, 13, 45);
+        b.c.q_sink = b.c.alibi = 1;
+        b.c.compute = SWA_BF16;
+        at_pinned(&b.c, 10, 5);
+    }
+    if (i == 13) {
+        b.c = at_new(20, 1, 33, 24, 40);
+        b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
+        b.c.k_type = SWA_Q8; b.c.tail_type = SWA_F16;
+        b.c.compute = SWA_BF16;
+        at_sliding(&b.c, 11);
+    }
+    if (i == 14) {
+        b.c = at_new(4, 1, 37, 16, 45);
+        b.c.k_type = SWA_Q8; b.c.v_type = SWA_BF16;
+        b.c.q_sink = b.c.sink_logits = 1;
+        b.c.compute = SWA_Q8;
+        at_pinned(&b.c, 12, 3);
+    }
+    if (i == 15) { b.c = at_new(2, 1, 8, 8, 640); b.c.start = 100; b.c.softcap = 4.0f; at_sliding(&b.c, 300); }
+    if (i == 16) { b.c = at_new(4, 1, 8, 12, 900); b.c.k_type = b.c.v_type = SWA_F16; at_sliding(&b.c, 700); }
+    if (i == 17) { b.c = at_new(2, 1, 8, 8, 700); at_pinned(&b.c, 200, 20); b.c.sink_logits = 1; b.c.bias = 2; }
+    if (i == 18) {
+        b.c = at_new(2, 1, 9, 8, 700);
+        b.c.start = 77;
+        b.c.k_type = SWA_BF16; b.c.v_type = SWA_Q8;
+        b.c.compute = SWA_BF16;
+        at_sliding(&b.c, 301);
+    }
+    if (i == 19) {
+        b.c = at_new(17, 1, 18, 16, 300);
+        b.c.start = 230;
+        b.c.shape.v_in_k = 1; b.c.shape.tail_dim = 5;
+        b.c.compute = SWA_BF16;
+        at_sliding(&b.c, 270);
+    }
+    return b;
+}
+static int W_of(const at_case *c) {
+    if (c->sees.chunk) return (int)c->sees.chunk;
+    return c->sees.left < c->n ? (int)c->sees.left + 1 : c->n;
+}
+
+/* Reference and room for one case. Data and reference, which is scalar and slow, are made once for all tests. */
+typedef struct { bits_case b; at_data d; size_t n, rows; float *want, *want_lse, *out, *lse; } bits;
+static int bits_open(bits *x, int i) {
+    static struct { uint64_t seed; float *want; } made[N_CASES];
+    uint64_t rng = t_.rng;
+    size_t all;
+    at_how how;
+    t_label("%s", bits_of(i).name);
+    x->b = bits_of(i);
+    if (made[i].want) t_.rng = made[i].seed;
+    else made[i].seed = t_.rng;
+    x->d = at_make(&x->b.c);
+    if (made[i].want) t_.rng = rng;
+    x->n = (size_t)x->b.c.n * at_o_row(&x->b.c);
+    x->rows = (size_t)x->b.c.n * (size_t)x->b.c.shape.n_heads;
+    all = x->n + x->rows;
+    x->want = t_floats(all); x->want_lse = x->want + x->n;
+    x->out = t_floats(x->n); x->lse = t_floats(x->rows);
+    if (made[i].want) {
+        memcpy(x->want, made[i].want, all * sizeof(float));
+        return 1;
+    }
+    memset(&how, 0, sizeof how);
+    how.isa = SWA_ISA_SCALAR;
+    if (!at_ring(&x->b.c, &x->d, &how, x->want, x->want_lse)) return 0;
+    made[i].want = (float *)malloc(all * sizeof(float));
+    if (!made[i].want) exit(2);
+    memcpy(made[i].want, x->want, all * sizeof(float));
+    return 1;
+}
+static void same(const bits *x) {
+    CHECK_BITS(x->out, x->want, x->n);
+    CHECK_BITS(x->lse, x->want_lse, x->rows);
+    memset(x->out, 0xFF, x->n * sizeof(float));             /* so that a call that writes nothing is seen */
+    memset(x->lse, 0xFF, x->rows * sizeof(float));
+}
+static void by_ring(const bits *x, const at_how *how) {
+    t_label("%s: chunk %d parts %d of %d capacity %d origin %d others %d layout %d put %d", x->b.name, how->chunk,
+            how->parts, how->max_parts, (int)how->capacity, (int)how->origin, how->others, how->layout,
+            how->put_first);
+    if (at_ring(&x->b.c, &x->d, how, x->out, x->lse)) same(x);
+}
+static at_how plain(int isa) {
+    at_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    return how;
+}
+
+/* ---- the ways ---- */
+
+TEST_EACH_ISA(bits_chunks) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        int W, chunks[8];
+        if (!bits_open(&x, i)) continue;
+        W = W_of(&x.b.c);
+        chunks[0] = 0; chunks[1] = W; chunks[2] = 3 * W + 1; chunks[3] = 2 * W;
+        chunks[4] = W > 1 ? W - 1 : 1; chunks[5] = W + 1; chunks[6] = 2; chunks[7] = 1;
+        for (int k = 0; k < (i < N_SMALL || isa != SWA_ISA_SCALAR ? 8 : 2); k++) {
+            at_how how = plain(isa);
+            how.chunk = chunks[k];
+            by_ring(&x, &how);
+        }
+        t_free_to(mark);
+    }
+}
+TEST_EACH_ISA(bits_parts) {
+    static const int parts[] = { 8, 2, 3, 1 };
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        if (!bits_open(&x, i)) continue;
+        for (int k = 0; k < 4; k += i < N_SMALL || isa != SWA_ISA_SCALAR ? 1 : 2)
+            for (int step = 0; step < (i < N_SMALL ? 3 : 2); step++) {
+                at_how how = plain(isa);
+                how.parts = parts[k];
+                how.max_parts = t_int(0, 1) ? 8 : 0;
+                how.chunk = step == 0 ? 0 : step == 1 ? 300 : 1;
+                if (i < N_SMALL && step == 1) how.chunk = 13;
+                by_ring(&x, &how);
+            }
+        t_free_to(mark);
+    }
+}
+TEST_EACH_ISA(bits_batches) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        if (!bits_open(&x, i)) continue;
+        for (int others = 1; others < 5; others++) {
+            at_how how = plain(isa);
+            how.others = others;
+            how.chunk = others == 1 ? 0 : others == 2 ? 1 : t_int(2, 20);
+            how.parts = others == 3 ? 3 : 0;
+            by_ring(&x, &how);
+        }
+        t_free_to(mark);
+    }
+}
+/* Multiples of 16 and not, with every kind of rotation; a ring as long as the context is one of them. */
+TEST_EACH_ISA(bits_capacities) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        int64_t W, capacity[6];
+        if (!bits_open(&x, i) || x.b.c.sees.left >= OR_FAR) continue;
+        W = W_of(&x.b.c);
+        capacity[0] = W; capacity[1] = W + 1; capacity[2] = W + 5; capacity[3] = (W + 31) / 16 * 16;
+        capacity[4] = x.b.c.n; capacity[5] = 1000;
+        for (int k = i < N_SMALL ? 0 : 2; k < 6; k += i < N_SMALL || isa != SWA_ISA_SCALAR ? 1 : 3)
+            for (int64_t origin = 0; origin < (i < N_SMALL ? 20 : 10); origin += 9 - k % 2) {
+                at_how how = plain(isa);
+                how.capacity = capacity[k];
+                how.origin = origin;
+                how.chunk = i < N_SMALL ? (k + (int)origin) % 3 : 64;
+                by_ring(&x, &how);
+            }
+        t_free_to(mark);
+    }
+}
+/* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the tiles' grid, at
+   every shift, in one span or with a seam, and lose nothing by it. */
+TEST_EACH_ISA(bits_off_the_grid) {
+    static const struct { int h, dk, dv, tail; swa_type k, v, t, compute; } of[] = {
+        { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
+        { 4, 16, 40, 0, SWA_Q8, SWA_BF16, SWA_F32, SWA_F32 }, { 4, 16, 16, 0, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 },
+        { 9, 16, 16, 0, SWA_BF16, SWA_F16, SWA_F32, SWA_F32 }, { 2, 16, 16, 6, SWA_F16, SWA_F16, SWA_Q8, SWA_F32 },
+        { 3, 8, 16, 5, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 4, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_BF16 } };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int odd = t_thin(isa) ? 1 + 8 * (int)(i % 2) : 1; odd < 16; odd += t_thin(isa) ? 16 : 8) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(of[i].h, 1, of[i].dk, of[i].dv, 700);
+            at_how how = plain(isa);
+            float *out[2], *lse[2];
+            at_data d;
+            at_sliding(&c, 330);
+            c.k_type = of[i].k; c.v_type = of[i].v; c.tail_type = of[i].t; c.compute = of[i].compute;
+            c.shape.tail_dim = of[i].tail;
+            d = at_make(&c);
+            t_label("case %d, capacity %d", (int)i, 338 + odd);
+            for (int k = 0; k < 2; k++) {
+                swa_cache kv;
+                out[k] = t_floats(700 * at_o_row(&c)); lse[k] = t_floats(700 * (size_t)of[i].h);
+                how.capacity = k ? 338 + odd : 0;
+                how.chunk = 231;
+                REQUIRE(at_cache(&kv, &c, &how));
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 0, 692, out[k], lse[k]));
+                how.chunk = 1;
+                REQUIRE(at_ring_on(&kv, &c, &d, &how, 692, 700, out[k], lse[k]));
+            }
+            CHECK_BITS(out[1], out[0], 700 * at_o_row(&c));
+            CHECK_BITS(lse[1], lse[0], 700 * (size_t)of[i].h);
+            t_free_to(mark);
+        }
+}
+/* A causal layer, which holds the whole context, gives a window's bits if the window is the context. */
+TEST_EACH_ISA(bits_full_length) {
+    at_case c = at_new(4, 2, 16, 16, 70), wide;
+    at_data d = at_make(&c);
+    at_how how = plain(isa);
+    size_t n = 70 * at_o_row(&c);
+    float *a = t_floats(n), *b = t_floats(n);
+    wide = c;
+    at_sliding(&wide, 70);
+    how.max_context = 100;
+    for (int chunk = 0; chunk < 40; chunk += 13) {
+        how.chunk = chunk;
+        REQUIRE(at_ring(&c, &d, &how, a, NULL) && at_ring(&wide, &d, &how, b, NULL));
+        CHECK_BITS(a, b, n);
+    }
+}
+TEST_EACH_ISA(bits_layouts) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        if (!bits_open(&x, i)) continue;
+        for (int layout = 0; layout < 3; layout++)
+            for (int k = 0; k < 2; k++) {
+                at_how how = plain(isa);
+                how.layout = layout;
+                how.alias = k;
+                how.chunk = k ? 3 : 0;
+                how.audit = k;
+                by_ring(&x, &how);
+            }
+        t_free_to(mark);
+    }
+}
+/* Engines that store first and attend later get the same bits from a ring with room for the chunk. */
+TEST_EACH_ISA(bits_put_first) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        int chunk;
+        at_how how = plain(isa);
+        if (!bits_open(&x, i)) continue;
+        how.put_first = 1;
+        for (int k = 0; k < 3; k++) {
+            chunk = k == 0 ? 1 : k == 1 ? 7 : W_of(&x.b.c) + 3;
+            if (i >= N_SMALL && chunk < 64) continue;
+            how.chunk = chunk;
+            if (x.b.c.sees.left < OR_FAR || x.b.c.sees.chunk) {
+                how.capacity = swa_required_capacity(&x.b.c.window, chunk, 0);
+                CHECK_INT(how.capacity, W_of(&x.b.c) - 1 + chunk);
+            }
+            by_ring(&x, &how);
+        }
+        t_free_to(mark);
+    }
+}
+/* A warm-up at the same positions, and taking rows back, leave no trace. */
+TEST_EACH_ISA(bits_begin_again) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        swa_cache kv;
+        at_data junk;
+        at_how how = plain(isa);
+        if (!bits_open(&x, i)) continue;
+        junk = at_make(&x.b.c);
+        how.chunk = 4;
+        how.capacity = x.b.c.sees.left < OR_FAR || x.b.c.sees.chunk ? W_of(&x.b.c) + 8 : 0;
+        if (!at_cache(&kv, &x.b.c, &how)) continue;
+        t_label("%s", x.b.name);
+        REQUIRE(at_ring_on(&kv, &x.b.c, &junk, &how, 0, 3, x.out, x.lse));
+        how.rewind = 1;
+        REQUIRE(at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 30, x.out, x.lse));
+        REQUIRE(at_ring_on(&kv, &x.b.c, &junk, &how, 30, 34, x.out, x.lse));
+        REQUIRE(at_ring_on(&kv, &x.b.c, &x.d, &how, 28, x.b.c.n, x.out, x.lse));
+        same(&x);
+        t_free_to(mark);
+    }
+}
+
+/* ---- without a ring ---- */
+
+static int has_q8(const at_case *c) {
+    return c->k_type == SWA_Q8 || c->v_type == SWA_Q8 || (c->shape.tail_dim && c->tail_type == SWA_Q8);
+}
+TEST_EACH_ISA(bits_stateless) {
+    for (int i = 0; i < N_CASES; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        at_data s;
+        if (!bits_open(&x, i)) continue;
+        if (has_q8(&x.b.c)) continue;                       /* callers' rows are never q8; a ring's spans are */
+        s = at_stored(&x.b.c, &x.d);
+        for (int k = 0; k < (i < N_SMALL ? 10 : 3); k++) {
+            at_how how = plain(isa);
+            how.chunk = k % 3 == 0 ? 0 : k % 3 == 1 && i < N_SMALL ? 1 : t_int(2, 30);
+            how.cuts = k * 2;
+            how.layout = k % 3;
+            how.parts = k % 4 == 0 ? 0 : k % 4 == 1 ? 2 : k % 4 == 2 ? 3 : 8;
+            how.max_parts = 3;                              /* room for as many threads, if the call has any */
+            t_label("%s: chunk %d cuts %d layout %d parts %d", x.b.name, how.chunk, how.cuts, how.layout,
+                    how.parts);
+            if (at_rows(&x.b.c, &s, &how, x.out, x.lse)) same(&x);
+        }
+        t_free_to(mark);
+    }
+}
+/* swa_cache_spans read in place by the stateless call: the last token of each prefix of the sequence. */
+TEST_EACH_ISA(bits_spans) {
+    for (int i = 0; i < N_SMALL; i++) {
+        const t_block *mark = t_.blocks;
+        bits x;
+        swa_cache kv;
+        at_how how = plain(isa);
+        size_t row, h;
+        if (!bits_open(&x, i)) continue;
+        row = at_o_row(&x.b.c); h = (size_t)x.b.c.shape.n_heads;
+        how.chunk = 1;
+        how.capacity = i % 2 && x.b.c.sees.left < OR_FAR ? W_of(&x.b.c) + 3 : 0;
+        if (!at_cache(&kv, &x.b.c, &how)) continue;
+        for (int p = 0; p < x.b.c.n; p++) {
+            const t_block *inner = t_.blocks;
+            size_t at = (size_t)p;
+            swa_kv spans[3];
+            swa_rows r;
+            at_call call;
+            if (!at_ring_on(&kv, &x.b.c, &x.d, &how, p, p + 1, x.out, x.lse)) break;
+            memset(&r, 0, sizeof r);
+            r.shape = x.b.c.shape; r.window = x.b.c.window; r.isa = isa;
+            r.pos = x.b.c.start + p; r.n_tokens = 1;
+            r.kv = spans;
+            r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
+            t_label("%s: token %d, %d spans", x.b.name, p, r.n_kv);
+            if (!CHECK(r.n_kv >= 1 && r.n_kv <= 3)) break;
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            call = at_queries(&x.b.c, &x.d, x.d.q + at * at_q_row(&x.b.c),
+                              x.d.q_sink ? x.d.q_sink + at * at_q_row(&x.b.c) : NULL,
+                              x.d.bias ? x.d.bias + at * h * (size_t)x.d.bias_n : NULL, 1, &how);
+            if (!CHECK_OK(swa_attention(&r, &call.a))) break;
+            at_results(&x.b.c, &call, 0, 1, x.out + at * row, x.lse + at * h);
+            CHECK_BITS(x.out + at * row, x.want + at * row, row);
+            CHECK_BITS(x.lse + at * h, x.want_lse + at * h, h);
+            t_free_to(inner);
+        }
+        t_free_to(mark);
+    }
+}
+
+/* ---- spans that look ahead must come in one run; everything else may vary ---- */
+
+TEST_EACH_ISA(bits_prefix) {
+    for (int k = 0; k < 4; k++) {
+        at_case c = at_new(4, 2, 16, 16, 60);
+        at_data d;
+        at_how how = plain(SWA_ISA_SCALAR);
+        size_t n = 60 * at_o_row(&c), rows = 240;
+        float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
+        if (k % 2) c.k_type = c.v_type = SWA_BF16;
+        at_sliding(&c, k < 2 ? 9 : 40);
+        at_span(&c, k < 2 ? 25 : 31);
+        d = at_make(&c);
+        REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+        for (int j = 0; j < 12; j++) {
+            how = plain(isa);
+            how.chunk = j;
+            how.parts = j % 4;
+            how.others = j % 3;
+            how.capacity = j % 2 ? c.sees.left + 1 + j : 0;
+            t_label("window %d chunk %d", (int)c.sees.left + 1, j);
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, rows);
+        }
+        {
+            at_data s = at_stored(&c, &d);
+            how = plain(isa);
+            how.cuts = 4;
+            REQUIRE(at_rows(&c, &s, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            how.chunk = 1;                                  /* no ring, no rule about runs: every key is there */
+            REQUIRE(at_rows(&c, &s, &how, out, lse));
+            CHECK_BITS(out, want, n);
+        }
+    }
+}
+
+/* ---- the two kernel shapes on the same rows ---- */
+
+/* Many query heads over one KV head take the many-rows kernel, one alone the other: head by head the same bits. */
+TEST_EACH_ISA(bits_shapes) {
+    static const swa_type types[9] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
+                                       SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8 };
+    for (int t = 0; t < 9; t++) {
+        enum { HEADS = 40, D = 24, N = 40 };
+        at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
+        at_data d, e;
+        at_how how = plain(isa);
+        float *want = t_floats(N * HEADS * D), *out = t_floats(N * D);
+        at_sliding(&all, 19);
+        at_sliding(&one, 19);
+        all.k_type = all.v_type = one.k_type = one.v_type = types[t];
+        all.compute = one.compute = t < 4 ? SWA_F32 : t < 8 ? SWA_BF16 : SWA_Q8;
+        d = at_make(&all);
+        REQUIRE(at_ring(&all, &d, &how, want, NULL));
+        e = d;
+        e.q = t_floats(N * D);
+        how.chunk = 1;
+        for (int h = 0; h < HEADS; h += 13) {
+            size_t wrong = 0;
+            for (size_t i = 0; i < N; i++)
+                memcpy(e.q + i * D, d.q + (i * HEADS + (size_t)h) * D, D * sizeof(float));
+            REQUIRE(at_ring(&one, &e, &how, out, NULL));
+            for (size_t i = 0; i < N; i++)
+                wrong += memcmp(out + i * D, want + (i * HEADS + (size_t)h) * D, D * sizeof(float)) != 0;
+            t_label("type %d head %d", t, h);
+            CHECK_INT(wrong, 0);
+        }
+    }
+}
+
+/* q8 products of few rows, which some CPUs have an instruction for: rows in groups of 8, 4, 2 and 1, dims in fours. */
+TEST_EACH_ISA(bits_q8_products) {
+    static const int dims[] = { 16, 30, 32, 33, 64 };
+    for (int rows = 1; rows <= 15; rows += 7)
+        for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+            at_case c = at_new(rows, 1, dims[i], 16, 30);
+            at_how how = plain(SWA_ISA_SCALAR);
+            size_t n = 30 * at_o_row(&c);
+            float *want = t_floats(n), *out = t_floats(n);
+            at_data d = at_make(&c);
+            at_sliding(&c, 19);
+            c.k_type = SWA_Q8;
+            c.compute = SWA_Q8;
+            t_label("%d rows of %d", rows, dims[i]);
+            REQUIRE(at_ring(&c, &d, &how, want, NULL));
+            how = plain(isa);
+            how.chunk = 1;
+            REQUIRE(at_ring(&c, &d, &how, out, NULL));
+            CHECK_BITS(out, want, n);
+        }
+}
+
+/* Numbers of every size from 2^-140 to 2^60: bf16 products drop what would be subnormal, in every instance alike. */
+TEST_EACH_ISA(bits_bf16_of_any_size) {
+    for (int k = 0; k < 6; k++) {
+        at_case c = at_new(k < 3 ? 24 : 4, 1, 24, 16, 50);
+        at_how how = plain(SWA_ISA_SCALAR);
+        size_t n = 50 * at_o_row(&c), rows = 50 * (size_t)c.shape.n_heads;
+        float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
+        at_data d;
+        at_sliding(&c, 30);
+        c.compute = SWA_BF16;
+        if (k % 3 == 2) c.v_type = SWA_Q8;
+        d = at_make(&c);
+        for (size_t i = 0; i < 50 * at_q_row(&c); i++) d.q[i] = ldexpf(d.q[i], -t_int(0, 140));
+        for (size_t i = 0; i < 50 * at_k_row(&c); i++)
+            d.k[i] = ldexpf(d.k[i], k % 3 == 0 ? -t_int(0, 140) : t_int(0, 60));
+        for (size_t i = 0; i < 50 * at_v_row(&c); i++) d.v[i] = ldexpf(d.v[i], t_int(-140, 20));
+        REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+        how = plain(isa);
+        for (how.chunk = 0; how.chunk < 40; how.chunk += 7) {
+            t_label("case %d chunk %d", k, how.chunk);
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, rows);
+        }
+    }
+}
+
+/* ---- other layers and a step that does not store ---- */
+
+TEST_EACH_ISA(bits_no_store) {
+    bits x;
+    swa_cache kv;
+    at_how how = plain(isa);
+    at_call call;
+    size_t at;
+    REQUIRE(bits_open(&x, 0));
+    at = 20 * at_o_row(&x.b.c);
+    how.chunk = 5;
+    how.capacity = 64;                                      /* room to take back a step of 25 */
+    REQUIRE(at_cache(&kv, &x.b.c, &how) && at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 20, x.out, x.lse));
+    for (int again = 0; again < 2; again++) {
+        call = at_queries(&x.b.c, &x.d, x.d.q + 20 * at_q_row(&x.b.c), NULL, NULL, 25, &how);
+        call.a.k.p = x.d.k + 20 * at_k_row(&x.b.c);
+        call.a.v.p = x.d.v + 20 * at_v_row(&x.b.c);
+        call.a.mode = SWA_ATTEND_NO_STORE;
+        REQUIRE_OK(swa_step_one(&kv, 0, 20, 25));
+        for (int twice = 0; twice < 2; twice++) {           /* layers that share K and V attend to the same rows */
+            REQUIRE_OK(swa_attend(&kv, 0, &call.a));
+            CHECK_BITS(call.out.p, x.want + at, 25 * at_o_row(&x.b.c));
+        }
+        if (again) break;
+        REQUIRE_OK(swa_cache_truncate(&kv, 0, 20));
+    }
+}
+
+/* Scores of +0 and -0 (a product that underflows): the maximum that stat gives must not tell which came first, nor on
+   which instruction set or in which shape. Heads of one group make few rows; 20 of them, many. */
+TEST(bits_of_a_zero_maximum) {
+    float q[20], k[16], v[16], out[20], stat[40];
+    for (int order = 0; order < 2; order++)
+        for (int heads = 1; heads <= 20; heads += 19)
+            FOR_ISA(isa) {
+                swa_rows r = { 0 };
+                swa_kv kv = { 0 };
+                swa_attn a = { 0 };
+                for (int i = 0; i < 20; i++) q[i] = 1e-30f;
+                for (int i = 0; i < 16; i++) {
+                    k[i] = i % 2 == order ? 0.0f : -1e-30f;
+                    v[i] = (float)i;
+                }
+                kv.k = k;
+                kv.v = v;
+                kv.k_type = kv.v_type = SWA_F32;
+                kv.n = 16;
+                r.shape.n_heads = heads;
+                r.shape.n_kv_heads = 1;
+                r.shape.head_dim = r.shape.v_dim = 1;
+                r.window = swa_window_causal();
+                r.pos = 15;
+                r.n_tokens = 1;
+                r.kv = &kv;
+                r.n_kv = 1;
+                r.isa = isa;
+                r.scratch_bytes = swa_attention_bytes(&r, 1);
+                r.scratch = t_alloc(r.scratch_bytes);
+                a.q.p = q;
+                a.out.p = out;
+                a.stat = stat;
+                CHECK_OK(swa_attention(&r, &a));
+                for (int i = 0; i < heads; i++) {
+                    uint32_t top;
+                    memcpy(&top, &stat[2 * i], 4);
+                    CHECK_INT(top, 0);
+                }
+            }
+}

@@ -1,0 +1,1308 @@
+/* Misuse: every public function with NULL, negative, zero, huge, inconsistent and untimely arguments. A row names
+   the status it wants; a refused call must leave the cache's whole memory, its guards and all outputs as they
+   were. The run fails if a status was never seen, or if swa.h has a function that no row calls. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "test.h"
+
+enum { N_STATUS = SWA_ERR_BLOB + 1, GUARD = 96, MAX_NAMES = 160 };
+static long status_seen[N_STATUS];
+static const char *called[MAX_NAMES];
+static int n_called;
+
+/* A small cache in use: layer 0 slides over 4, layer 1 is causal; sequence 0 holds 20 tokens, 1 and 2 none. */
+enum { HEADS = 2, DIM = 4, CONTEXT = 64, HELD = 20 };
+typedef struct {
+    swa_window windows[2];
+    swa_cache_desc desc;
+    swa_cache kv;
+    unsigned char *block, *before;
+    size_t bytes, whole;
+    float x[64 * HEADS * DIM], out[64 * HEADS * DIM], lse[64 * HEADS], stat[64 * HEADS * 2];
+    float out0[64 * HEADS * DIM], lse0[64 * HEADS], stat0[64 * HEADS * 2];
+    swa_run run;
+    swa_attn attn;
+    unsigned char blob[32768];
+    size_t blob_bytes;
+    unsigned char scratch[1 << 19];
+} world;
+static world w;
+
+static void name_called(const char *name) {
+    for (int i = 0; i < n_called; i++) if (!strcmp(called[i], name)) return;
+    if (n_called < MAX_NAMES) called[n_called++] = name;
+}
+static void world_open(void) {
+    memset(&w, 0, sizeof w);
+    w.windows[0] = swa_window_sliding(4);
+    w.windows[1] = swa_window_causal();
+    w.desc.shape.n_heads = HEADS;
+    w.desc.shape.n_kv_heads = 1;
+    w.desc.shape.head_dim = DIM;
+    w.desc.n_layers = 2;
+    w.desc.n_seqs = 3;
+    w.desc.windows = w.windows;
+    w.desc.n_windows = 2;
+    w.desc.max_context = CONTEXT;
+    w.bytes = swa_cache_bytes(&w.desc);
+    w.whole = w.bytes + 2 * GUARD;
+    w.block = (unsigned char *)t_alloc(w.whole);
+    w.before = (unsigned char *)t_alloc(w.whole);
+    memset(w.block, 0xC3, w.whole);
+    t_fill(w.x, sizeof w.x / sizeof *w.x, 1.0f);
+    CHECK_OK(swa_cache_init(&w.kv, &w.desc, w.block + GUARD, w.bytes));
+    CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(swa_cache_scratch_bytes(&w.desc, 2)),
+                                   swa_cache_scratch_bytes(&w.desc, 2)));
+    w.run.n = HELD;
+    w.attn.q.p = w.attn.k.p = w.attn.v.p = w.x;
+    w.attn.out.p = w.out;
+    w.attn.lse = w.lse;
+    CHECK_OK(swa_step_begin(&w.kv, &w.run, 1));
+    for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&w.kv, layer, &w.attn));
+    w.blob_bytes = swa_cache_save_bytes(&w.kv, 0);
+    CHECK(w.blob_bytes > 0 && w.blob_bytes <= sizeof w.blob);
+    CHECK_OK(swa_cache_save(&w.kv, 0, w.blob, w.blob_bytes));
+}
+static void remember(void) {
+    memcpy(w.before, w.block, w.whole);
+    memcpy(w.out0, w.out, sizeof w.out);
+    memcpy(w.lse0, w.lse, sizeof w.lse);
+    memcpy(w.stat0, w.stat, sizeof w.stat);
+}
+/* A refused begin writes down that there is no step, a refused attend that its phase 1 is not to be called: so many
+   bytes may differ. Everything else is as it was. */
+static size_t noted(const char *name) {
+    return !strncmp(name, "swa_step_", 9) ? 12 : !strncmp(name, "swa_attend", 10) ? 8 : 0;
+}
+static int untouched_but(size_t may) {
+    size_t differ = 0;
+    for (size_t i = 0; i < w.whole; i++) differ += w.before[i] != w.block[i];
+    return differ <= may && !memcmp(w.out0, w.out, sizeof w.out)
+        && !memcmp(w.lse0, w.lse, sizeof w.lse) && !memcmp(w.stat0, w.stat, sizeof w.stat);
+}
+static int untouched(void) { return untouched_but(0); }
+static void saw(swa_status got) { if ((int)got >= 0 && (int)got < N_STATUS) status_seen[got]++; }
+static void refused(const char *name, const char *call, swa_status got, swa_status want, int line) {
+    name_called(name);
+    saw(got);
+    t_check_status(got, want, call, __FILE__, line);
+    t_check(untouched_but(noted(name)), "a refused call changed memory", __FILE__, line);
+}
+/* A row: this call of this function is refused with this status, and nothing changed. */
+#define REFUSE(name, args, want)                                                                  \
+    do { remember(); refused(#name, #name #args, name args, want, __LINE__); } while (0)
+/* The same for a function that answers a number. */
+#define ANSWER(name, args, want) do {                                                             \
+        remember(); name_called(#name);                                                           \
+        t_check_int((long long)name args, (long long)(want), #name #args, __FILE__, __LINE__);    \
+        t_check(untouched(), "a question changed memory", __FILE__, __LINE__);                    \
+    } while (0)
+#define ACCEPT(name, args) do { swa_status got_ = name args; name_called(#name); saw(got_);       \
+        t_check_status(got_, SWA_OK, #name #args, __FILE__, __LINE__); } while (0)
+
+static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX };     /* of 3 sequences or 2 layers */
+enum { BAD = (int)(sizeof bad_index / sizeof *bad_index) };
+
+/* ---- cache: describing and making one ---- */
+
+/* One field of a desc spoilt; i counts through them. 0 = there are no more. */
+static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *want) {
+    *want = SWA_ERR_ARG;
+    switch (i) {
+    case 0: d->shape.n_heads = 0; return 1;
+    case 1: d->shape.n_heads = -1; return 1;
+    case 2: d->shape.n_heads = INT32_MAX; d->shape.n_kv_heads = INT32_MAX; return 1;
+    case 3: d->shape.n_kv_heads = -1; return 1;
+    case 4: d->shape.n_kv_heads = 3; return 1;
+    case 5: d->shape.n_kv_heads = INT32_MIN; return 1;
+    case 6: d->shape.head_dim = 0; return 1;
+    case 7: d->shape.head_dim = INT32_MIN; return 1;
+    case 8: d->shape.head_dim = INT32_MAX; return 1;
+    case 9: d->shape.v_dim = -1; return 1;
+    case 10: d->shape.v_in_k = 1; d->shape.v_dim = DIM + 1; return 1;
+    case 11: d->shape.tail_dim = -1; return 1;
+    case 12: d->n_layers = 0; return 1;
+    case 13: d->n_layers = -1; return 1;
+    case 14: d->n_seqs = -1; return 1;
+    case 15: d->n_seqs = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 16: d->k_type = SWA_BOOL_KEEP; return 1;
+    case 17: d->v_type = (swa_type)-1; return 1;
+    case 18: d->tail_type = (swa_type)99; return 1;
+    case 19: d->windows = NULL; return 1;
+    case 20: d->n_windows = 0; return 1;
+    case 21: d->n_windows = -1; return 1;
+    case 22: d->max_context = 0; return 1;
+    case 23: d->max_context = -1; return 1;
+    case 24: d->max_context = INT64_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 25: d->max_rollback = -1; return 1;
+    case 26: d->max_rollback = INT64_MAX; *want = SWA_ERR_OVERFLOW; odd[1] = odd[0]; d->max_context = 0; return 1;
+    case 27: d->capacity = 2; return 1;
+    case 28: d->capacity = -1; return 1;
+    case 29: d->capacity = INT64_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 30: d->shape.n_kv_heads = 0; return 1;
+    case 31: d->k_type = SWA_BOOL_MASKED; return 1;
+    case 32: d->isa = -1; return 1;
+    case 33: d->isa = 99; return 1;
+    case 34: d->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX2 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED;
+             return 1;
+    case 35: odd[0] = swa_window_sliding(0); return 1;
+    case 36: odd[0] = swa_window_symmetric(3); *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 37: odd[0] = swa_window_flash(3, -1); *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 38: odd[0] = swa_window_prefix(4, 9); *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 39: odd[0] = swa_window_sinks(4, -1); return 1;
+    case 40: odd[0] = swa_window_sliding(INT64_MAX - 40); odd[1] = swa_window_sliding(4); d->max_context = 0;
+             *want = SWA_ERR_OVERFLOW; return 1;
+    case 41: odd[0].prefix_first = 3; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 42: d->shape.head_dim = (1 << 20) + 1; return 1;
+    case 43: d->shape.v_dim = (1 << 20) + 1; return 1;
+    case 44: d->shape.tail_dim = (1 << 20) + 1; return 1;
+    case 45: d->shape.n_heads = (1 << 20) + 1; return 1;
+    case 46: d->n_layers = (1 << 20) + 1; return 1;
+    case 47: d->n_seqs = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    default: return 0;
+    }
+}
+/* What init refused is a cache like {0}, whatever stood there before: of the stack, or a cache in use. */
+static void misuse_refused_cache(void) {
+    swa_cache_desc bad = w.desc;
+    bad.max_context = 0;
+    for (int i = 0; i < 4; i++) {
+        swa_cache kv = w.kv;
+        t_label("refused cache %d", i);
+        if (i == 0) memset(&kv, 0xA5, sizeof kv);
+        if (i == 0) REFUSE(swa_cache_init, (&kv, &bad, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+        if (i == 1) REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, w.bytes - 1), SWA_ERR_MEMORY);
+        if (i == 2) REFUSE(swa_cache_init, (&kv, NULL, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+        if (i == 3) REFUSE(swa_cache_init, (&kv, &w.desc, NULL, w.bytes), SWA_ERR_ARG);
+        CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+        REFUSE(swa_cache_reset, (&kv, 0, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_step_one, (&kv, 0, 0, 1), SWA_ERR_ARG);
+        REFUSE(swa_attend, (&kv, 0, &w.attn), SWA_ERR_ARG);
+        ANSWER(swa_cache_end, (&kv, 0), -1);
+    }
+}
+static void misuse_init(void) {
+    swa_cache kv;
+    swa_status want;
+    t_label("init");
+    memset(&kv, 0, sizeof kv);
+    REFUSE(swa_cache_init, (&kv, NULL, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+    REFUSE(swa_cache_init, (NULL, &w.desc, w.block + GUARD, w.bytes), SWA_ERR_ARG);
+    REFUSE(swa_cache_init, (&kv, &w.desc, NULL, w.bytes), SWA_ERR_ARG);
+    REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, 0), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, w.bytes - 1), SWA_ERR_MEMORY);
+    ANSWER(swa_cache_bytes, (NULL), 0);
+    for (int i = 0; ; i++) {
+        swa_cache_desc d = w.desc;
+        swa_window odd[2] = { w.windows[0], w.windows[1] };
+        d.windows = odd;
+        if (!spoil_desc(&d, odd, i, &want)) break;
+        t_label("desc %d", i);
+        ANSWER(swa_cache_bytes, (&d), 0);
+        REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
+    }
+    CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
+    misuse_refused_cache();
+    t_label("init");
+    for (int i = 0; i < 6; i++) {                            /* the largest numbers that are legal */
+        swa_cache_desc d = w.desc;
+        if (i == 0) d.shape.head_dim = 1 << 20;
+        if (i == 1) d.shape.v_dim = 1 << 20;
+        if (i == 2) d.shape.tail_dim = 1 << 20;
+        if (i == 3) d.shape.n_heads = 1 << 20;
+        if (i == 4) d.n_layers = 1 << 20;
+        if (i == 5) d.n_seqs = 1 << 24;
+        t_label("largest %d", i);
+        CHECK(sizeof(size_t) == 4 || swa_cache_bytes(&d) > 0);
+    }
+}
+/* Legal one by one, too much together: bytes is 0 rather than a product that wrapped. */
+static void misuse_huge_descs(void) {
+    static const int huge[] = { 1, 2, 3, 255, 4096, 65535, 65536, 1 << 20, 1 << 24, INT32_MAX };
+    static const int64_t far[] = { 0, 1, 4, 4096, 65536, INT32_MAX - 40, (int64_t)1 << 32, INT64_MAX / 2,
+                                   INT64_MAX };
+    swa_cache kv;
+    long refusals = 0;
+    memset(&kv, 0, sizeof kv);
+    remember();
+    for (int i = 0; i < 20000; i++) {
+        swa_cache_desc d = w.desc;
+        swa_window odd = t_int(0, 1) ? swa_window_sliding(far[t_int(1, 8)])
+                                     : swa_window_sinks(far[t_int(1, 5)], huge[t_int(0, 9)]);
+        size_t bytes;
+        swa_status got;
+        d.windows = &odd; d.n_windows = 1;
+        d.shape.n_heads = huge[t_int(0, 9)];
+        d.shape.n_kv_heads = t_int(0, 1) ? d.shape.n_heads : 1;
+        d.shape.head_dim = huge[t_int(0, 9)];
+        d.shape.v_dim = huge[t_int(0, 9)];
+        d.shape.tail_dim = t_int(0, 1) ? 0 : huge[t_int(0, 9)];
+        d.n_layers = huge[t_int(0, i % 32 ? 3 : 9)];         /* a million are gone through one by one: 20 ms */
+        d.n_seqs = huge[t_int(0, 9)];
+        d.k_type = (swa_type)t_int(0, 4); d.v_type = (swa_type)t_int(0, 4); d.tail_type = (swa_type)t_int(0, 4);
+        d.max_context = far[t_int(0, 8)]; d.max_rollback = far[t_int(0, 8)]; d.capacity = far[t_int(0, 8)];
+        bytes = swa_cache_bytes(&d);
+        got = swa_cache_init(&kv, &d, w.block + GUARD, bytes ? bytes - 1 : SIZE_MAX);
+        saw(got);
+        refusals += bytes == 0;
+        t_label("huge desc %d: %llu bytes, %s", i, (unsigned long long)bytes, swa_status_str(got));
+        CHECK(bytes ? got == SWA_ERR_MEMORY : got == SWA_ERR_ARG || got == SWA_ERR_OVERFLOW);
+        if (bytes) {                                         /* at least what one row of each ring takes */
+            double rows = (double)d.n_layers * (double)(d.n_seqs ? d.n_seqs : 1) * (double)d.shape.head_dim;
+            CHECK((double)bytes >= rows);
+        }
+    }
+    t_label("huge descs");
+    CHECK(untouched() && kv.mem_ == NULL);
+    CHECK(refusals > 1000 && refusals < 19900);
+}
+/* Regions of almost 2^64 bytes: each sum of two that the layout forms passes the end in one of these. */
+static void misuse_edge_of_size_t(void) {
+    static const struct { int k, tail, v, k_type, tail_type, v_type, v_in_k; } list[] = {
+        { 16384, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },        /* K itself */
+        { 8192, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },         /* K fits, its scales do not */
+        { 2047, 5, 1, SWA_F32, SWA_F32, SWA_F32, 1 },        /* the tail */
+        { 2047, 4, 1, SWA_F32, SWA_Q8, SWA_F32, 1 },         /* the tail's scales */
+        { 2047, 0, 16, SWA_F32, SWA_F32, SWA_F32, 0 },       /* V */
+        { 2044, 0, 16, SWA_F32, SWA_F32, SWA_Q8, 0 },        /* V's scales */
+        { 1025, 0, 1, SWA_F32, SWA_F32, SWA_F32, 1 } };      /* two of these */
+    t_label("2^64 bytes");
+    for (int i = 0; i < 11 && sizeof(size_t) == 8; i++) {
+        swa_cache_desc d = w.desc;
+        swa_window huge[2] = { swa_window_sliding((INT64_C(1) << 31) - 32), swa_window_sliding(1) };
+        swa_cache kv;
+        int j = i < 7 ? i : 6;
+        d.windows = huge;
+        d.n_windows = i < 7 || i > 8 ? 1 : 2;
+        d.n_layers = i < 6 || i > 8 ? 1 : i < 8 ? 2 : 3;     /* 6: periods of one layer, 7: of two, 8: layers 0 and 2 */
+        if (i == 7) huge[1] = huge[0];                       /* 9: sequences; 10: 2^64 - 64, and what lies before it */
+        d.n_seqs = i == 9 ? 3 : 1;
+        d.max_context = 0;
+        d.shape.n_heads = d.shape.n_kv_heads = 1 << 20;
+        d.shape.head_dim = list[j].k;
+        d.shape.tail_dim = list[j].tail;
+        d.shape.v_dim = list[j].v;
+        d.shape.v_in_k = list[j].v_in_k;
+        d.k_type = (swa_type)list[j].k_type;
+        d.tail_type = (swa_type)list[j].tail_type;
+        d.v_type = (swa_type)list[j].v_type;
+        if (i == 10) {                                       /* the factors of 2^58 - 1, and 16 slots of 4 bytes */
+            huge[0] = swa_window_sliding(16 * 3 * INT64_C(3033169));
+            d.shape.n_heads = d.shape.n_kv_heads = 59 * 2089;
+            d.shape.head_dim = 1103 * 233;
+        }
+        t_label("2^64 bytes, %d", i);
+        ANSWER(swa_cache_bytes, (&d), 0);
+        REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), SWA_ERR_OVERFLOW);
+        d.shape.n_heads = d.shape.n_kv_heads = 1 << 10;      /* a thousandth of it is a size like any other */
+        CHECK(swa_cache_bytes(&d) > 0);
+    }
+}
+/* Any address will do, and what the rows say does not depend on it. */
+static void misaligned_memory(void) {
+    for (size_t shift = 0; shift < 70; shift++) {
+        unsigned char *mem = (unsigned char *)t_alloc(w.bytes + shift + 64) + shift;
+        size_t room = swa_cache_scratch_bytes(&w.desc, 1);
+        unsigned char *scratch = (unsigned char *)t_alloc(room + 70) + 70 - shift;
+        swa_cache kv;
+        float out[HELD * HEADS * DIM];
+        swa_attn a = w.attn;
+        t_label("shift %d", (int)shift);
+        memset(mem - shift, 0xA7, w.bytes + shift + 64);
+        a.out.p = out;
+        CHECK_OK(swa_cache_init(&kv, &w.desc, mem, w.bytes));
+        CHECK_OK(swa_cache_set_scratch(&kv, scratch, room));
+        CHECK_OK(swa_step_one(&kv, 0, 0, HELD));
+        for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(&kv, layer, &a));
+        CHECK_BITS(out, w.out, HELD * HEADS * DIM);
+        for (size_t i = 0; i < shift; i++) CHECK(mem[(ptrdiff_t)i - (ptrdiff_t)shift] == 0xA7);
+        for (size_t i = 0; i < 64; i++) CHECK(mem[w.bytes + i] == 0xA7);
+    }
+}
+
+/* ---- cache: asking and changing ---- */
+
+static void misuse_indices(int seq, int layer) {
+    swa_kv kv[3];
+    float row[DIM];
+    ANSWER(swa_cache_first, (&w.kv, seq, layer), -1);
+    ANSWER(swa_cache_slot, (&w.kv, seq, layer, 19), -1);
+    ANSWER(swa_cache_spans, (&w.kv, seq, layer, kv), -1);
+    remember();
+    name_called("swa_cache_read");
+    CHECK(swa_cache_read(&w.kv, seq, layer, 19, 1, row, NULL) != SWA_OK && untouched());
+}
+static void misuse_cache(void) {
+    swa_cache none;
+    swa_kv kv[3];
+    float row[2 * DIM];
+    t_label("cache");
+    memset(&none, 0, sizeof none);
+    for (int i = 0; i < BAD; i++) {
+        int s = bad_index[i];
+        t_label("index %d", s);
+        REFUSE(swa_cache_reset, (&w.kv, s, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_cache_truncate, (&w.kv, s, 0), SWA_ERR_ARG);
+        REFUSE(swa_cache_fork, (&w.kv, s, 0, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_fork, (&w.kv, 0, s, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (&w.kv, s, &w.kv, 0, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (&w.kv, 0, &w.kv, s, -1), SWA_ERR_ARG);
+        ANSWER(swa_cache_end, (&w.kv, s), -1);
+        ANSWER(swa_cache_min_end, (&w.kv, s), -1);
+        ANSWER(swa_cache_replay_from, (&w.kv, s, 5), -1);
+        misuse_indices(s, 0);
+        misuse_indices(0, s == 3 ? 2 : s);
+        if (s == -1) continue;                               /* all sequences: legal for blobs */
+        ANSWER(swa_cache_save_bytes, (&w.kv, s), 0);
+        REFUSE(swa_cache_save, (&w.kv, s, w.blob, sizeof w.blob), SWA_ERR_ARG);
+        REFUSE(swa_cache_load, (&w.kv, s, w.blob, w.blob_bytes), SWA_ERR_ARG);
+    }
+    for (int i = 0; i < 2; i++) {                            /* no cache at all, and one that was never made */
+        swa_cache *c = i ? &none : NULL;
+        t_label(i ? "zeroed cache" : "NULL cache");
+        REFUSE(swa_cache_reset, (c, 0, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_cache_truncate, (c, 0, 0), SWA_ERR_ARG);
+        REFUSE(swa_cache_fork, (c, 0, 1, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (c, 0, &w.kv, 0, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_copy, (&w.kv, 0, c, 0, -1), SWA_ERR_ARG);
+        REFUSE(swa_cache_read, (c, 0, 0, 0, 1, row, row), SWA_ERR_ARG);
+        REFUSE(swa_cache_save, (c, 0, w.blob, sizeof w.blob), SWA_ERR_ARG);
+        REFUSE(swa_cache_load, (c, 0, w.blob, w.blob_bytes), SWA_ERR_ARG);
+        REFUSE(swa_step_begin, (c, &w.run, 1), SWA_ERR_ARG);
+        REFUSE(swa_step_one, (c, 0, HELD, 1), SWA_ERR_ARG);
+        ANSWER(swa_step_tokens, (c), 0);
+        REFUSE(swa_cache_set_scratch, (c, w.scratch, sizeof w.scratch), SWA_ERR_ARG);
+        REFUSE(swa_attend, (c, 0, &w.attn), SWA_ERR_ARG);
+        REFUSE(swa_attend_part, (c, 0, &w.attn, 0, 0, 1), SWA_ERR_ARG);
+        ANSWER(swa_cache_end, (c, 0), -1);
+        ANSWER(swa_cache_first, (c, 0, 0), -1);
+        ANSWER(swa_cache_min_end, (c, 0), -1);
+        ANSWER(swa_cache_replay_from, (c, 0, 0), -1);
+        ANSWER(swa_cache_slot, (c, 0, 0, 0), -1);
+        ANSWER(swa_cache_spans, (c, 0, 0, kv), -1);
+        ANSWER(swa_cache_save_bytes, (c, 0), 0);
+    }
+    ANSWER(swa_cache_spans, (&w.kv, 0, 0, NULL), -1);
+}
+static void misuse_positions(void) {
+    float row[64 * DIM];
+    t_label("positions");
+    REFUSE(swa_cache_reset, (&w.kv, 0, 0, -1), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, -1, 0), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, INT64_MIN, 0), SWA_ERR_ARG);
+    REFUSE(swa_cache_reset, (&w.kv, 0, INT64_MAX, 0), SWA_ERR_OVERFLOW);
+    REFUSE(swa_cache_truncate, (&w.kv, 0, -1), SWA_ERR_ARG);
+    REFUSE(swa_cache_truncate, (&w.kv, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_truncate, (&w.kv, 0, HELD + 1), SWA_ERR_ORDER);
+    REFUSE(swa_cache_truncate, (&w.kv, 0, INT64_MAX), SWA_ERR_ORDER);
+    REFUSE(swa_cache_truncate, (&w.kv, 0, 6), SWA_ERR_LOST);
+    REFUSE(swa_cache_fork, (&w.kv, 1, 0, -2), SWA_ERR_ARG);
+    REFUSE(swa_cache_fork, (&w.kv, 1, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_fork, (&w.kv, 1, 0, HELD + 1), SWA_ERR_ORDER);
+    REFUSE(swa_cache_fork, (&w.kv, 1, 0, INT64_MAX), SWA_ERR_ORDER);
+    REFUSE(swa_cache_fork, (&w.kv, 1, 0, 6), SWA_ERR_LOST);
+    REFUSE(swa_cache_fork, (&w.kv, 0, 0, 6), SWA_ERR_LOST);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, -2), SWA_ERR_ARG);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, INT64_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, HELD + 1), SWA_ERR_ORDER);
+    REFUSE(swa_cache_copy, (&w.kv, 1, &w.kv, 0, 6), SWA_ERR_LOST);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, 18, -1, row, row), SWA_ERR_ARG);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, -1, 1, row, row), SWA_ERR_ARG);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, INT64_MAX, INT32_MAX, row, row), SWA_ERR_ARG);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, 3, 1, row, row), SWA_ERR_LOST);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, 19, 2, row, row), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, INT32_MAX, row, row), SWA_ERR_ORDER);
+    ACCEPT(swa_cache_read, (&w.kv, 0, 1, 0, HELD, row, NULL));
+    ACCEPT(swa_cache_read, (&w.kv, 0, 1, 0, HELD, NULL, NULL));
+    ACCEPT(swa_cache_read, (&w.kv, 0, 0, 18, 0, NULL, NULL));
+    ANSWER(swa_cache_slot, (&w.kv, 0, 0, -1), -1);
+    ANSWER(swa_cache_slot, (&w.kv, 0, 0, INT64_MIN), -1);
+    ANSWER(swa_cache_slot, (&w.kv, 0, 0, HELD), -1);
+    ANSWER(swa_cache_slot, (&w.kv, 0, 0, INT64_MAX), -1);
+    ANSWER(swa_cache_replay_from, (&w.kv, 0, -1), -1);
+    ANSWER(swa_cache_replay_from, (&w.kv, 0, INT64_MIN), -1);
+    ANSWER(swa_cache_replay_from, (&w.kv, 0, INT64_MAX), -1);
+}
+static void misuse_blobs(void) {
+    unsigned char bad[256];
+    t_label("blobs");
+    memset(bad, 0, sizeof bad);
+    REFUSE(swa_cache_save, (&w.kv, 0, NULL, SIZE_MAX), SWA_ERR_ARG);
+    REFUSE(swa_cache_save, (&w.kv, 0, w.blob, 0), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_save, (&w.kv, 0, w.blob, w.blob_bytes - 1), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_load, (&w.kv, 0, NULL, SIZE_MAX), SWA_ERR_ARG);
+    REFUSE(swa_cache_load, (&w.kv, 0, w.blob, 0), SWA_ERR_BLOB);
+    REFUSE(swa_cache_load, (&w.kv, 0, w.blob, w.blob_bytes - 1), SWA_ERR_BLOB);
+    REFUSE(swa_cache_load, (&w.kv, -1, w.blob, w.blob_bytes), SWA_ERR_BLOB);
+    for (size_t n = 0; n <= sizeof bad; n++) REFUSE(swa_cache_load, (&w.kv, 0, bad, n), SWA_ERR_BLOB);
+    memset(bad, 0xff, sizeof bad);
+    REFUSE(swa_cache_load, (&w.kv, 0, bad, sizeof bad), SWA_ERR_BLOB);
+    CHECK(swa_cache_save_bytes(&w.kv, -1) > w.blob_bytes);
+}
+
+/* ---- steps ---- */
+
+static swa_run run_at(int seq, int64_t pos, int32_t n, int rewind) {
+    swa_run r = t_run(seq, pos, n);
+    r.rewind = rewind;
+    return r;
+}
+static void misuse_begin(void) {
+    swa_run r[2];
+    t_label("begin");
+    r[0] = t_run(0, HELD, 1);
+    REFUSE(swa_step_begin, (&w.kv, NULL, 1), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, NULL, 0), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, r, 0), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, r, -1), SWA_ERR_ARG);
+    REFUSE(swa_step_begin, (&w.kv, r, INT32_MIN), SWA_ERR_ARG);
+    ANSWER(swa_step_tokens, (&w.kv), 0);
+#define RUN(seq, pos, n, rewind, want) do { r[0] = run_at(seq, pos, n, rewind);                   \
+        REFUSE(swa_step_begin, (&w.kv, r, 1), want); CHECK_STATUS(r[0].status, want);             \
+        REFUSE(swa_attend, (&w.kv, 0, &w.attn), want);                                            \
+        if (!(rewind)) REFUSE(swa_step_one, (&w.kv, seq, pos, n), want); } while (0)
+    for (int i = 0; i < BAD; i++) RUN(bad_index[i], HELD, 1, i % 2, SWA_ERR_ARG);
+    RUN(0, -1, 1, 0, SWA_ERR_ARG);
+    RUN(0, INT64_MIN, 1, 1, SWA_ERR_ARG);
+    RUN(0, HELD + 1, 1, 0, SWA_ERR_ORDER);
+    RUN(0, HELD + 1, 1, 1, SWA_ERR_ORDER);
+    RUN(0, HELD - 1, 1, 0, SWA_ERR_ORDER);                   /* held, and nobody said that it is meant */
+    RUN(0, 0, 1, 0, SWA_ERR_ORDER);
+    RUN(0, 6, 1, 1, SWA_ERR_LOST);
+    RUN(0, HELD, 0, 0, SWA_ERR_ARG);
+    RUN(0, HELD, -1, 0, SWA_ERR_ARG);
+    RUN(0, HELD, INT32_MIN, 0, SWA_ERR_ARG);
+    RUN(0, HELD, CONTEXT - HELD + 1, 0, SWA_ERR_FULL);
+    RUN(0, HELD, INT32_MAX, 0, SWA_ERR_FULL);
+    RUN(1, INT64_MAX, 1, 0, SWA_ERR_OVERFLOW);
+    RUN(1, INT64_MAX - 1, 1, 1, SWA_ERR_OVERFLOW);
+    RUN(1, HELD, 1, 0, SWA_ERR_ORDER);                       /* empty, and begins at 0 */
+    RUN(1, HELD, 1, 1, SWA_ERR_ORDER);
+#undef RUN
+    r[0] = t_run(1, 0, 1);
+    r[1] = r[0];
+    REFUSE(swa_step_begin, (&w.kv, r, 2), SWA_ERR_ARG);
+    CHECK_STATUS(r[0].status, SWA_OK);
+    CHECK_STATUS(r[1].status, SWA_ERR_ARG);
+}
+static void misuse_plan(void) {
+    static const int seqs[2] = { 0, -1 };
+    static const int64_t low[2] = { 0, -1 }, high[2] = { 0, INT64_MAX - 2 };
+    static const int32_t lens[2] = { 3, 4 }, negative[2] = { 3, -1 };
+    swa_plan p;
+    swa_run runs[2];
+    int n = 5;
+    t_label("plan");
+    memset(&p, 0, sizeof p);
+    memset(runs, 0, sizeof runs);
+    REFUSE(swa_prefill_begin, (NULL, NULL, NULL, lens, 2, 4), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, NULL, NULL, 2, 4), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, NULL, lens, -1, 4), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, NULL, lens, 2, 0), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, NULL, lens, 2, -1), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, NULL, lens, 2, INT32_MIN), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, NULL, negative, 2, 4), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, seqs, NULL, lens, 2, 4), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, low, lens, 2, 4), SWA_ERR_ARG);
+    REFUSE(swa_prefill_begin, (&p, NULL, high, lens, 2, 4), SWA_ERR_OVERFLOW);
+    ANSWER(swa_prefill_next, (NULL, runs, &n), 0);
+    ANSWER(swa_prefill_next, (&p, runs, &n), 0);             /* never begun */
+    CHECK_INT(n, 0);
+    p.lens = lens;
+    p.n_seqs = 2;
+    ANSWER(swa_prefill_next, (&p, runs, &n), 0);             /* nor with this: chunk is 0 */
+    ACCEPT(swa_prefill_begin, (&p, NULL, NULL, lens, 2, 4));
+    ANSWER(swa_prefill_next, (&p, NULL, &n), 0);
+    ANSWER(swa_prefill_next, (&p, runs, NULL), 0);
+    ANSWER(swa_prefill_next, (&p, runs, &n), 1);             /* and none of these used anything up */
+    CHECK(n == 2 && runs[0].n == 3 && runs[1].n == 4);
+}
+
+/* ---- attention ---- */
+
+/* A step over HELD tokens of sequence 0, anew. */
+static int begin_anew(swa_cache *c) {
+    return CHECK_OK(swa_cache_reset(c, 0, 0, 0)) && CHECK_OK(swa_step_one(c, 0, 0, HELD));
+}
+/* Each field of swa_attn spoilt for a shape with tail (t) or without. */
+static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
+    swa_attn a;
+    const float nan = (float)NAN, inf = (float)INFINITY;
+    float bias[4] = { 0, 0, 0, 0 };
+    t_label(tail ? "with a tail" : "plain");
+#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, &a), want); \
+                                 REFUSE(swa_attend_part, (c, 0, &a, 0, 0, 1), want); } while (0)
+    SPOIL(a.q.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.k.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.out.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.v.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = (swa_mode)-1, SWA_ERR_ARG);
+    SPOIL(a.mode = (swa_mode)4, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_STORE_ONLY; a.k.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_STORE_ONLY; a.v.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_STORED; a.q.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_STORED; a.out.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_STORED, SWA_ERR_ORDER);        /* they are not */
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.q.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.k.p = NULL, SWA_ERR_ARG);
+    SPOIL(a.scale = nan, SWA_ERR_ARG);
+    SPOIL(a.scale = inf, SWA_ERR_ARG);
+    SPOIL(a.softcap = nan, SWA_ERR_ARG);
+    SPOIL(a.softcap = -1, SWA_ERR_ARG);
+    SPOIL(a.softcap = inf, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
+    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG);              /* of what? */
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 0; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
+    SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
+    SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
+    SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
+    SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
+    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);                     /* the rows that are stored would be the outputs */
+    SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.k.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.v.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.q.p = w.lse, SWA_ERR_ARG);
+    SPOIL(a.stat = w.stat; a.k.p = w.stat, SWA_ERR_ARG);
+    SPOIL(a.stat = w.stat; a.q.p = w.stat, SWA_ERR_ARG);
+    SPOIL(a.stat = w.lse, SWA_ERR_ARG);
+    SPOIL(a.stat = w.out, SWA_ERR_ARG);
+    SPOIL(a.lse = w.out, SWA_ERR_ARG);
+    if (tail) {
+        SPOIL(a.q_tail.p = a.out.p, SWA_ERR_ARG);
+        SPOIL(a.k_tail.p = a.out.p, SWA_ERR_ARG);
+        SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
+        SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
+        SPOIL(a.scale = 0, SWA_ERR_ARG);
+    } else SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);        /* and there is no tail */
+#undef SPOIL
+}
+static void misuse_tail(void) {
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_attn a = w.attn;
+    d.shape.tail_dim = 2;
+    if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
+    a.q_tail.p = a.k_tail.p = w.x;
+    a.scale = 0.5f;
+    misuse_attn_fields(&c, a, 1);
+    ACCEPT(swa_attend, (&c, 0, &a));
+    d.shape.tail_dim = 0;
+    d.shape.v_in_k = 1;
+    if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
+    a.scale = 0;
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);            /* which scale? */
+}
+/* int8 products are for q8 keys without a tail, of at most 1040 numbers. */
+static void misuse_compute(void) {
+    float *x = t_random(HEADS * 1041, 1.0f);
+    for (int i = 0; i < 3; i++) {
+        swa_cache_desc d = w.desc;
+        swa_attn a = w.attn;
+        swa_cache c;
+        d.k_type = SWA_Q8;
+        d.shape.tail_dim = i == 0 ? 2 : 0;
+        d.shape.head_dim = 1039 + i;
+        d.shape.v_dim = DIM;
+        t_label("int8, %d", i);
+        if (!t_cache_new(&c, &d, 1)) return;
+        CHECK_OK(swa_step_one(&c, 0, 0, 1));
+        a.q.p = a.k.p = a.q_tail.p = a.k_tail.p = x;
+        a.scale = 0.5f;
+        a.compute = SWA_Q8;
+        if (i == 1) ACCEPT(swa_attend, (&c, 0, &a));
+        else REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_UNSUPPORTED);
+    }
+}
+static void misuse_attend(void) {
+    if (!begin_anew(&w.kv)) return;
+    misuse_attn_fields(&w.kv, w.attn, 0);
+    t_label("attend");
+    REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
+    REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
+    for (int i = 0; i < BAD; i++) {
+        int n = bad_index[i];
+        REFUSE(swa_attend, (&w.kv, n == 3 ? 2 : n, &w.attn), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, n == 3 ? 2 : n, &w.attn, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, n, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, n, 2), SWA_ERR_ORDER);
+        REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, n), n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
+    }
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 0), SWA_ERR_ORDER);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 1), SWA_ERR_ORDER);
+}
+/* Phases, layers and modes in an order that cannot be meant. */
+static void misuse_order(void) {
+    swa_attn a = w.attn;
+    t_label("order");
+    REFUSE(swa_attend_part, (&w.kv, 1, &a, 1, 0, 1), SWA_ERR_ORDER);     /* phase 1 before phase 0 */
+    a.mode = SWA_STORE_ONLY;
+    ACCEPT(swa_attend, (&w.kv, 0, &a));
+    a.mode = SWA_ATTEND;
+    REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_ORDER);                   /* stored */
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_ORDER);
+    a.mode = SWA_ATTEND_STORED;                                          /* 20 rows into 16 slots */
+    REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_CAPACITY);
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_CAPACITY);
+    REFUSE(swa_cache_save, (&w.kv, 0, w.blob, sizeof w.blob), SWA_ERR_ORDER);
+    REFUSE(swa_step_one, (&w.kv, 0, HELD, 1), SWA_ERR_ORDER);            /* layer 1 has stored nothing */
+    REFUSE(swa_attend, (&w.kv, 1, &w.attn), SWA_ERR_ORDER);
+    if (!begin_anew(&w.kv)) return;
+    ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+    ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
+    CHECK_OK(swa_step_one(&w.kv, 1, 0, 4));
+    CHECK_OK(swa_cache_reset(&w.kv, 1, 0, 0));                           /* what was begun is gone */
+    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_ORDER);
+}
+/* Scratch that is missing, or for fewer parts. */
+static void misuse_scratch(void) {
+    const size_t one = swa_cache_scratch_bytes(&w.desc, 1), two = swa_cache_scratch_bytes(&w.desc, 2);
+    unsigned char *room = (unsigned char *)t_alloc(two);
+    t_label("scratch");
+    ANSWER(swa_cache_scratch_bytes, (NULL, 1), 0);
+    ANSWER(swa_cache_scratch_bytes, (&w.desc, 0), 0);
+    ANSWER(swa_cache_scratch_bytes, (&w.desc, -1), 0);
+    ANSWER(swa_cache_scratch_bytes, (&w.desc, (1 << 16) + 1), 0);
+    CHECK(sizeof(size_t) == 4 || swa_cache_scratch_bytes(&w.desc, 1 << 16) > 0);
+    REFUSE(swa_cache_set_scratch, (&w.kv, NULL, one), SWA_ERR_ARG);
+    ACCEPT(swa_cache_set_scratch, (&w.kv, NULL, 0));
+    if (!begin_anew(&w.kv)) return;
+    REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 1), SWA_ERR_MEMORY);     /* not even one part */
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 63), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, one - 1), SWA_ERR_MEMORY);
+    ACCEPT(swa_cache_set_scratch, (&w.kv, room, one));
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);   /* the one before stays */
+    REFUSE(swa_cache_set_scratch, (&w.kv, NULL, 1), SWA_ERR_ARG);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 2), SWA_ERR_MEMORY);
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 2), SWA_ERR_MEMORY);
+    ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+    ACCEPT(swa_cache_set_scratch, (&w.kv, room, two));
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int part = 0; part < 2; part++) ACCEPT(swa_attend_part, (&w.kv, 1, &w.attn, phase, part, 2));
+}
+
+/* The stateless call. */
+static swa_rows good_rows(swa_kv *kv) {
+    swa_rows r;
+    memset(kv, 0, 2 * sizeof *kv);
+    memset(&r, 0, sizeof r);
+    kv[0].k = kv[0].v = kv[1].k = kv[1].v = w.x;
+    kv[0].n = 5;
+    kv[1].n = 3;
+    kv[1].pos = 5;
+    r.shape = w.desc.shape;
+    r.window = swa_window_sliding(4);
+    r.pos = 5;
+    r.n_tokens = 3;
+    r.kv = kv;
+    r.n_kv = 2;
+    r.scratch = w.scratch;
+    r.scratch_bytes = sizeof w.scratch;
+    CHECK(swa_attention_bytes(&r, 1) <= sizeof w.scratch);
+    return r;
+}
+static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
+    enum { MANY_KV = 520 };
+    static swa_kv many[MANY_KV];
+    *want = SWA_ERR_ARG;
+    switch (which) {
+    case 0: r->shape.n_heads = 0; return 1;
+    case 1: r->shape.n_heads = -3; return 1;
+    case 2: r->shape.head_dim = 0; return 1;
+    case 3: r->shape.head_dim = INT32_MAX; return 1;
+    case 4: r->shape.n_kv_heads = 7; return 1;
+    case 5: r->shape.v_dim = INT32_MIN; return 1;
+    case 6: r->window = swa_window_sliding(0); return 1;
+    case 7: r->pos = -1; return 1;
+    case 8: r->pos = INT64_MIN; return 1;
+    case 9: r->pos = INT64_MAX - 2; *want = SWA_ERR_OVERFLOW; return 1;
+    case 10: r->n_tokens = -1; return 1;
+    case 11: r->kv = NULL; return 1;
+    case 12: r->n_kv = -1; return 1;
+    case 13: r->isa = -1; return 1;
+    case 14: r->isa = 99; return 1;
+    case 15: r->isa = swa_isa_usable(SWA_ISA_NEON) ? SWA_ISA_AVX512 : SWA_ISA_NEON; *want = SWA_ERR_UNSUPPORTED;
+             return 1;
+    case 16: kv[0].n = -1; return 1;
+    case 17: kv[0].k = NULL; return 1;
+    case 18: kv[1].v = NULL; return 1;
+    case 19: kv[0].pos = -1; return 1;
+    case 20: kv[1].pos = 4; return 1;                        /* overlaps */
+    case 21: kv[1].pos = INT64_MAX - 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 22: kv[0].k_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 23: kv[0].v_type = SWA_BOOL_MASKED; return 1;
+    case 24: kv[1].k_type = (swa_type)-7; return 1;
+    case 25: r->shape.tail_dim = 2; return 1;                /* and no tail rows */
+    case 26: kv[0].layout_ = -1; return 1;
+    case 27: kv[1].tail_type = (swa_type)-1; return 1;
+    case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 32: kv[0].k = w.out; return 2;                      /* read and written */
+    case 33: kv[1].v = w.lse; return 2;
+    case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 31: for (int i = 0; i < MANY_KV; i++) {                 /* more blocks than an int counts */
+                 many[i] = kv[0];
+                 many[i].n = INT32_MAX;
+                 many[i].pos = (int64_t)i * INT32_MAX;
+             }
+             r->kv = many;
+             r->n_kv = MANY_KV;
+             *want = SWA_ERR_OVERFLOW;
+             return 1;
+    default: return 0;
+    }
+}
+/* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
+static void misuse_rows_parts(const swa_attn *a) {
+    swa_kv kv[2];
+    swa_rows r = good_rows(kv);
+    const size_t bytes = swa_attention_bytes(&r, 3);
+    r.scratch = t_alloc(bytes);
+    r.scratch_bytes = bytes;
+    memset(r.scratch, 0, bytes);
+    t_label("rows, parts");
+    for (int left_out = 2; left_out >= 0; left_out--) {      /* 2: none */
+        for (int part = 0; part < 2; part++)
+            if (part != left_out) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
+        REFUSE(swa_attention_part, (&r, a, 1, 0, 1), SWA_ERR_ORDER);
+        for (int part = 0; part < 3; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 3), SWA_ERR_ORDER);
+        for (int part = 0; part < 2 && left_out == 2; part++) ACCEPT(swa_attention_part, (&r, a, 1, part, 2));
+        r.pos--;                                             /* the next token's call */
+    }
+    r.pos = 5;
+    for (int part = 0; part < 2; part++) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
+    memset(r.scratch, 0xff, bytes);
+    for (int part = 0; part < 2; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 2), SWA_ERR_ORDER);
+}
+static void misuse_rows(void) {
+    swa_kv kv[2];
+    swa_rows r = good_rows(kv);
+    swa_attn a = w.attn, b;
+    swa_status want;
+    int found;
+    a.k.p = a.v.p = NULL;
+    REFUSE(swa_attention, (NULL, &a), SWA_ERR_ARG);
+    REFUSE(swa_attention, (&r, NULL), SWA_ERR_ARG);
+    REFUSE(swa_attention_part, (NULL, &a, 0, 0, 1), SWA_ERR_ARG);
+    REFUSE(swa_attention_part, (&r, NULL, 0, 0, 1), SWA_ERR_ARG);
+    ANSWER(swa_attention_bytes, (NULL, 1), 0);
+    ANSWER(swa_attention_bytes, (&r, 0), 0);
+    ANSWER(swa_attention_bytes, (&r, -1), 0);
+    ANSWER(swa_attention_bytes, (&r, INT32_MAX), 0);
+    for (int i = 0; ; i++) {
+        t_label("rows %d", i);
+        r = good_rows(kv);
+        found = spoil_rows(&r, kv, i, &want);
+        if (!found) break;
+        if (found == 1) ANSWER(swa_attention_bytes, (&r, 1), 0);
+        REFUSE(swa_attention, (&r, &a), want);
+        REFUSE(swa_attention_part, (&r, &a, 0, 0, 1), want);
+    }
+    t_label("rows");
+    r = good_rows(kv);
+    b = a;
+    b.q.p = NULL;
+    REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
+    b = a;
+    b.out.p = NULL;
+    REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
+    for (int i = 0; i < BAD; i++) {
+        int n = bad_index[i];
+        REFUSE(swa_attention_part, (&r, &a, n, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_attention_part, (&r, &a, 0, n, 1), SWA_ERR_ORDER);
+        if (n < 0 || n > 4) REFUSE(swa_attention_part, (&r, &a, 0, 0, n), SWA_ERR_ORDER);
+    }
+    r.scratch = NULL;
+    REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
+    r = good_rows(kv);
+    r.scratch_bytes = swa_attention_bytes(&r, 1) - 1;
+    REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
+    r.scratch_bytes = 2 * swa_attention_bytes(&r, 1) - 64;   /* one byte less than two parts need */
+    REFUSE(swa_attention_part, (&r, &a, 0, 0, 2), SWA_ERR_MEMORY);
+    r.scratch_bytes = 0;
+    REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
+    misuse_rows_parts(&a);
+    r = good_rows(kv);
+    ACCEPT(swa_attention, (&r, &a));
+    r.n_tokens = 0;
+    ACCEPT(swa_attention, (&r, &a));
+    r = good_rows(kv);
+    r.kv = NULL;
+    r.n_kv = 0;                                              /* sees nothing: legal */
+    ACCEPT(swa_attention, (&r, &a));
+}
+static void misuse_merge(void) {
+    const float *outs[2] = { w.x, NULL }, *stats[2] = { w.x, w.x };
+    t_label("merge");
+    REFUSE(swa_merge, (NULL, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, NULL, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 2, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (stats, outs, 2, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, -1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, -1, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, INT32_MIN, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 2, 0, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 2, -1, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, 0, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, -1, w.out, w.lse), SWA_ERR_ARG);
+    ACCEPT(swa_merge, (NULL, NULL, 0, 2, DIM, NULL, HEADS, w.out, w.lse));
+    ACCEPT(swa_merge, (outs, stats, 1, 0, DIM, NULL, HEADS, w.out, w.lse));
+    ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, NULL, NULL));
+}
+
+/* ---- latent ---- */
+
+static const double one_freq[1] = { 1.0 };
+static swa_mla good_mla(void) {
+    swa_mla m;
+    memset(&m, 0, sizeof m);
+    m.hidden = 8; m.n_heads = 2; m.kv_lora_rank = 4; m.nope_dim = 4; m.rope_dim = 2; m.v_dim = 4;
+    m.w_uq.p = m.w_qr.p = m.w_dkv.p = m.w_kr.p = m.w_uk.p = m.w_uv.p = m.w_o.p = w.x;
+    m.freq = one_freq;
+    return m;
+}
+static int spoil_mla(swa_mla *m, int i, swa_status *want) {
+    *want = SWA_ERR_ARG;
+    switch (i) {
+    case 0: m->hidden = 0; return 1;
+    case 1: m->hidden = -1; return 1;
+    case 2: m->n_heads = 0; return 1;
+    case 3: m->n_heads = INT32_MIN; return 1;
+    case 4: m->q_lora_rank = -1; return 1;
+    case 5: m->kv_lora_rank = 0; return 1;
+    case 6: m->nope_dim = 0; return 1;
+    case 7: m->rope_dim = -2; return 1;
+    case 8: m->rope_dim = 3; return 1;
+    case 9: m->v_dim = -1; return 1;
+    case 10: m->hidden = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 11: m->n_heads = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 12: m->kv_lora_rank = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 13: m->v_dim = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 14: m->path = (swa_mla_path)-1; return 1;
+    case 15: m->path = (swa_mla_path)9; return 1;
+    case 16: m->freq = NULL; return 1;
+    case 17: m->pairs = (swa_rope_pairs)7; return 1;
+    case 18: m->eps = -1.0f; return 1;
+    case 19: m->eps = (float)NAN; return 1;
+    case 20: m->scale = -1.0; return 1;
+    case 21: m->scale = (double)INFINITY; return 1;
+    case 22: m->mscale = (double)NAN; return 1;
+    case 23: m->rope_mscale = -1.0; return 1;
+    case 24: m->w_uq.p = NULL; return 1;
+    case 25: m->w_dkv.p = NULL; return 1;
+    case 26: m->w_uk.p = NULL; return 1;
+    case 27: m->w_o.p = NULL; return 1;
+    case 28: m->w_o.stride = 3; return 1;
+    case 29: m->w_uq.stride = -8; return 1;
+    case 30: m->w_uq.type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 31: m->w_kr.type = (swa_type)77; return 1;
+    case 32: m->q_lora_rank = 4; return 1;                   /* and no W_DQ */
+    case 33: m->q_lora_rank = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 34: m->nope_dim = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 35: m->rope_dim = (1 << 20) + 2; *want = SWA_ERR_OVERFLOW; return 1;
+    case 36: m->n_heads = 1 << 12; m->rope_dim = 1 << 20; *want = SWA_ERR_OVERFLOW; return 1;
+    case 37: m->n_heads = 1 << 12; m->kv_lora_rank = 1 << 20; *want = SWA_ERR_OVERFLOW; return 1;
+    case 38: m->pairs = (swa_rope_pairs)-1; return 1;
+    case 39: m->eps = (float)INFINITY; return 1;
+    case 40: m->w_uq.stride = 7; return 1;                   /* rows of hidden = 8 numbers overlap */
+    case 41: m->w_qr.stride = 7; return 1;
+    case 42: m->w_dkv.stride = 7; return 1;
+    case 43: m->w_kr.stride = 7; return 1;
+    case 44: m->w_uk.stride = 3; return 1;
+    case 45: m->w_uv.stride = 3; return 1;
+    case 46: m->w_o.stride = 7; return 1;
+    case 47: m->q_lora_rank = 4; m->w_dq = m->w_uq; m->w_dq.stride = 7; return 1;
+    case 48: m->v_dim = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 49: m->hidden = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 50: m->kv_lora_rank = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
+    default: return 0;
+    }
+}
+static void misuse_mla_sizes(void) {
+    swa_mla m = good_mla();
+    swa_mla merged;
+    void *mem = t_alloc(swa_mla_merged_bytes(&m));
+    swa_cache_desc d = w.desc;
+    d.shape = swa_mla_shape(&m, 0);
+    ANSWER(swa_mla_scratch_bytes, (NULL, &d, 1, 1), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, NULL, 1, 1), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, &d, -1, 1), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 0), 0);
+    ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, INT32_MAX), 0);
+    ANSWER(swa_mla_merged_bytes, (NULL), 0);
+    ANSWER(swa_mla_choose, (NULL, 0, 1, NULL), SWA_MLA_AUTO);
+    ANSWER(swa_mla_choose, (&m, -1, 1, NULL), SWA_MLA_AUTO);
+    ANSWER(swa_mla_choose, (&m, INT64_MIN, INT32_MIN, NULL), SWA_MLA_AUTO);
+    ANSWER(swa_mla_choose, (&m, 0, -1, NULL), SWA_MLA_AUTO);
+    CHECK(swa_mla_choose(&m, INT64_MAX, INT32_MAX, NULL) != SWA_MLA_AUTO);
+    REFUSE(swa_mla_merge, (NULL, mem, SIZE_MAX, &merged), SWA_ERR_ARG);
+    REFUSE(swa_mla_merge, (&m, NULL, SIZE_MAX, &merged), SWA_ERR_ARG);
+    REFUSE(swa_mla_merge, (&m, mem, SIZE_MAX, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_merge, (&m, mem, 0, &merged), SWA_ERR_MEMORY);
+    REFUSE(swa_mla_merge, (&m, mem, swa_mla_merged_bytes(&m) - 1, &merged), SWA_ERR_MEMORY);
+    ACCEPT(swa_mla_merge, (&m, mem, swa_mla_merged_bytes(&m), &merged));
+    name_called("swa_mla_scale");
+    CHECK(!(swa_mla_scale(0, 2, 1) > 0) && !(swa_mla_scale(4, -2, 1) > 0) && !(swa_mla_scale(INT32_MIN, 0, 0) > 0));
+    CHECK(swa_mla_scale(INT32_MAX, INT32_MAX, 0) > 0);
+    name_called("swa_mla_shape");
+    CHECK(swa_mla_shape(NULL, 0).n_heads == 0 && swa_mla_shape(NULL, 1).n_heads == 0);
+}
+/* Caches that differ from a block's in one number of their shape. */
+static void misuse_mla_shapes(const swa_mla *m) {
+    for (int i = 0; i < 12; i++) {
+        swa_cache_desc d = w.desc;
+        swa_cache c;
+        d.shape = swa_mla_shape(m, i >= 6);
+        if (i % 6 == 0) d.shape.n_heads *= 2;
+        if (i % 6 == 1) d.shape.n_kv_heads = i < 6 ? 2 : 1;
+        if (i % 6 == 2) d.shape.head_dim++;
+        if (i % 6 == 3) d.shape.v_dim--;
+        if (i % 6 == 4) d.shape.tail_dim += 2;
+        if (i % 6 == 5) d.shape.v_in_k = i >= 6;
+        t_label("mla shape %d", i);
+        if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
+        REFUSE(swa_mla_forward, (&c, 0, m, w.x, w.out), SWA_ERR_ARG);
+    }
+}
+static void misuse_mla_parts(swa_cache *c, const swa_mla *m) {
+    for (int i = 0; i < BAD; i++) {
+        int n = bad_index[i];
+        REFUSE(swa_mla_forward, (c, n == 3 ? 2 : n, m, w.x, w.out), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, n == 3 ? 2 : n, m, w.x, w.out, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
+        REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, 0, 0, n),
+               n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
+        if (n < 0 || n >= SWA_MLA_PHASES)
+            REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
+    }
+    REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
+}
+/* Each phase by other parts than the one before, or with a part of that left out. */
+static void misuse_mla_phases(const swa_mla *m) {
+    swa_cache_desc d = w.desc;
+    size_t bytes;
+    swa_cache c;
+    d.shape = swa_mla_shape(m, 0);
+    if (!t_cache_new(&c, &d, 1)) return;
+    bytes = swa_mla_scratch_bytes(m, &d, HELD, 3);
+    CHECK_OK(swa_cache_set_scratch(&c, memset(t_alloc(bytes), 0, bytes), bytes));
+    for (int bad = 1; bad < SWA_MLA_PHASES; bad++)
+        for (int left_out = 0; left_out < 3; left_out++) {   /* 2: none */
+            t_label("mla, phase %d, %d", bad, left_out);
+            if (!begin_anew(&c)) return;
+            for (int phase = 0; phase < bad; phase++)
+                for (int part = 0; part < 2; part++)
+                    if (phase < bad - 1 || part != left_out)
+                        ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, phase, part, 2));
+            REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, 0, 1), SWA_ERR_ORDER);
+            for (int part = 0; part < 3; part++)
+                REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 3), SWA_ERR_ORDER);
+            for (int part = 0; part < 2; part++) {
+                if (left_out == 2) ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 2));
+                else REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 2), SWA_ERR_ORDER);
+            }
+        }
+}
+static void misuse_mla(void) {
+    swa_mla m = good_mla(), ok = m;
+    swa_cache_desc d = w.desc;
+    size_t bytes;
+    swa_cache c;
+    swa_status want;
+    swa_mla merged;
+    t_label("mla");
+    misuse_mla_sizes();
+    d.shape = swa_mla_shape(&m, 0);
+    if (!t_cache_new(&c, &d, 1)) return;
+    bytes = swa_mla_scratch_bytes(&m, &d, HELD, 2);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);      /* not begun */
+    CHECK_OK(swa_step_one(&c, 0, 0, HELD));
+    for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
+        t_label("mla %d", i);
+        ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 1), 0);
+        if (i <= 13 || (i >= 33 && i <= 37) || i >= 48) {                         /* sizes: all that these look at */
+            ANSWER(swa_mla_merged_bytes, (&m), 0);
+            ANSWER(swa_mla_choose, (&m, 5, 1, NULL), SWA_MLA_AUTO);
+        } else CHECK(swa_mla_merged_bytes(&m) > 0 && swa_mla_choose(&m, 5, 1, NULL) != SWA_MLA_AUTO);
+        REFUSE(swa_mla_merge, (&m, w.scratch, SIZE_MAX, &merged), want);
+        REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), want);
+        REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), want);
+    }
+    t_label("mla forward");
+    REFUSE(swa_mla_forward, (NULL, 0, &m, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, NULL, w.x, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, NULL, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&w.kv, 0, &m, w.x, w.out), SWA_ERR_ARG);             /* a cache of another shape */
+    misuse_mla_parts(&c, &m);
+    m.w_uvo = m.w_o;
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);                /* without w_uqk */
+    m = ok;
+    m.compute = (swa_type)77;
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);
+    m = ok;
+    CHECK_OK(swa_cache_set_scratch(&c, NULL, 0));
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_MEMORY);
+    bytes = swa_mla_scratch_bytes(&m, &d, HELD, 1);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes - 64), bytes - 64));
+    REFUSE(swa_mla_forward_part, (&c, 0, &m, w.x, w.out, 0, 0, 1), SWA_ERR_MEMORY);
+    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+    misuse_mla_shapes(&m);
+    misuse_mla_phases(&m);
+    ACCEPT(swa_mla_forward, (&c, 0, &m, w.x, w.out));
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);              /* this layer has stored it */
+}
+
+/* ---- windows and masks ---- */
+
+static void misuse_windows(void) {
+    swa_window bad = swa_window_sliding(-4), ok = swa_window_causal();
+    int64_t lo = 1, hi = 2;
+    t_label("windows");
+    REFUSE(swa_visible_range, (NULL, 0, &lo, &hi), SWA_ERR_ARG);
+    REFUSE(swa_visible_range, (&bad, 0, &lo, &hi), SWA_ERR_ARG);
+    REFUSE(swa_visible_range, (&ok, -1, &lo, &hi), SWA_ERR_ARG);
+    REFUSE(swa_visible_range, (&ok, 0, NULL, &hi), SWA_ERR_ARG);
+    REFUSE(swa_visible_range, (&ok, 0, &lo, NULL), SWA_ERR_ARG);
+    REFUSE(swa_visible_range, (&ok, INT64_MAX, &lo, &hi), SWA_ERR_OVERFLOW);
+    CHECK(lo == 1 && hi == 2);
+    ANSWER(swa_visible, (NULL, 0, 0), 0);
+    ANSWER(swa_visible, (&bad, 0, 0), 0);
+    ANSWER(swa_visible, (&ok, INT64_MIN, INT64_MAX), 0);
+    ANSWER(swa_visible, (&ok, INT64_MAX, INT64_MIN), 0);
+    ANSWER(swa_required_capacity, (NULL, 1, 1), 0);
+    ANSWER(swa_required_capacity, (&bad, 1, 1), 0);
+    ANSWER(swa_required_capacity, (&ok, INT64_MIN, INT64_MIN), 0);
+    CHECK(swa_explain(NULL, 0, 0) && swa_explain(&bad, 0, 0) && swa_explain(&ok, INT64_MIN, INT64_MAX));
+    name_called("swa_explain");
+    name_called("swa_window_causal"); name_called("swa_window_sliding"); name_called("swa_window_flash");
+    name_called("swa_window_chunked"); name_called("swa_window_symmetric"); name_called("swa_window_sinks");
+    name_called("swa_window_prefix");
+    CHECK(swa_window_flash(INT64_MIN, INT64_MAX).kind < 0 && swa_window_chunked(INT64_MIN).kind < 0);
+    CHECK(swa_window_symmetric(INT64_MIN).kind < 0 && swa_window_prefix(INT64_MIN, INT64_MIN).kind < 0);
+}
+static int spoil_mask(swa_mask_desc *d, int i) {
+    static const int32_t negative[1] = { -1 }, huge[1] = { INT32_MAX };
+    static const int64_t below[1] = { -1 }, end[1] = { INT64_MAX };
+    switch (i) {
+    case 0: d->window = swa_window_sliding(0); return 1;
+    case 1: d->n_q = NULL; return 1;
+    case 2: d->n_k = NULL; return 1;
+    case 3: d->n_q = negative; return 1;
+    case 4: d->n_k = negative; return 1;
+    case 5: d->q_pos0 = below; return 1;
+    case 6: d->k_pos0 = below; return 1;
+    case 7: d->n_blocks = -1; return 1;
+    case 8: d->n_blocks = INT32_MIN; return 1;
+    case 9: d->k_padding = -1; return 1;
+    case 10: d->k_padding = 2; return 1;                     /* below n_k */
+    case 11: d->type = SWA_Q8; return 1;
+    case 12: d->type = (swa_type)99; return 1;
+    case 13: d->type = SWA_F16; d->masked = -1e30f; return 1;
+    case 14: d->masked = (float)NAN; return 1;
+    case 15: d->q_pos0 = end; return 1;
+    case 16: d->k_pos0 = end; return 1;
+    case 17: if (sizeof(size_t) == 4) d->n_q = d->n_k = huge; else d->window = swa_window_chunked(0); return 1;
+    default: return 0;
+    }
+}
+static void misuse_masks(void) {
+    static const int32_t side[1] = { 3 };
+    swa_mask_desc d, ok;
+    t_label("masks");
+    memset(&ok, 0, sizeof ok);
+    ok.window = swa_window_sliding(2);
+    ok.n_q = ok.n_k = side;
+    ANSWER(swa_mask_bytes, (NULL), 0);
+    ANSWER(swa_mask_bytes, (&ok), 36);
+    REFUSE(swa_mask, (NULL, w.out, sizeof w.out), SWA_ERR_ARG);
+    REFUSE(swa_mask, (&ok, NULL, SIZE_MAX), SWA_ERR_ARG);
+    REFUSE(swa_mask, (&ok, w.out, 35), SWA_ERR_MEMORY);
+    REFUSE(swa_mask, (&ok, w.out, 0), SWA_ERR_MEMORY);
+    for (int i = 0; d = ok, spoil_mask(&d, i); i++) {
+        t_label("mask %d", i);
+        ANSWER(swa_mask_bytes, (&d), 0);
+        remember();
+        name_called("swa_mask");
+        CHECK(swa_mask(&d, w.out, SIZE_MAX) != SWA_OK && untouched());
+    }
+    ACCEPT(swa_mask, (&ok, w.out, sizeof w.out));
+}
+static void misuse_compressed(void) {
+    static float picture[512 * 512], full[16 * 16];
+    static const int bad_dim[] = { INT32_MIN, -1, 0, 257, INT32_MAX };
+    const swa_compressed kind = SWA_COMPRESSED_910B;
+    for (int i = 0; i < 5; i++) {
+        int d = bad_dim[i];
+        t_label("head_dim %d", d);
+        ANSWER(swa_compressed_block, (kind, d), 0);
+        ANSWER(swa_compressed_band, (kind, 64, d), 0);
+        REFUSE(swa_mask_compressed, (kind, 64, d, SWA_F32, 0, picture, sizeof picture), SWA_ERR_ARG);
+        REFUSE(swa_mask_expand, (kind, picture, 4, d, 16, 0, full, sizeof full), SWA_ERR_ARG);
+    }
+    for (int i = 0; i < 3; i++) {
+        swa_compressed odd = (swa_compressed)(i == 0 ? 4 : i == 1 ? 99 : -1);
+        ANSWER(swa_compressed_block, (odd, 64), 0);
+        ANSWER(swa_compressed_band, (odd, 64, 64), 0);
+        REFUSE(swa_mask_compressed, (odd, 64, 64, SWA_F32, 0, picture, sizeof picture), SWA_ERR_ARG);
+        REFUSE(swa_mask_expand, (odd, picture, 4, 64, 16, 0, full, sizeof full), SWA_ERR_ARG);
+    }
+    for (int64_t W = -1; W <= 0; W++) {
+        ANSWER(swa_compressed_band, (kind, W, 64), 0);
+        REFUSE(swa_mask_compressed, (kind, W, 64, SWA_F32, 0, picture, sizeof picture), SWA_ERR_ARG);
+        REFUSE(swa_mask_expand, (kind, picture, W, 64, 16, 0, full, sizeof full), SWA_ERR_ARG);
+    }
+    REFUSE(swa_mask_compressed, (kind, 64, 64, SWA_F32, 0, NULL, SIZE_MAX), SWA_ERR_ARG);
+    REFUSE(swa_mask_compressed, (kind, 64, 64, SWA_F32, 0, picture, sizeof picture - 1), SWA_ERR_MEMORY);
+    REFUSE(swa_mask_compressed, (kind, 64, 64, SWA_Q8, 0, picture, sizeof picture), SWA_ERR_ARG);
+    REFUSE(swa_mask_expand, (kind, NULL, 4, 64, 16, 0, full, sizeof full), SWA_ERR_ARG);
+    REFUSE(swa_mask_expand, (kind, picture, 4, 64, 16, 0, NULL, sizeof full), SWA_ERR_ARG);
+    REFUSE(swa_mask_expand, (kind, picture, 4, 64, 16, 0, full, sizeof full - 1), SWA_ERR_MEMORY);
+    REFUSE(swa_mask_expand, (kind, picture, 4, 64, 0, 0, full, sizeof full), SWA_ERR_ARG);
+    REFUSE(swa_mask_expand, (kind, picture, 4, 64, -1, 0, full, sizeof full), SWA_ERR_ARG);
+    REFUSE(swa_mask_expand, (kind, picture, 4, 64, INT64_MAX, 0, full, SIZE_MAX), SWA_ERR_OVERFLOW);
+    ACCEPT(swa_mask_compressed, (kind, INT64_MAX, 64, SWA_F32, 0, picture, sizeof picture));
+    ACCEPT(swa_mask_expand, (kind, picture, INT64_MAX, 64, 16, 0, full, sizeof full));
+}
+
+/* ---- helpers ---- */
+
+static void misuse_helpers(void) {
+    const int64_t pos[2] = { 0, 1 };
+    double freq[2] = { 1, 0.5 }, mscale = 3;
+    swa_yarn_desc y;
+    float *x = w.out;
+    t_label("helpers");
+    memset(&y, 0, sizeof y);
+    y.base = 10000; y.scale = 4; y.original = 4096;
+    REFUSE(swa_rope, (NULL, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, NULL, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, NULL, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, -1, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 0, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 0, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 3, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 6, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, -2, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, INT32_MAX, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, (swa_rope_pairs)9, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, INT32_MAX, INT32_MAX, INT32_MAX, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_OVERFLOW);
+    ACCEPT(swa_rope, (x, 0, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0));
+    REFUSE(swa_yarn, (NULL, 4, freq, &mscale), SWA_ERR_ARG);
+    REFUSE(swa_yarn, (&y, 4, NULL, &mscale), SWA_ERR_ARG);
+    REFUSE(swa_yarn, (&y, 0, freq, &mscale), SWA_ERR_ARG);
+    REFUSE(swa_yarn, (&y, 3, freq, &mscale), SWA_ERR_ARG);
+    REFUSE(swa_yarn, (&y, -4, freq, &mscale), SWA_ERR_ARG);
+    y.original = 0;
+    REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
+    y.original = 4096; y.base = 0;
+    REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
+    y.base = (double)NAN;
+    REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
+    y.base = 10000; y.scale = -1;
+    REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
+    CHECK(mscale == 3 && freq[0] == 1 && freq[1] == 0.5);
+    y.scale = 0;
+    ACCEPT(swa_yarn, (&y, 4, freq, NULL));
+    REFUSE(swa_rmsnorm, (NULL, w.x, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, NULL, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, -1, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 0, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, -4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 4, -1.0f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 4, (float)NAN), SWA_ERR_ARG);
+    ACCEPT(swa_rmsnorm, (x, w.x, NULL, 1, 4, 1e-5f));
+    ACCEPT(swa_rmsnorm, (x, w.x, w.x, 0, 4, 1e-5f));
+}
+static void misuse_names(void) {
+    static const int odd[] = { INT32_MIN, -1, N_STATUS, INT32_MAX };
+    const char *unknown = swa_status_str((swa_status)-1);
+    t_label("names");
+    CHECK(strcmp(swa_status_str(SWA_OK), "ok") == 0);
+    for (int i = 0; i < N_STATUS; i++) {
+        const char *name = swa_status_str((swa_status)i);
+        for (int j = 0; j < i; j++) CHECK(strcmp(name, swa_status_str((swa_status)j)) != 0);
+        CHECK(name[0] != 0 && strcmp(name, unknown) != 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK(strcmp(swa_status_str((swa_status)odd[i]), unknown) == 0 && swa_isa_name(odd[i]) != NULL);
+        ANSWER(swa_isa_usable, (odd[i]), 0);
+    }
+    name_called("swa_status_str"); name_called("swa_isa_name"); name_called("swa_isa_best");
+    CHECK(swa_isa_usable(swa_isa_best()) && swa_isa_usable(SWA_ISA_SCALAR));
+}
+
+/* ---- the count ---- */
+
+/* Every name that the public part of swa.h declares is one that a row called. */
+static void check_every_function(void) {
+    FILE *f = fopen("swa.h", "rb");
+    static char text[1 << 20];
+    size_t n;
+    int names = 0;
+    if (!CHECK(f != NULL)) return;                           /* tests run from the top of the project */
+    n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    if (strstr(text, "#endif /* SWA_H_INCLUDED */")) *strstr(text, "#endif /* SWA_H_INCLUDED */") = 0;
+    for (char *p = text; (p = strstr(p, "\nSWA_")) != NULL; ) {
+        char name[64];
+        size_t len = 0;
+        char *end = strchr(++p, '('), *s;
+        if (strncmp(p, "SWA_API ", 8) != 0 && strncmp(p, "SWA_CHECKED ", 12) != 0) continue;
+        if (!end) break;
+        for (s = end; s > p && strchr("abcdefghijklmnopqrstuvwxyz0123456789_", s[-1]); s--) len++;
+        if (len >= sizeof name) len = sizeof name - 1;
+        memcpy(name, s, len);
+        name[len] = 0;
+        names++;
+        n = 0;
+        for (int i = 0; i < n_called; i++) n += !strcmp(called[i], name);
+        t_label("%s has no row here", name);
+        CHECK(n == 1);
+    }
+    t_label("functions found in swa.h");
+    CHECK(names > 40);
+}
+TEST(every_function_misused_and_every_status_seen) {
+    world_open();
+    misuse_init();
+    misuse_huge_descs();
+    misuse_edge_of_size_t();
+    misaligned_memory();
+    misuse_cache();
+    misuse_positions();
+    misuse_blobs();
+    misuse_begin();
+    misuse_plan();
+    misuse_attend();
+    misuse_order();
+    misuse_scratch();
+    misuse_tail();
+    misuse_compute();
+    misuse_rows();
+    misuse_merge();
+    misuse_mla();
+    misuse_windows();
+    misuse_masks();
+    misuse_compressed();
+    misuse_helpers();
+    misuse_names();
+    for (int i = 0; i < N_STATUS; i++) {
+        t_label("status \"%s\" never seen", swa_status_str((swa_status)i));
+        CHECK(status_seen[i] > 0);
+    }
+    check_every_function();
+    t_label("guards");
+    for (size_t i = 0; i < GUARD; i++) CHECK(w.block[i] == 0xC3 && w.block[w.whole - 1 - i] == 0xC3);
+}

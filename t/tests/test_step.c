@@ -1,0 +1,719 @@
+/* Steps: the prefill iterator against a schedule written out here, any chunking and batch mix to the bit, sequences
+   that join and leave, and steps that die after every single call. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "test.h"
+#include "toy.h"
+
+enum { ROWS = 64 };
+static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (uint32_t)(pos * 7919 + 17); }
+
+/* ---- the iterator ---- */
+
+/* Everything that the iterator hands out for these prompts, against the definition: round r gives every sequence
+   that still has tokens its tokens [r*chunk, (r+1)*chunk), in the order of the list. */
+static void check_plan(const int *seqs, const int64_t *start, const int32_t *lens, int n_seqs, int32_t chunk) {
+    swa_plan plan;
+    swa_run runs[8];
+    int n = -1, round = 0;
+    int64_t expect = 0;
+    REQUIRE_OK(swa_prefill_begin(&plan, seqs, start, lens, n_seqs, chunk));
+    for (;; round++) {
+        int more = swa_prefill_next(&plan, runs, &n), at = 0;
+        for (int i = 0; i < n_seqs; i++) {
+            int64_t from = (int64_t)round * chunk, left = lens[i] - from;
+            if (left <= 0) continue;
+            if (!CHECK(at < n)) return;
+            CHECK_INT(runs[at].seq, seqs ? seqs[i] : i);
+            CHECK_INT(runs[at].pos, (start ? start[i] : 0) + from);
+            CHECK_INT(runs[at].n, left < chunk ? left : chunk);
+            CHECK_INT(runs[at].prefix, 0);
+            at++;
+        }
+        CHECK_INT(n, at);
+        CHECK_INT(more != 0, at > 0);
+        if (!more || round > 100) break;
+    }
+    for (int i = 0; i < n_seqs; i++)
+        if (((int64_t)lens[i] + chunk - 1) / chunk > expect) expect = ((int64_t)lens[i] + chunk - 1) / chunk;
+    CHECK_INT(round, expect);
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 0);         /* asked again: still nothing */
+    CHECK_INT(n, 0);
+}
+TEST(prefill_hands_out_every_token_once) {
+    static const int seqs[3] = { 4, 0, 2 };
+    static const int64_t start[3] = { 0, 100, ((int64_t)1 << 40) + 3 };
+    int32_t lens[3];
+    for (int32_t chunk = 1; chunk <= 9; chunk++)
+        for (lens[0] = 0; lens[0] <= 7; lens[0]++)
+            for (lens[1] = 0; lens[1] <= 7; lens[1]++)
+                for (lens[2] = 0; lens[2] <= 7; lens[2]++) {
+                    t_label("lens %d %d %d chunk %d", (int)lens[0], (int)lens[1], (int)lens[2], (int)chunk);
+                    check_plan(seqs, start, lens, 3, chunk);
+                    if (lens[2] == 0) check_plan(NULL, NULL, lens, 3, chunk);
+                }
+}
+TEST(prefill_of_large_numbers) {
+    static const int64_t start[2] = { INT64_MAX - 1 - INT32_MAX, 0 };
+    int32_t lens[2] = { INT32_MAX, INT32_MAX - 1 };
+    swa_plan plan;
+    swa_run runs[2];
+    int n;
+    CHECK_OK(swa_prefill_begin(&plan, NULL, start, lens, 2, INT32_MAX));
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 1);
+    CHECK_INT(n, 2);
+    CHECK(runs[0].n == INT32_MAX && runs[0].pos == start[0] && runs[1].n == INT32_MAX - 1);
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 0);
+    CHECK_OK(swa_prefill_begin(&plan, NULL, start, lens, 2, INT32_MAX - 1));
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 1);
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 1);
+    CHECK(n == 1 && runs[0].n == 1 && runs[0].pos == INT64_MAX - 2);
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 0);
+    check_plan(NULL, NULL, lens + 1, 1, INT32_MAX);
+}
+
+/* ---- chunks and batches, to the bit ---- */
+
+enum { SEQS = 4 };
+typedef struct { toy t; float *cold[SEQS]; int64_t start[SEQS]; int32_t len[SEQS]; } batch;
+
+static int batch_open(batch *b, const swa_cache_desc *d, int parts, const int64_t *start, const int32_t *len) {
+    for (int i = 0; i < SEQS; i++) {
+        b->start[i] = start[i];
+        b->len[i] = len[i];
+        b->cold[i] = toy_cold(d, i, start[i], len[i] + 8, text);
+        if (!b->cold[i]) return 0;
+    }
+    if (!toy_open_parts(&b->t, d, parts)) return 0;
+    for (int i = 0; i < SEQS; i++) if (!CHECK_OK(swa_cache_reset(&b->t.kv, i, start[i], 0))) return 0;
+    return 1;
+}
+/* Runs a step and compares every row of it with the answer sheet. */
+static void batch_step(batch *b, swa_run *runs, int n, float *x) {
+    if (!CHECK_INT(toy_step(&b->t, runs, n, text, x), SWA_OK)) return;
+    for (int i = 0, row = 0; i < n; row += runs[i++].n) {
+        CHECK_STATUS(runs[i].status, SWA_OK);
+        CHECK_INT(runs[i].row, row);
+        CHECK_BITS(x + row * TOY_DIM, b->cold[runs[i].seq] + (runs[i].pos - b->start[runs[i].seq]) * TOY_DIM,
+                   runs[i].n * TOY_DIM);
+    }
+}
+/* Ragged prefill in chunks, then 8 decode steps, all of it against token by token. */
+static void check_chunk(batch *b, int32_t chunk, float *x) {
+    swa_plan plan;
+    swa_run runs[SEQS];
+    int n;
+    for (int i = 0; i < SEQS; i++) CHECK_OK(swa_cache_reset(&b->t.kv, i, b->start[i], 0));
+    CHECK_OK(swa_prefill_begin(&plan, NULL, b->start, b->len, SEQS, chunk));
+    while (swa_prefill_next(&plan, runs, &n)) batch_step(b, runs, n, x);
+    for (int j = 0; j < 8; j++) {
+        for (int i = 0; i < SEQS; i++) runs[i] = t_run(i, b->start[i] + b->len[i] + j, 1);
+        batch_step(b, runs, SEQS, x);
+    }
+}
+static void check_chunks(int isa, int64_t W, int mode_windows, swa_type type, int parts) {
+    static const int64_t start[SEQS] = { 0, 7, 300, (int64_t)1 << 33 };
+    static const int32_t len[SEQS] = { 41, 0, 3, 29 };
+    const swa_window w[2] = { swa_window_sliding(W),
+                              mode_windows == 1 ? swa_window_sinks(W, 3) : swa_window_chunked(W + 1) };
+    swa_cache_desc d = toy_desc(w, mode_windows ? 2 : 1, 2, SEQS);
+    float *x = t_floats(SEQS * ROWS * TOY_DIM);
+    int32_t chunks[9];
+    batch b;
+    d.isa = isa; d.k_type = d.v_type = type;
+    if (!batch_open(&b, &d, parts, start, len)) return;
+    b.t.parts = parts;
+    chunks[0] = 1; chunks[1] = 2; chunks[2] = (int32_t)W - 1; chunks[3] = (int32_t)W; chunks[4] = (int32_t)W + 1;
+    chunks[5] = (int32_t)(2 * W); chunks[6] = (int32_t)(3 * W + 1); chunks[7] = 41; chunks[8] = INT32_MAX;
+    for (int i = 0; i < 9; i++) {
+        t_label("W=%d windows %d type %d parts %d chunk %d", (int)W, mode_windows, (int)type, parts,
+                (int)chunks[i]);
+        if (chunks[i] > 0) check_chunk(&b, chunks[i], x);
+    }
+}
+TEST_EACH_ISA(any_chunking_has_the_same_bits) {
+    static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    for (int64_t W = 1; W <= 9; W += W < 4 ? 1 : 5)
+        for (int mode = 0; mode < 3; mode++) check_chunks(isa, W, mode, types[(W + mode) % 4], (int)(W % 3));
+    for (int i = 0; i < 4; i++) check_chunks(isa, 5, 0, types[i], i);
+}
+
+/* A random load: sequences join with a prompt, prefill in chunks of any size beside others that decode, leave, and
+   their slots are taken by the next. Whatever comes together in a step, each row has its bits. */
+TEST_EACH_ISA(joining_and_leaving_a_running_batch) {
+    const swa_window w[2] = { swa_window_sliding(6), swa_window_sinks(3, 2) };
+    static const int64_t start[SEQS] = { 0, 1, 50, 0 };
+    static const int32_t len[SEQS] = { 40, 40, 40, 40 };
+    swa_cache_desc d = toy_desc(w, 2, 3, SEQS);
+    float *x = t_floats(SEQS * ROWS * TOY_DIM);
+    int64_t at[SEQS];
+    batch b;
+    d.isa = isa;
+    REQUIRE(batch_open(&b, &d, 1, start, len));
+    for (int i = 0; i < SEQS; i++) at[i] = -1;               /* not there */
+    for (int round = 0; round < 300; round++) {
+        swa_run runs[SEQS];
+        int n = 0;
+        memset(runs, 0, sizeof runs);
+        t_label("round %d", round);
+        for (int j = 0, first = t_int(0, SEQS - 1); j < SEQS; j++) {
+            int i = (first + j) % SEQS;
+            int64_t end = start[i] + len[i] + 8;
+            if (at[i] < 0 && t_int(0, 2)) continue;
+            if (at[i] >= 0 && t_int(0, 11) == 0) { at[i] = -1; continue; }
+            if (at[i] < 0 || at[i] == end) {
+                at[i] = start[i];
+                CHECK_OK(swa_cache_reset(&b.t.kv, i, at[i], 0));
+            }
+            runs[n] = t_run(i, at[i], t_int(0, 2) ? t_int(0, 1) : t_int(0, 20));
+            if (runs[n].n > end - at[i]) runs[n].n = (int32_t)(end - at[i]);
+            at[i] += runs[n].n;
+            if (runs[n].n > 0) n++;                          /* or it sits this one out */
+        }
+        if (n > 0) batch_step(&b, runs, n, x);
+    }
+}
+
+/* ---- what begin refuses ---- */
+
+/* Refused for run `bad`, nothing of the sequences changed, and attend says the same as begin. */
+static void check_refused(toy *t, swa_run *runs, int n, swa_status want, int bad) {
+    int64_t end[SEQS];
+    float x[TOY_DIM], out[TOY_DIM];
+    swa_attn a;
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    for (int i = 0; i < SEQS; i++) end[i] = swa_cache_end(&t->kv, i);
+    runs[bad].status = SWA_OK;
+    CHECK_STATUS(swa_step_begin(&t->kv, runs, n), want);
+    CHECK_STATUS(runs[bad].status, want);
+    for (int i = 0; i < bad; i++) CHECK_STATUS(runs[i].status, SWA_OK);
+    CHECK_INT(swa_step_tokens(&t->kv), 0);
+    CHECK_STATUS(swa_attend(&t->kv, 0, &a), want);
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        CHECK_STATUS(swa_attend_part(&t->kv, 0, &a, phase, 0, 1), want);
+    for (int i = 0; i < SEQS; i++) CHECK_INT(swa_cache_end(&t->kv, i), end[i]);
+}
+static swa_run rewinding(swa_run r) { r.rewind = 1; return r; }
+static swa_status go_on(toy *t, int layers);
+
+TEST(begin_refuses_and_names_the_run) {
+    const swa_window w[2] = { swa_window_sliding(4), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 1, 1, SEQS);
+    float x[40 * TOY_DIM];
+    swa_run r[3];
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 1, 0, 40, text, x), SWA_OK);
+    r[0] = t_run(0, 0, 2); r[1] = t_run(1, 41, 1);
+    check_refused(&t, r, 2, SWA_ERR_ORDER, 1);               /* a gap */
+    r[1] = rewinding(r[1]);
+    check_refused(&t, r, 2, SWA_ERR_ORDER, 1);
+    r[1] = t_run(1, 39, 1);
+    check_refused(&t, r, 2, SWA_ERR_ORDER, 1);               /* a rewind that nobody asked for */
+    r[1] = rewinding(t_run(1, 20, 1));
+    check_refused(&t, r, 2, SWA_ERR_LOST, 1);
+    r[1] = t_run(0, 2, 1);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);                 /* twice */
+    r[1] = t_run(SEQS, 0, 1);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);
+    r[1] = t_run(-1, 0, 1);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);
+    r[1] = t_run(1, 40, -1);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);
+    r[1] = t_run(1, 40, 0);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);
+    r[1] = t_run(1, -1, 1);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);
+    r[0] = t_run(2, INT64_MAX - 1, 1);
+    check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0);
+    r[0] = t_run(2, 0, 1 << 30);
+    check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0);            /* two heads to a KV head: 2^31 rows of queries */
+    r[0] = t_run(2, 0, (1 << 30) - 1); r[1] = t_run(3, 0, (1 << 30) - 1); r[2] = t_run(0, 0, 2);
+    check_refused(&t, r, 3, SWA_ERR_OVERFLOW, 2);            /* more packed rows than an int32 counts */
+    CHECK_OK(swa_cache_reset(&t.kv, 2, 10, 0));
+    r[0] = t_run(2, 10, 3); r[0].prefix = 10;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);                 /* a prefix has to lie within its run */
+    r[0].prefix = 14;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);
+    r[0].prefix = -1;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0);
+    r[0].prefix = 13;
+    CHECK_OK(swa_step_begin(&t.kv, r, 1));
+    d.n_windows = 2; d.n_layers = 2; d.windows = w; d.max_context = 32;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 5, 0));
+    CHECK_OK(swa_cache_reset(&t.kv, 1, 5, 0));
+    r[0] = t_run(0, 5, 32); r[1] = t_run(1, 5, 33);
+    check_refused(&t, r, 2, SWA_ERR_FULL, 1);
+}
+/* Rows were stored first, and more of them than leave the past: each phase refuses by itself, for phase 1 has as many
+   segments to write down as phase 0. */
+TEST(each_phase_refuses_by_itself) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    float *x = t_floats(1000 * TOY_DIM);
+    swa_cache kv;
+    swa_attn a;
+    REQUIRE(t_cache_new(&kv, &d, 2));
+    memset(x, 0, 1000 * TOY_DIM * sizeof *x);
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = t_floats(1000 * TOY_DIM);
+    a.mode = SWA_STORE_ONLY;
+    CHECK_OK(swa_step_one(&kv, 0, 0, 1000));
+    CHECK_OK(swa_attend(&kv, 0, &a));
+    a.mode = SWA_ATTEND_STORED;
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int part = 0; part < 2; part++)
+            CHECK_STATUS(swa_attend_part(&kv, 0, &a, phase, part, 2), SWA_ERR_CAPACITY);
+    a.mode = SWA_ATTEND_NO_STORE;
+    for (int part = 0; part < 2; part++) CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, part, 2), SWA_ERR_CAPACITY);
+    a.mode = SWA_ATTEND;
+    CHECK_STATUS(swa_attend_part(&kv, 0, &a, 0, 0, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, 0, 2), SWA_ERR_ORDER);
+}
+/* What a pool can do wrong between the two phases. */
+enum { ALL_WELL, LEFT_OUT_0, LEFT_OUT_1, LEFT_OUT_2, FEWER_PARTS, MORE_PARTS, OTHER_LAYER, OTHER_CACHE, OTHER_SCRATCH,
+       LESS_SCRATCH, OVERWRITTEN, BEGUN_AGAIN, WRONGS };
+/* Phase 0 by three parts, and what goes wrong; returns the parts of phase 1. */
+static int phase_0_gone_wrong(swa_cache *kv, swa_cache *other, const swa_attn *a, unsigned char *room, size_t bytes,
+                              int wrong) {
+    const int layer = wrong == OTHER_LAYER;
+    for (int part = 0; part < 3; part++)
+        if (wrong != LEFT_OUT_0 + part) CHECK_OK(swa_attend_part(kv, layer, a, 0, part, 3));
+    if (wrong == OTHER_CACHE)
+        for (int part = 0; part < 3; part++) CHECK_OK(swa_attend_part(other, 0, a, 0, part, 3));
+    if (wrong == OTHER_SCRATCH) CHECK_OK(swa_cache_set_scratch(kv, room + bytes, bytes));
+    if (wrong == LESS_SCRATCH) CHECK_OK(swa_cache_set_scratch(kv, room, bytes / 4 * 3 + 64));
+    if (wrong == OVERWRITTEN) memset(room, 0xff, bytes);
+    if (wrong == BEGUN_AGAIN) CHECK_OK(swa_step_one(kv, 0, 6, 5));
+    if (wrong == BEGUN_AGAIN) CHECK_OK(swa_step_one(other, 0, 6, 5));      /* both caches count the same steps */
+    return wrong == FEWER_PARTS ? 2 : wrong == MORE_PARTS ? 4 : 3;
+}
+/* Phase 1 knows of every part of phase 0, or refuses in every part of its own: nothing is written then. */
+TEST(phase_1_wants_every_part_of_phase_0) {
+    const swa_window w = swa_window_sliding(300);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    const size_t bytes = swa_cache_scratch_bytes(&d, 4);
+    unsigned char *room = (unsigned char *)t_alloc(2 * bytes);
+    float *x = t_random(6 * TOY_DIM, 1.0f), *out = t_floats(6 * TOY_DIM), *was = t_floats(6 * TOY_DIM);
+    swa_cache kv, other;
+    swa_attn a;
+    memset(room, 0, 2 * bytes);
+    REQUIRE(t_cache_new(&kv, &d, 1) && t_cache_new(&other, &d, 1));
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    for (int mode = 0; mode < 4; mode += 3)
+        for (int wrong = 0; wrong < WRONGS; wrong++) {
+            int parts;
+            t_label("mode %d, %d", mode, wrong);
+            for (int i = 0; i < 2; i++) {
+                swa_cache *c = i ? &other : &kv;
+                CHECK_OK(swa_cache_reset(c, 0, 0, 0));
+                CHECK_OK(swa_cache_set_scratch(c, room, bytes));
+                CHECK_OK(swa_step_one(c, 0, 0, 6));
+                a.mode = SWA_ATTEND;
+                for (int layer = 0; layer < 2; layer++) CHECK_OK(swa_attend(c, layer, &a));
+                CHECK_OK(swa_step_one(c, 0, 6, 5));
+            }
+            a.mode = (swa_mode)mode;
+            parts = phase_0_gone_wrong(&kv, &other, &a, room, bytes, wrong);
+            memcpy(was, out, 6 * TOY_DIM * sizeof *out);
+            for (int part = 0; part < parts; part++)
+                CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, part, parts), wrong ? SWA_ERR_ORDER : SWA_OK);
+            if (wrong) {
+                CHECK_BITS(out, was, 6 * TOY_DIM);
+                CHECK_STATUS(swa_cache_read(&kv, 0, 0, 6, 1, was, NULL), SWA_ERR_ORDER);
+                CHECK_OK(swa_cache_set_scratch(&kv, room, bytes));
+                for (int phase = 0; phase < SWA_PHASES; phase++)     /* called as is right, all is well */
+                    for (int part = 0; part < 4; part++) CHECK_OK(swa_attend_part(&kv, 0, &a, phase, part, 4));
+            }
+            if (mode == SWA_ATTEND) CHECK_OK(swa_cache_read(&kv, 0, 0, 6, 5, was, NULL));
+        }
+}
+/* rewind is meant once: begin takes it back, so that a run which is used again with a stale pos is refused. */
+TEST(a_rewind_is_meant_once) {
+    const swa_window w = swa_window_sliding(8);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    float x[20 * TOY_DIM];
+    swa_run r = t_run(0, 9, 2);
+    toy t;
+    d.max_rollback = 16;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 12, text, x), SWA_OK);
+    r.n = 0;
+    r.rewind = 1;
+    CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ARG);
+    CHECK_INT(r.rewind, 1);                                  /* what was refused was not used */
+    r.n = 2;
+    CHECK_INT(toy_step(&t, &r, 1, text, x), SWA_OK);
+    CHECK_INT(r.rewind, 0);
+    CHECK_INT(toy_step(&t, &r, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 11);
+}
+/* Between begin and the last layer's store a sequence is not whole: its new rows cannot be copied, those before can. */
+TEST(copies_in_the_middle_of_a_step) {
+    const swa_window w[2] = { swa_window_sliding(6), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 2, 2, 2);
+    float x[20 * TOY_DIM];
+    swa_cache other;
+    toy t;
+    d.max_context = 64;
+    d.max_rollback = 16;
+    REQUIRE(toy_open(&t, &d) && t_cache_new(&other, &d, 1));
+    CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    CHECK_STATUS(swa_step_one(&t.kv, 0, 10, 3), SWA_OK);
+    for (int layer = 0; layer < 3; layer++) {
+        const swa_status want = layer < 2 ? SWA_ERR_ORDER : SWA_OK;
+        t_label("before layer %d", layer);
+        CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, -1), want);
+        CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 11), want);
+        CHECK_STATUS(swa_cache_copy(&other, 1, &t.kv, 0, -1), want);
+        CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 10));
+        CHECK_OK(swa_cache_copy(&other, 1, &t.kv, 0, 10));
+        CHECK_INT(swa_cache_end(&other, 1), 10);
+        if (layer < 2) CHECK_STATUS(go_on(&t, 1 << layer), SWA_OK);
+    }
+}
+TEST(empty_steps_and_empty_runs_are_refused) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 1, SEQS);
+    float x[8 * TOY_DIM];
+    swa_run r[2];
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 1, 0, 8, text, x), SWA_OK);
+    CHECK_STATUS(swa_step_begin(&t.kv, NULL, 0), SWA_ERR_ARG);
+    CHECK_STATUS(swa_step_begin(&t.kv, r, 0), SWA_ERR_ARG);
+    CHECK_STATUS(swa_step_begin(&t.kv, NULL, 1), SWA_ERR_ARG);
+    CHECK_STATUS(swa_step_one(&t.kv, 1, 8, 0), SWA_ERR_ARG);
+    r[0] = t_run(0, 0, 1); r[1] = t_run(1, 8, 0);
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1);
+    CHECK_INT(toy_run(&t, 1, 8, 1, text, x), SWA_OK);
+}
+/* A sequence goes on at its end and nowhere else: 0 at first, or where reset, truncate or a rewind put it. */
+TEST(a_run_begins_at_the_end) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 2, SEQS);
+    float x[20 * TOY_DIM];
+    swa_run r;
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 7, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(toy_run(&t, 0, 0, 12, text, x), SWA_OK);
+    for (int64_t pos = 0; pos < 14; pos++) {
+        if (pos == 12) continue;
+        r = t_run(0, pos, 1);
+        t_label("at %d", (int)pos);
+        check_refused(&t, &r, 1, SWA_ERR_ORDER, 0);
+        CHECK_STATUS(swa_step_one(&t.kv, 0, pos, 1), SWA_ERR_ORDER);
+    }
+    t_label("%s", "");
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 11));
+    CHECK_INT(toy_run(&t, 0, 12, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(toy_run(&t, 0, 11, 1, text, x), SWA_OK);
+    t.rewind = 1;
+    CHECK_INT(toy_run(&t, 0, 10, 1, text, x), SWA_OK);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 11);
+    CHECK_INT(toy_run(&t, 0, 11, 1, text, x), SWA_OK);       /* meant, and not needed */
+    CHECK_INT(toy_run(&t, 0, 0, 3, text, x), SWA_OK);        /* from the start: always exact */
+    CHECK_INT(swa_cache_end(&t.kv, 0), 3);
+    t.rewind = 0;
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 1000, 0));
+    CHECK_INT(swa_cache_end(&t.kv, 0), 1000);
+    CHECK_INT(toy_run(&t, 0, 0, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(toy_run(&t, 0, 1001, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(toy_run(&t, 0, 1000, 5, text, x), SWA_OK);
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 600));             /* before the start: empty, and begins there */
+    CHECK_INT(toy_run(&t, 0, 1000, 1, text, x), SWA_ERR_ORDER);
+    CHECK_INT(toy_run(&t, 0, 600, 1, text, x), SWA_OK);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 601);
+}
+TEST(attending_a_step_that_was_not_begun) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 2);
+    float x[8 * TOY_DIM], out[8 * TOY_DIM];
+    swa_run r = t_run(0, 0, 2);
+    swa_attn a;
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    memset(&a, 0, sizeof a);
+    memset(x, 0, sizeof x);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    CHECK_INT(swa_step_tokens(&t.kv), 0);
+    CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);
+    CHECK_OK(swa_step_begin(&t.kv, &r, 1));
+    CHECK_INT(swa_step_tokens(&t.kv), 2);
+    r = t_run(1, 7, 9);                                      /* the caller's array may go: the runs were copied */
+    CHECK_OK(swa_attend(&t.kv, 0, &a));
+    CHECK_STATUS(swa_attend(&t.kv, 2, &a), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_attend(&t.kv, -1, &a), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));               /* taken away under it */
+    CHECK_STATUS(swa_attend(&t.kv, 1, &a), SWA_ERR_ORDER);
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 3));
+    CHECK_INT(swa_step_tokens(&t.kv), 3);
+    CHECK_OK(swa_attend(&t.kv, 0, &a));
+    CHECK_OK(swa_attend(&t.kv, 1, &a));
+    CHECK_INT(swa_cache_end(&t.kv, 0), 3);
+}
+/* Each layer stores a step once: attending again would see rows of the step that are both new and in the ring. */
+TEST(a_layer_attended_twice) {
+    const swa_window w = swa_window_sliding(4);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    float x[4 * TOY_DIM], out[4 * TOY_DIM], first[4 * TOY_DIM];
+    swa_attn a;
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    t_fill(x, 4 * TOY_DIM, 1.0f);
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = first;
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 4));
+    CHECK_OK(swa_attend(&t.kv, 0, &a));
+    memset(out, 0, sizeof out);
+    a.out.p = out;
+    CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_attend_part(&t.kv, 0, &a, 0, 0, 1), SWA_ERR_ORDER);
+    for (int i = 0; i < 4 * TOY_DIM; i++) CHECK(out[i] == 0.0f);
+    a.mode = SWA_ATTEND_STORED;                              /* this is how it is said */
+    CHECK_OK(swa_attend(&t.kv, 0, &a));
+    CHECK_BITS(out, first, 4 * TOY_DIM);
+    a.mode = SWA_ATTEND;
+    CHECK_STATUS(swa_step_one(&t.kv, 0, 4, 1), SWA_ERR_ORDER);           /* layer 1 lacks its rows */
+    CHECK_STATUS(swa_attend(&t.kv, 1, &a), SWA_ERR_ORDER);   /* and the step that was refused hides the one before */
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 4));                  /* which is begun again at its own position */
+    CHECK_OK(swa_attend(&t.kv, 0, &a));
+    CHECK_OK(swa_attend(&t.kv, 1, &a));
+    CHECK_OK(swa_step_one(&t.kv, 0, 4, 1));
+}
+
+/* ---- dying ---- */
+
+/* A step of n tokens at the end of 30 dies after one call, and is begun again, whole or in another cut. Once the last
+   layer has stored, it did not die halfway: going back is then a rewind like any other. */
+static void die_and_retry(toy *t, const float *cold, int put_first, int layer, int phase, int part, int32_t n,
+                          int32_t again) {
+    float x[ROWS * TOY_DIM];
+    int64_t pos = 30, room = 16 - 6;                         /* rows that can be taken back: capacity-(W-1) */
+    int whole = layer == t->desc.n_layers - 1 && phase == 1, got;
+    t->put_first = 0;
+    CHECK_OK(swa_cache_reset(&t->kv, 0, 0, 0));
+    CHECK_INT(toy_run(t, 0, 0, 30, text, x), SWA_OK);
+    t->put_first = put_first;
+    t->die_layer = layer; t->die_phase = phase; t->die_part = part;
+    CHECK_INT(toy_run(t, 0, pos, n, text, x), TOY_DEAD);
+    t->die_layer = -1;
+    if (whole) CHECK_INT(toy_run(t, 0, pos, again, text, x), SWA_ERR_ORDER);
+    else CHECK_INT(toy_run(t, 0, pos + n, again, text, x), SWA_ERR_ORDER);
+    for (int i = 0; i < 2; i++, pos += again) {
+        t->rewind = whole && i == 0;
+        got = toy_run(t, 0, pos, again, text, x);
+        t->rewind = 0;
+        if (i == 0) CHECK_INT(got, n <= room ? SWA_OK : SWA_ERR_LOST);
+        if (got != SWA_OK) return;                           /* refused: nothing was computed */
+        CHECK_BITS(x, cold + pos * TOY_DIM, again * TOY_DIM);
+    }
+}
+TEST(a_step_that_dies_is_begun_again) {
+    const swa_window w[2] = { swa_window_sliding(7), swa_window_sinks(5, 2) };
+    swa_cache_desc d = toy_desc(w, 2, 4, 1);
+    float *cold, *big = t_floats(64 * TOY_DIM);
+    toy t;
+    cold = toy_cold(&d, 0, 0, 64, text);
+    REQUIRE(cold && toy_open_parts(&t, &d, 3));
+    CHECK_INT(toy_run(&t, 0, 0, 30, text, big), SWA_OK);
+    for (int parts = 1; parts <= 3; parts++)
+        for (int put_first = 0; put_first < 2; put_first++)
+            for (int layer = 0; layer < 4; layer++)
+                for (int phase = 0; phase < SWA_PHASES; phase++)
+                    for (int part = 0; part < parts; part++)
+                        for (int32_t n = 1; n <= 12; n++) {
+                            t.parts = parts;
+                            t_label("parts %d put first %d dies after layer %d phase %d part %d, n %d", parts,
+                                    put_first, layer, phase, part, (int)n);
+                            die_and_retry(&t, cold, put_first && n <= 10, layer, phase, part, n, n % 3 + 1);
+                        }
+}
+/* Every layer in the mask `layers` attends to the step that is on, whose rows are made up, and stores them; the first
+   status that is not OK. */
+static swa_status go_on(toy *t, int layers) {
+    int32_t n = swa_step_tokens(&t->kv);
+    float *x = t_random((n + 1) * TOY_DIM, 1.0f), *out = t_floats((n + 1) * TOY_DIM);
+    swa_status status = SWA_OK;
+    swa_attn a;
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    for (int layer = 0; layer < t->desc.n_layers && status == SWA_OK; layer++)
+        if (layers >> layer & 1) status = swa_attend(&t->kv, layer, &a);
+    return status;
+}
+static swa_status some_layers(toy *t, int layers, int seq, int64_t pos, int32_t n) {
+    swa_status status = swa_step_one(&t->kv, seq, pos, n);
+    return status == SWA_OK ? go_on(t, layers) : status;
+}
+/* Rows that a layer never got are refused wherever they would be read, and the next step is; doing the step's other
+   layers, beginning it again or taking it back heals it. */
+TEST(a_layer_that_a_step_left_out) {
+    const swa_window w[2] = { swa_window_sliding(7), swa_window_causal() };
+    swa_cache_desc d = toy_desc(w, 2, 3, 2);
+    float x[20 * TOY_DIM], *cold, *k = t_floats(20 * TOY_HEAD_DIM);
+    unsigned char *blob;
+    swa_kv spans[3];
+    size_t bytes;
+    swa_run r;
+    toy t;
+    d.max_context = 64;
+    d.max_rollback = 16;
+    cold = toy_cold(&d, 0, 0, 40, text);
+    REQUIRE(cold && toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    CHECK_STATUS(some_layers(&t, 5, 0, 10, 3), SWA_OK);
+    CHECK_INT(swa_cache_end(&t.kv, 0), 13);
+    CHECK_OK(swa_cache_read(&t.kv, 0, 0, 12, 1, k, k));
+    CHECK_STATUS(swa_cache_read(&t.kv, 0, 1, 9, 2, k, k), SWA_ERR_ORDER);
+    REQUIRE(swa_cache_spans(&t.kv, 0, 1, spans) == 1);
+    CHECK_INT(spans[0].n, 10);
+    bytes = swa_cache_save_bytes(&t.kv, -1);
+    blob = (unsigned char *)t_alloc(bytes);
+    CHECK_STATUS(swa_cache_save(&t.kv, 0, blob, bytes), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_save(&t.kv, -1, blob, bytes), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_save(&t.kv, 1, blob, bytes));
+    CHECK_STATUS(go_on(&t, 2), SWA_OK);                      /* the step is still on: layer 1 comes late */
+    CHECK_STATUS(some_layers(&t, 5, 0, 13, 1), SWA_OK);
+    CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER);           /* layer 1 lacks 13 */
+    r = rewinding(t_run(0, 14, 1));
+    CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(go_on(&t, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 14), SWA_ERR_ORDER);        /* nor can they be copied */
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, -1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_copy(&t.kv, 1, &t.kv, 0, 14), SWA_ERR_ORDER);
+    CHECK_INT(swa_cache_end(&t.kv, 1), 0);
+    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 13));
+    CHECK_STATUS(some_layers(&t, 7, 1, 13, 1), SWA_OK);
+    CHECK_STATUS(some_layers(&t, 5, 0, 13, 3), SWA_OK);      /* begun again at its own position, longer */
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 14));              /* not far enough back */
+    CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 13));
+    CHECK_STATUS(some_layers(&t, 7, 0, 13, 1), SWA_OK);
+    t.rewind = 1;
+    CHECK_INT(toy_run(&t, 0, 10, 8, text, x), SWA_OK);       /* a draft by few layers, then all of them: the same */
+    CHECK_BITS(x, cold + 10 * TOY_DIM, 8 * TOY_DIM);
+    bytes = swa_cache_save_bytes(&t.kv, 0);
+    blob = (unsigned char *)t_alloc(bytes);
+    CHECK_OK(swa_cache_save(&t.kv, 0, blob, bytes));
+    CHECK_OK(swa_cache_load(&t.kv, 1, blob, bytes));
+    CHECK_INT(toy_run(&t, 1, 18, 1, text, x), SWA_OK);
+}
+/* Layers that share a ring: all but the last leave it alone; one that comes after the store says so, and sees the
+   same or is refused. */
+TEST(attending_a_layer_again) {
+    const swa_window w = swa_window_sliding(8);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    for (int32_t n = 1; n <= 12; n++) {
+        float *x = t_random((n + 1) * TOY_DIM, 1.0), *first = t_floats((n + 1) * TOY_DIM);
+        float *again = t_floats((n + 1) * TOY_DIM);
+        swa_attn a;
+        toy t;
+        d.capacity = 12;                                     /* room for 5 rows beside the W-1 that are read */
+        REQUIRE(toy_open(&t, &d));
+        CHECK_STATUS(some_layers(&t, 1, 0, 0, 40), SWA_OK);
+        memset(&a, 0, sizeof a);
+        a.q.p = a.k.p = a.v.p = x;
+        CHECK_OK(swa_step_one(&t.kv, 0, 40, n));
+        t_label("n %d", (int)n);
+        a.out.p = first;
+        a.mode = SWA_ATTEND_NO_STORE;
+        CHECK_OK(swa_attend(&t.kv, 0, &a));
+        a.mode = SWA_ATTEND_STORED;
+        CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);             /* nothing was stored yet */
+        a.out.p = again;
+        for (a.mode = SWA_ATTEND_NO_STORE; ; a.mode = SWA_ATTEND) {
+            CHECK_OK(swa_attend(&t.kv, 0, &a));
+            CHECK_BITS(again, first, n * TOY_DIM);
+            if (a.mode == SWA_ATTEND) break;
+        }
+        CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);
+        a.k.p = a.v.p = NULL;
+        a.mode = SWA_ATTEND_STORED;
+        memset(again, 0, (size_t)n * TOY_DIM * sizeof *again);
+        CHECK_STATUS(swa_attend(&t.kv, 0, &a), n <= 5 ? SWA_OK : SWA_ERR_CAPACITY);
+        if (n <= 5) CHECK_BITS(again, first, n * TOY_DIM);
+        CHECK_OK(swa_step_one(&t.kv, 0, 40 + n, 1));         /* it was stored: nothing is missing */
+        a.q.p = a.out.p = NULL;
+        a.k.p = a.v.p = x;
+        a.mode = SWA_STORE_ONLY;
+        CHECK_OK(swa_attend(&t.kv, 0, &a));                  /* reads no q and writes no out */
+        CHECK_OK(swa_step_one(&t.kv, 0, 41 + n, 1));
+    }
+}
+/* Scratch is the caller's, may change between steps, and its size is what limits the parts; bits do not notice. */
+TEST(scratch_of_several_sizes) {
+    const swa_window w[2] = { swa_window_sliding(9), swa_window_sinks(4, 2) };
+    swa_cache_desc d = toy_desc(w, 2, 2, 2);
+    float x[4 * TOY_DIM], *cold = toy_cold(&d, 0, 0, 64, text), *other = toy_cold(&d, 1, 0, 64, text);
+    unsigned char *shared;
+    toy t, u;
+    REQUIRE(cold && other && toy_open(&t, &d) && toy_open(&u, &d));
+    shared = (unsigned char *)t_alloc(swa_cache_scratch_bytes(&d, 4));
+    CHECK(swa_cache_scratch_bytes(&d, 4) > swa_cache_scratch_bytes(&d, 1));
+    for (int i = 0; i < 16; i++) {
+        int parts = 1 + i % 4;
+        size_t bytes = swa_cache_scratch_bytes(&d, parts);
+        t_label("step %d, %d parts", i, parts);
+        CHECK_OK(swa_cache_set_scratch(&t.kv, shared, bytes));
+        CHECK_OK(swa_cache_set_scratch(&u.kv, shared, bytes));             /* of two caches in turn */
+        t.parts = u.parts = parts;
+        CHECK_INT(toy_run(&t, 0, 4 * i, 4, text, x), SWA_OK);
+        CHECK_BITS(x, cold + 4 * i * TOY_DIM, 4 * TOY_DIM);
+        CHECK_INT(toy_run(&u, 1, 4 * i, 4, text, x), SWA_OK);
+        CHECK_BITS(x, other + 4 * i * TOY_DIM, 4 * TOY_DIM);
+        memset(shared, 0xff, bytes);                         /* nothing of it is kept */
+        if (i % 4 == 3) continue;
+        t.parts = parts + 1;
+        CHECK_INT(toy_run(&t, 0, 4 * i + 4, 4, text, x), SWA_ERR_MEMORY);
+        CHECK_OK(swa_cache_truncate(&t.kv, 0, 4 * i + 4));
+    }
+}
+/* In a batch the others are begun again with it, or go on without it. */
+TEST(a_batch_that_dies) {
+    const swa_window w = swa_window_sliding(5);
+    static const int64_t start[SEQS] = { 0, 3, 0, 9 };
+    static const int32_t len[SEQS] = { 40, 40, 40, 40 };
+    swa_cache_desc d = toy_desc(&w, 1, 3, SEQS);
+    float *x = t_floats(SEQS * ROWS * TOY_DIM);
+    int64_t at[SEQS];
+    batch b;
+    REQUIRE(batch_open(&b, &d, 1, start, len));
+    for (int i = 0; i < SEQS; i++) at[i] = start[i];
+    for (int round = 0; round < 200; round++) {
+        swa_run runs[SEQS];
+        int n = 0, dies = t_int(0, 1);
+        t_label("round %d", round);
+        for (int i = 0; i < SEQS; i++) {
+            if (at[i] + 12 > start[i] + len[i] + 8) {
+                at[i] = start[i];
+                CHECK_OK(swa_cache_reset(&b.t.kv, i, at[i], 0));
+            }
+            runs[n] = t_run(i, at[i], t_int(0, 12));
+            if (runs[n].n > 0) n++;
+        }
+        if (n == 0) continue;
+        if (dies) {
+            b.t.die_layer = t_int(0, 2);
+            b.t.die_phase = t_int(0, 1);
+            CHECK_INT(toy_step(&b.t, runs, n, text, x), TOY_DEAD);
+            for (int i = 0; i < n; i++) {
+                runs[i].rewind = b.t.die_layer == 2 && b.t.die_phase == 1;     /* every layer had stored it */
+                if (t_int(0, 3) == 0) runs[i].n = 1;
+            }
+            b.t.die_layer = -1;
+        }
+        batch_step(&b, runs, n, x);
+        for (int i = 0; i < n; i++) at[runs[i].seq] += runs[i].n;
+    }
+}

@@ -1,0 +1,2 @@
+/* See string.h. */
+int printf(const char *, ...);
