@@ -2729,8 +2729,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__g
     }
 }
 /* p.v of R rows for NW vectors of dims from d0 on, tile runs of one type after another (a staged tile is f32 whatever
-   the ring's type); more: added to what o has from the keys before. A single vector is the rest of dims that fill no NW,
-   and bound by its one chain: there the type may be looked up per number, which saves a copy per type. */
+   the ring's type); more: added to what o has from the keys before. A single vector is the rest of dims that fill no
+   NW, and bound by its one chain: there the type may be looked up per number, which saves a copy per type. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, int rest, const swa__geo *g, const swa__block *b,
                                               const int range[4], const float *p, float *o, int d0, int more) {
     SWV acc[4][8];

@@ -9,24 +9,26 @@
 
 enum { HEADS = 8, KV_HEADS = 2, DIM = 32, LEARNED = 128, TOKENS = 150, WINDOW = 40, MOST = 64 };
 
-typedef struct { float *q, *k, *v, *learned_k, *learned_v; } model;
+typedef struct {
+    float *q, *k, *v, *learned_k, *learned_v;
+} model;
 
 /* n tokens from position pos on: out [n][HEADS][DIM], lse [n][HEADS]. */
 static void attend(const model *m, swa_cache *kv, int64_t pos, int32_t n, float *out, float *lse) {
     static float part[2][MOST * HEADS * DIM], stat[2][MOST * HEADS * 2];
     const float *outs[2] = { part[0], part[1] }, *stats[2] = { stat[0], stat[1] };
-    swa_kv learned = {0};
-    swa_rows rows = {0};
-    swa_attn a = {0};
+    swa_kv learned = { 0 };
+    swa_rows rows = { 0 };
+    swa_attn a = { 0 };
 
-    learned.k = m->learned_k;                            /* [LEARNED][KV_HEADS][DIM] */
+    learned.k = m->learned_k; /* [LEARNED][KV_HEADS][DIM] */
     learned.v = m->learned_v;
     learned.n = LEARNED;
     rows.shape.n_heads = HEADS;
     rows.shape.n_kv_heads = KV_HEADS;
     rows.shape.head_dim = DIM;
     rows.window = swa_window_causal();
-    rows.pos = LEARNED;                                  /* as if behind them: all are seen */
+    rows.pos = LEARNED; /* as if behind them: all are seen */
     rows.n_tokens = n;
     rows.kv = &learned;
     rows.n_kv = 1;
@@ -44,7 +46,7 @@ static void attend(const model *m, swa_cache *kv, int64_t pos, int32_t n, float 
     a.stat = stat[1];
     check(swa_step_one(kv, 0, pos, n), "swa_step_one");
     check(swa_attend(kv, 0, &a), "swa_attend");
-    check(swa_merge(outs, stats, 2, n * HEADS, DIM, NULL, HEADS, out, lse), "swa_merge");    /* always in this order */
+    check(swa_merge(outs, stats, 2, n * HEADS, DIM, NULL, HEADS, out, lse), "swa_merge"); /* always in this order */
 }
 
 /* The same written out: the largest error of one token's row of one head. */
@@ -52,7 +54,7 @@ static double error_of(const model *m, int pos, int head, const float *out) {
     const float *q = m->q + (pos * HEADS + head) * DIM;
     const int group = head / (HEADS / KV_HEADS), first = pos - WINDOW + 1 > 0 ? pos - WINDOW + 1 : 0;
     double o[DIM] = { 0 }, sum = 0, worst = 0;
-    for (int i = first - LEARNED; i <= pos; i++) {       /* below first: the learned ones */
+    for (int i = first - LEARNED; i <= pos; i++) { /* below first: the learned ones */
         const int row = i < first ? i - first + LEARNED : i;
         const float *k = (i < first ? m->learned_k : m->k) + (row * KV_HEADS + group) * DIM;
         const float *v = (i < first ? m->learned_v : m->v) + (row * KV_HEADS + group) * DIM;
@@ -70,7 +72,7 @@ int main(void) {
     static float out[2][TOKENS * HEADS * DIM], lse[2][TOKENS * HEADS];
     const int32_t chunk[2] = { MOST, 7 };
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = {0};
+    swa_cache_desc d = { 0 };
     model m;
     double worst = 0;
 
@@ -99,7 +101,7 @@ int main(void) {
     printf("%d learned rows and a window of %d: error below 1e-6: %s\n", LEARNED, WINDOW, worst < 1e-6 ? "yes" : "NO");
     printf("in chunks of %d and of %d: %s\n", (int)chunk[0], (int)chunk[1],
            memcmp(out[0], out[1], sizeof out[0]) == 0 && memcmp(lse[0], lse[1], sizeof lse[0]) == 0 ? "the same bits"
-                                                                                                  : "OTHER BITS");
+                                                                                                    : "OTHER BITS");
     free(m.q);
     free(m.k);
     free(m.v);
