@@ -4695,18 +4695,26 @@ typedef struct {
     int dvp, bare;                       /* bare: no lane holds a key yet                                            */
 } swa__spot;
 
-static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int t) {
+static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room) {           /* tile 0's */
     const swa_shape *s = &keys->shape;
     swa__spot to;
     int i;
     to.dvp = (int)swa__pad16(s->v_dim);
-    to.x[SWA__K] = room->k + (size_t)t * SWA__TILE * (size_t)(s->head_dim + s->tail_dim);
-    to.x[SWA__TAIL] = to.x[SWA__K] + SWA__TILE * s->head_dim;
-    to.x[SWA__V] = room->v + (size_t)t * SWA__TILE * (size_t)to.dvp;
-    for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK + t * SWA__TILE;
+    to.x[SWA__K] = room->k;
+    to.x[SWA__TAIL] = room->k + SWA__TILE * s->head_dim;
+    to.x[SWA__V] = room->v;
+    for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK;
     to.row = room->row;
     to.bare = 1;
     return to;
+}
+static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
+    const int64_t k = (int64_t)tiles * SWA__TILE * (s->head_dim + s->tail_dim);
+    int i;
+    to->x[SWA__K] += k;
+    to->x[SWA__TAIL] += k;
+    to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
 }
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
@@ -4824,9 +4832,9 @@ static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int whi
     const swa__operand *x = &src->x[which];
     const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
     int i;
-    for (i = a; i < b; i++)
-        to->scale[which][i] = x->scale != NULL ? x->scale[row + i - a] : none;
     if (x->dim == 0) return;
+    if (x->scale != NULL) memcpy(to->scale[which] + a, x->scale + row, (size_t)(b - a) * sizeof(float));
+    else for (i = a; i < b; i++) to->scale[which][i] = none;
     if (which == SWA__V) swa__values_in(keys, src, x->p + row * x->row, a, b, to);
     else if (src->ring) swa__slots_in(keys, x, which, row, a, b, to);
     else swa__rows_in(keys, x, which, x->p + row * x->row, a, b, to);
@@ -4948,6 +4956,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     const swa__keys *keys = in->keys;
     const int first = range[0] < range[1] ? range[0] : range[2], end = range[3] > range[1] ? range[3] : range[1];
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
+    swa__spot to;
     b->present = NULL;
     b->shift = 0;
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
@@ -4957,9 +4966,10 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
             return;
         }
     }
-    for (t = first / SWA__TILE; t * SWA__TILE < end; t++) {
+    to = swa__spot_of(keys, room);
+    swa__spot_move(&to, &keys->shape, first / SWA__TILE);
+    for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_move(&to, &keys->shape, 1)) {
         const int64_t pos = b->pos + t * SWA__TILE;
-        swa__spot to = swa__spot_of(keys, room, t);
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
@@ -5826,11 +5836,11 @@ static void swa__store_rows(swa__part *p) {
     int64_t unit = 0, *stored;
     swa__store s;
     int i, h;
-    s.keys = &call->keys;
-    s.spot = swa__spot_of(s.keys, &p->w.room, 0);
+    s.spot = swa__spot_of(&call->keys, &p->w.room);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
+        s.keys = &j->keys;
         s.from = j->fresh;
         s.ring = j->ring;
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
