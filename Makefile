@@ -103,6 +103,10 @@ bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products,
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
+figures:        ## pictures and the table of README, from bench/results
+	python3 bench/plot.py
+	python3 bench/table.py
+
 same:           ## one text in every way there is: chunks, threads, instruction sets, AArch64; the sums are equal
 	@CC='$(CC)' sh examples/same.sh
 
@@ -185,7 +189,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: same packaging install dist help run test check matrix sanitize fuzz soak coverage
+.PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
 .PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight switches
 .SECONDARY:
 
