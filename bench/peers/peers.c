@@ -3,8 +3,9 @@
    Started by bench/peers.sh, which fetches the packages and builds this. A pair of samples is ours, then theirs;
    the ratio is the median over pairs of their time / our time. Both sides do the same work on data that no cache
    holds, and both answers are held against double precision. Whether a peer's bits stay the same is tried as well: one
-   token with other threads, in another chunk, alone, and in a longer prompt. What flatters the peers is left in: ggml and OpenBLAS
-   do not store the new rows, ours are stored in the ring; ggml's queries are laid out for it outside the clock.
+   token with other threads, in another chunk, alone, and in a longer prompt. What flatters the peers is left in: ggml
+   and OpenBLAS do not store the new rows, ours are stored in the ring; ggml's queries are laid out for it outside the
+   clock.
 
        build/peers/peers [--case SUBSTRING] [--peer SUBSTRING] [--threads 1,2] [--csv PATH] [--quick] */
 #define _GNU_SOURCE
