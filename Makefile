@@ -100,8 +100,15 @@ bench: build/bench  ## measure the library beside this machine's limits (ARGS=--
 bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products, paths, the choice between them
 	./build/bench_mla $(ARGS)
 
+bench-rewind: build/bench_rewind  ## tokens taken back: a ring with max_rollback beside checkpoints
+	./build/bench_rewind
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
+
+figures:        ## pictures and the table of README, from bench/results
+	python3 bench/plot.py
+	python3 bench/table.py
 
 same:           ## one text in every way there is: chunks, threads, instruction sets, AArch64; the sums are equal
 	@CC='$(CC)' sh examples/same.sh
@@ -179,14 +186,16 @@ build/examples.log: build/swa.o $(HEADERS) FORCE
 
 build/bench_mla: bench/mla.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/mla.c -o $@ -pthread -lm
+build/bench_rewind: bench/rewind.c bench/common.h swa.h build/flags
+	$(CC) -O2 bench/rewind.c -o $@ -pthread -lm
 build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
 build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: same packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight switches
+.PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
+.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-peers clean FORCE total registers weight switches
 .SECONDARY:
 
 # ---- beyond one process: what needs MPI, and the browser ----

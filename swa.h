@@ -327,11 +327,13 @@ SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, in
    either may be NULL. ORDER: not stored yet. LOST: overwritten. */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
                                   float *k, float *v);
-SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences           */
+SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences; 0 = bad
+                                                                                    argument                         */
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
 /* save: only between steps; ORDER while a layer has not stored rows of a step. load: a blob of one sequence goes into
    any sequence of any cache that swa_cache_copy could copy it to, with slots, scratch and parts of its own; a blob of
-   all (seq -1) into a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. */
+   all (seq -1) into a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either:
+   every row is moved number by number and hashed, which takes some 20 times as long as a copy of its bytes. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
 SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
@@ -371,8 +373,10 @@ typedef struct {
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                                   */
     const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                                                  */
     int            n_seqs;
-    int32_t        chunk, done;
+    int32_t        chunk;     /* most tokens of a sequence in one step                                                */
+    int32_t        done;      /* private: how many of each prompt have been handed out                                */
 } swa_plan;
+/* ARG: NULL (lens, plan), n_seqs or chunk <= 0, anything negative in an array. */
 SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
                                      int n_seqs, int32_t chunk);
 /* Fills runs [n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
@@ -487,6 +491,7 @@ typedef struct { double base, scale; int32_t original, truncate; double beta_fas
 /* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original` positions (truncate: ramp
    ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1 ln(scale)+1, YaRN's factor for cos and sin. */
 SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
+/* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x; eps >= 0, else ARG. */
 SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
 
 /* ---- latent: DeepSeek's multi-head latent attention ---- */
@@ -606,7 +611,7 @@ SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_ml
 SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
                                             int phase, int part, int parts);
 
-SWA_API const char *swa_status_str(swa_status status);
+SWA_API const char *swa_status_str(swa_status status);   /* a constant phrase, never NULL; isa_name too               */
 SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                                    */
 SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it                                */
 SWA_API const char *swa_isa_name(int isa);

@@ -1,4 +1,5 @@
-/* kind.h - which kind of CPU this is: names a folder of results, since figures of one kind say nothing of another. */
+/* kind.h - which kind of CPU this is: names a folder of results, since figures of one kind say nothing of another.
+   Include swa.h first. */
 #ifndef BENCH_KIND_H
 #define BENCH_KIND_H
 
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The first line of /proc/cpuinfo that begins with `key`, behind its colon; "" = none. */
 static inline void cpuinfo_field(const char *key, char *value, size_t size)
@@ -33,7 +35,7 @@ static inline const char *cpu_kind(void)
         { "GenuineIntel", 6, 207, 207, "emerald-rapids" }, { "GenuineIntel", 6, 173, 174, "granite-rapids" },
         { "GenuineIntel", 6, 106, 108, "ice-lake" }, { "GenuineIntel", 6, 85, 85, "skylake-sp" },
     };
-    static char name[128];
+    static char name[192];
     char vendor[64], text[64];
     int family, model;
     cpuinfo_field("vendor_id", vendor, sizeof vendor);
@@ -62,5 +64,32 @@ static inline const char *results_path(const char *file)
     mkdir(path, 0777);
     snprintf(path, sizeof path, "bench/results/%s/%s", cpu_kind(), file);
     return path;
+}
+
+/* CPU, compiler and library, for the log and for the file beside the CSV. */
+static inline void describe(FILE *f)
+{
+    char line[256];
+    cpuinfo_field("model name", line, sizeof line);
+#ifdef __clang__
+    const char *cc = "";
+#else
+    const char *cc = "gcc ";
+#endif
+    fprintf(f, "%s (%s); %ld cores; best instruction set %s; %s%s -O2; swa.h %s\n",
+            line, cpu_kind(), sysconf(_SC_NPROCESSORS_ONLN),
+            swa_isa_name(swa_isa_best()), cc, __VERSION__, SWA_VERSION_STRING);
+}
+
+/* Beside a CSV of results the machine, in a .txt of the same name. */
+static inline void note_machine(const char *csv)
+{
+    char note[512];
+    FILE *f;
+    snprintf(note, sizeof note, "%.*s.txt", (int)(strlen(csv) - (strstr(csv, ".csv") ? 4 : 0)), csv);
+    f = fopen(note, "w");
+    if (f == NULL) return;
+    describe(f);
+    fclose(f);
 }
 #endif

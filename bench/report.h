@@ -5,34 +5,13 @@
 
 #include "kind.h"
 
-/* CPU, compiler and library, for the log and for the file beside the CSV. */
-static void describe(FILE *f)
-{
-    char line[256];
-    cpuinfo_field("model name", line, sizeof line);
-#ifdef __clang__
-    const char *cc = "";
-#else
-    const char *cc = "gcc ";
-#endif
-    fprintf(f, "%s (%s); %ld cores; best instruction set %s; %s%s -O2\n",
-            line, cpu_kind(), sysconf(_SC_NPROCESSORS_ONLN),
-            swa_isa_name(swa_isa_best()), cc, __VERSION__);
-}
-
 /* The CSV, and beside it a .txt that names the machine. */
 static FILE *csv_open(const char *path)
 {
-    char note[512];
-    FILE *csv, *f;
-    csv = fopen(path, "w");
+    FILE *csv = fopen(path, "w");
     if (csv == NULL) die("cannot write the CSV");
     fprintf(csv, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");
-    snprintf(note, sizeof note, "%.*s.txt", (int)(strlen(path) - (strstr(path, ".csv") ? 4 : 0)), path);
-    f = fopen(note, "w");
-    if (f == NULL) return csv;
-    describe(f);
-    fclose(f);
+    note_machine(path);
     return csv;
 }
 

@@ -16,7 +16,7 @@ typedef struct {
     int64_t     n, window, context, chunk, threads;     /* window -1 and context 0: the model's */
     double      temperature, top_p;
     uint64_t    seed;
-    int         compare, bench, special;
+    int         compare, bench, special, warm;
 } options;
 typedef struct {
     int32_t *ids;               /* [n_prompt + options.n] the prompt, then the text */
@@ -70,12 +70,29 @@ static int decode_text(engine *e, const options *o, passage *x, int all, float *
     return status == SWA_OK ? 0 : fail("attention refused a step: ", swa_status_str(status));
 }
 
+/* The first n tokens as a warm cache has them: computed once, saved, overwritten by another text, and loaded again. */
+static swa_status prefill_warm(engine *e, const int32_t *ids, int32_t n, float *logits) {
+    swa_status status = prefill(e, ids, n, 0, 0, logits, NULL);
+    size_t bytes = swa_cache_save_bytes(&e->cache, 0);
+    void *blob = malloc(bytes ? bytes : 1);
+    if (status == SWA_OK) status = blob ? swa_cache_save(&e->cache, 0, blob, bytes) : SWA_ERR_MEMORY;
+    if (status == SWA_OK) status = swa_cache_reset(&e->cache, 0, 0, 0);
+    for (int32_t i = 0; i < n && status == SWA_OK; i++) status = decode(e, ids[n - 1 - i], i, logits);
+    if (status == SWA_OK) status = swa_cache_load(&e->cache, 0, blob, bytes);
+    free(blob);
+    return status;
+}
+
 /* Prefill, then decode. logits [n_vocab], or with all [n_prompt + o->n][n_vocab]. */
 static int write_text(engine *e, const options *o, passage *x, int all, float *logits) {
     double start = seconds(), between;
     int watch = !all && x->n_prompt >= 1024 && x->n_prompt > e->chunk;
-    swa_status status = prefill(e, x->ids, x->n_prompt, 0, all, logits, watch ? stderr : NULL);
+    int32_t warm = o->warm && !all ? x->n_prompt / 2 : 0;
+    swa_status status = warm > 0 ? prefill_warm(e, x->ids, warm, logits) : SWA_OK;
     int failed;
+    if (status == SWA_OK) {
+        status = prefill(e, x->ids + warm, x->n_prompt - warm, warm, all, logits, watch ? stderr : NULL);
+    }
     if (status != SWA_OK) return fail("attention refused a step: ", swa_status_str(status));
     between = seconds();
     x->n = x->n_prompt;
@@ -279,6 +296,7 @@ static void usage(void) {
          "      --context N         most tokens of prompt and text (the model's)\n"
          "      --threads N         when built with OpenMP (1)\n"
          "      --special           names of control tokens in the prompt stand for these tokens\n"
+         "      --warm              half of the prompt from a cache that was saved and loaded: the same text\n"
          "      --bench             tokens per second at several contexts, and what the memory gives\n"
          "      --compare           ring, full-length cache and full attention side by side\n"
          "      --ids FILE          held-out token ids for --compare (examples/austen-heldout.ids)");
@@ -330,7 +348,7 @@ static int parse_options(options *o, int argc, char **argv) {    /* 0 = go on, e
     for (int i = 1; i < argc; i++) {
         int ok;
         int *on = strcmp(argv[i], "--compare") == 0 ? &o->compare : strcmp(argv[i], "--bench") == 0 ? &o->bench
-                : strcmp(argv[i], "--special") == 0 ? &o->special : NULL;
+                : strcmp(argv[i], "--special") == 0 ? &o->special : strcmp(argv[i], "--warm") == 0 ? &o->warm : NULL;
         if (on) {
             *on = 1;
             continue;

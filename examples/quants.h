@@ -383,39 +383,54 @@ static inline void activations_lie(activations *a, void *memory, size_t rows, si
     a->scale = (float *)(void *)(p + n * 2 + n / 32 * 4);
 }
 
-/* Number i of the block that begins at b. By bytes: an upper one with its sign, and a lower one with its own. */
-static inline void activations_put(activations *a, size_t b, size_t i, int q, int by_bytes) {
-    signed char *p = (signed char *)(a->q + b) + weights_place(i) / 64 * 128 + weights_place(i) % 64;
-    int upper = (q + 32896) / 256 - 128;
-    if (!by_bytes) a->q[b + i] = (int16_t)q;
-    else {
-        p[0] = (signed char)upper;
-        p[64] = (signed char)(q - 256 * upper);
+/* 32 numbers times inverse, rounded to nearest even. lrintf is a call where errno is kept. */
+static inline void activations_round(const float *x, float inverse, int32_t q[32]) {
+#if QUANTS_X86
+    for (int i = 0; i < 32; i += 4) {
+        __m128i v = _mm_cvtps_epi32(_mm_mul_ps(_mm_loadu_ps(x + i), _mm_set1_ps(inverse)));
+        _mm_storeu_si128((__m128i *)(void *)(q + i), v);
     }
+#else
+    for (int i = 0; i < 32; i++) q[i] = (int32_t)lrintf(x[i] * inverse);
+#endif
 }
 
-/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with: up to 127 * 257, so that both bytes
-   have room for a sign. NaN and infinity stay visible: in the scale. */
+/* The largest magnitude, as bits: those of NaN are larger than those of any number. */
+static inline float activations_most(const float *x, size_t n) {
+    uint32_t most = 0, bits;
+    float v;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    memcpy(&v, &most, sizeof v);
+    return v;
+}
+
+/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with: up to 127 * 257, so that an upper
+   and a lower byte have room for a sign each. NaN and infinity stay visible: in the scale. */
 static inline void activations_set(activations *a, const float *x, const weights *w, int n) {
     size_t block = (size_t)weights_block(w->type), numbers = (size_t)n * (size_t)w->cols;
     int by_bytes = weights_by_bytes(w->type);
     a->x = x;
     for (size_t b = 0; block && b < numbers; b += block) {
-        float most = 0.0f, inverse;
-        for (size_t i = b; i < b + block; i++) {
-            float size = fabsf(x[i]);
-            if (size > most || size != size) most = size;
-        }
+        float most = activations_most(x + b, block), inverse;
         inverse = most > 1e-30f && most <= 1e30f ? 32639.0f / most : 0.0f;
         a->scale[b / block] = most > 1e-30f || most != most ? most / 32639.0f : 0.0f;
         for (size_t i = 0; i < block; i += 32) {
-            int32_t sum = 0;
-            for (size_t j = i; j < i + 32; j++) {
-                int q = inverse > 0.0f ? (int)lrintf(x[b + j] * inverse) : 1;
-                activations_put(a, b, j, q, by_bytes);
-                sum -= q;
-            }
+            signed char *p = (signed char *)(a->q + b) + weights_place(i) / 64 * 128 + weights_place(i) % 64;
+            int32_t q[32], sum = 0;
+            if (inverse > 0.0f) activations_round(x + b + i, inverse, q);
+            else for (int j = 0; j < 32; j++) q[j] = 1;
+            for (int j = 0; j < 32; j++) sum -= q[j];
             a->sum[(b + i) / 32] = sum;
+            for (int j = 0; !by_bytes && j < 32; j++) a->q[b + i + (size_t)j] = (int16_t)q[j];
+            for (int j = 0; by_bytes && j < 32; j++) {
+                int upper = (q[j] + 32896) / 256 - 128;
+                p[j] = (signed char)upper;
+                p[j + 64] = (signed char)(q[j] - 256 * upper);
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# same.sh - one text, written in every way there is here: prompt in one chunk or token by token, 1 or 16 threads, with
-# every vector instruction of this CPU or with none, and by an AArch64 program under qemu. The sums must be equal: a cut
-# of the prompt, a thread or another machine changes not one bit. What cannot run is named. `make same` runs it.
+# same.sh - one text, written in every way there is here: prompt in one chunk or token by token, from an empty cache or
+# from one that was saved and loaded, by 1 or 16 threads, with every vector instruction of this CPU or with none, and by
+# an AArch64 program under qemu. The sums must be equal: a cut of the prompt, a cache, a thread or another machine changes
+# not one bit. What cannot run is named. `make same` runs it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p build/same
@@ -20,18 +21,25 @@ way() {       # WORDS FOR PEOPLE, COMMAND...
     [ -n "$first" ] || first=$sum
     ways=$((ways + 1))
     if [ "$sum" = "$first" ]; then word=same; else word=OTHER failed=$((failed + 1)); fi
-    printf '%-52s %10s  %s\n' "$what" "$sum" "$word"
+    printf '%-60s %10s  %s\n' "$what" "$sum" "$word"
 }
 build native "$cc" -fopenmp && {
     ./build/same/native -n 24 -p "$prompt" 2> /dev/null
     echo
-    way "this CPU, prompt in chunks of 128, 1 thread" ./build/same/native -c 128
+    way "this CPU, cold cache, prompt in chunks of 128, 1 thread" ./build/same/native -c 128
     way "the same, token by token" ./build/same/native -c 1
     way "chunks of 7, 16 threads" ./build/same/native -c 7 --threads 16
+    way "warm cache: half of the prompt saved and loaded" ./build/same/native --warm
+    way "warm cache, chunks of 3, 16 threads" ./build/same/native --warm -c 3 --threads 16
 }
-build scalar "$cc" -DSWA_NO_SIMD && way "plain C, no vector instruction" ./build/same/scalar -c 128
+build scalar "$cc" -DSWA_NO_SIMD && {
+    way "attention in plain C, no vector instruction" ./build/same/scalar -c 128
+    way "the same, warm cache" ./build/same/scalar --warm
+}
 build aarch64 aarch64-linux-gnu-gcc -static && {
-    if command -v qemu-aarch64 > /dev/null; then way "AArch64 under qemu, NEON" qemu-aarch64 ./build/same/aarch64 -c 32
+    if command -v qemu-aarch64 > /dev/null; then
+        way "AArch64 under qemu, NEON" qemu-aarch64 ./build/same/aarch64 -c 32
+        way "the same, warm cache" qemu-aarch64 ./build/same/aarch64 --warm
     else echo "SKIPPED: no qemu-aarch64 here"; fi
 }
 echo "$((ways - failed)) passed, $failed failed, 0 skipped"

@@ -63,8 +63,9 @@ one_command() {
         mkdir -p "$tree/build"
         [ ! -d "$root/build/peers" ] || ln -sfn "$root/build/peers" "$tree/build/peers"
         needs npm "$1" "make bench-peers ARGS='--quick --case decode-w4096-d128-f16 --threads 1'" ;;
+    "make figures") needs python3 "$1" ;;
     "make weight"*) needs python3 "$1" "make weight ARGS='-w \"gcc -O2\"'" ;;
-    "make same" | "build/generate --compare") long "$1" ;;
+    "make same" | "make bench-rewind" | "build/generate --compare") long "$1" ;;
     "make mpi"*) needs mpirun "$1" ;;
     "make web") needs wasm-ld "$1" ;;
     "a block without a language") : > "$dir/log"; fail "$1" ;;

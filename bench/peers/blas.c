@@ -118,7 +118,8 @@ static const char *setup(const problem *q)
     const char *why = load();
     p = *q;
     if (why) return why;
-    if (p.type != PEER_F32 || p.mla || p.n < BLOCK || p.threads > MAX_PARTS) return "f32 prefill only";
+    if (p.type != PEER_F32 || p.mla || p.n < BLOCK || p.pos > p.pos0) return "f32 prefill only";
+    if (p.threads > MAX_PARTS) return "too many threads";
     out = (float *)peer_alloc((size_t)p.n * (size_t)(p.heads * p.dv) * 4);
     for (int i = 0; i < p.threads; i++)
         scores[i] = (float *)peer_alloc((size_t)BLOCK * (size_t)((p.window > 0 ? p.window : p.n) + BLOCK + 16) * 4);
@@ -134,7 +135,11 @@ static const float *result(int64_t *first) { *first = 0; return out; }
 static void done(void)
 {
     free(out);
-    for (int i = 0; i < p.threads; i++) free(scores[i]);
+    for (int i = 0; i < MAX_PARTS; i++) {
+        free(scores[i]);
+        scores[i] = NULL;
+    }
+    out = NULL;
 }
 
 peer peer_openblas = { "openblas-256-blocks", "", setup, sample, result, done };

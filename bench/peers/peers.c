@@ -2,8 +2,10 @@
 
    Started by bench/peers.sh, which fetches the packages and builds this. A pair of samples is ours, then theirs;
    the ratio is the median over pairs of their time / our time. Both sides do the same work on data that no cache
-   holds, and both answers are held against double precision. What flatters the peers is left in: ggml and OpenBLAS
-   do not store the new rows, ours are stored in the ring; ggml's queries are laid out for it outside the clock.
+   holds, and both answers are held against double precision. Whether a peer's bits stay the same is tried as well: one
+   token with other threads, in another chunk, alone, and in a longer prompt. What flatters the peers is left in: ggml
+   and OpenBLAS do not store the new rows, ours are stored in the ring; ggml's queries are laid out for it outside the
+   clock.
 
        build/peers/peers [--case SUBSTRING] [--peer SUBSTRING] [--threads 1,2] [--csv PATH] [--quick] */
 #define _GNU_SOURCE
@@ -112,6 +114,76 @@ static double our_sample(work *w, int threads)
     return t;
 }
 
+/* ---- the same bits? ---- */
+
+enum { TOKEN = 32 * 128, LONGEST = 800 };
+typedef struct { const char *name; int n, past, threads; } way;      /* n more tokens behind `past` ones */
+
+/* Token `token` of the way into row [32][128]; 0 = the peer does not do that. */
+static int one_token(peer *x, const float *qkv, const way *how, int token, float *row)
+{
+    problem p = { 0 };
+    int64_t first;
+    int done;
+    p.n = how->n;
+    p.heads = 32;
+    p.kv_heads = 8;
+    p.dk = p.dv = 128;
+    p.pos = how->past;
+    p.type = PEER_F32;
+    p.threads = how->threads;
+    p.layers = 1;
+    p.scale = 1.0 / sqrt(128.0);
+    p.q = qkv + (size_t)how->past * TOKEN;
+    p.k = qkv + (size_t)LONGEST * TOKEN;
+    p.v = p.k + (size_t)LONGEST * 8 * 128;
+    done = x->setup(&p) == NULL && x->sample() > 0;
+    if (done) {
+        const float *out = x->out(&first);
+        done = token - how->past >= first;
+        if (done) memcpy(row, out + (token - how->past - first) * TOKEN, TOKEN * sizeof(float));
+    }
+    x->done();
+    return done;
+}
+
+/* "yes", or in which ways the bits of one token were others. */
+static const char *same_bits(peer *x)
+{
+    static char known[PEERS][64];
+    static float row[2][TOKEN];
+    size_t floats = (size_t)LONGEST * (TOKEN + 2 * 8 * 128);
+    float *qkv;
+    char *word = NULL;
+    uint32_t seed = 1;
+    for (int i = 0; i < PEERS; i++) if (peers[i] == x) word = known[i];
+    if (word[0]) return word;
+    qkv = (float *)peer_alloc(floats * sizeof(float));
+    for (size_t i = 0; i < floats; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        qkv[i] = (float)((int)(seed >> 8 & 0xffff) - 32768) / 16384.0f;
+    }
+    for (int n = 700; n >= 500 && !word[0]; n -= 200) {
+        const way base = { "", n, 0, 1 };
+        const way ways[] = { { " threads", n, 0, 2 }, { " chunk", 300, n - 300, 1 }, { " chunk", n - 100, 100, 1 },
+                             { " alone", 1, n - 1, 1 }, { " prompt", n + 12, 0, 1 } };
+        int tried = 0;
+        if (!one_token(x, qkv, &base, n - 1, row[0])) continue;
+        strcpy(word, "other");
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            if (!one_token(x, qkv, &ways[i], n - 1, row[1])) continue;
+            tried++;
+            if (memcmp(row[0], row[1], sizeof row[0]) != 0 && !strstr(word, ways[i].name)) strcat(word, ways[i].name);
+        }
+        if (strcmp(word, "other") == 0) strcpy(word, tried ? "yes" : "untried");
+    }
+    if (!word[0]) strcpy(word, "untried");
+    free(qkv);
+    return word;
+}
+
+/* ---- the comparison ---- */
+
 static void compare(options *o, const char *name, work *w, peer *x, int threads)
 {
     problem p = problem_of(w, threads);
@@ -144,12 +216,13 @@ static void compare(options *o, const char *name, work *w, peer *x, int threads)
         o->wrong++;
         return;
     }
-    printf("%-30s %-22s %d %12.2f us, ours %12.2f us, ratio %6.2f   error %.1e, ours %.1e\n", name, x->name,
-           threads, median(theirs, n) * 1e6, median(ours, n) * 1e6, median(ratio, n), error, mine.stored);
+    printf("%-30s %-22s %d %12.2f us, ours %12.2f us, ratio %6.2f   error %.1e, ours %.1e   same bits: %s\n", name,
+           x->name, threads, median(theirs, n) * 1e6, median(ours, n) * 1e6, median(ratio, n), error, mine.stored,
+           same_bits(x));
     fflush(stdout);
     if (o->out)
-        fprintf(o->out, "%s,%s,%s,%d,%.3f,%.3f,%.3f\n", name, x->name, x->version, threads, median(theirs, n) * 1e6,
-                median(ours, n) * 1e6, median(ratio, n));
+        fprintf(o->out, "%s,%s,%s,%d,%.3f,%.3f,%.3f,%.1e,%.1e,%s\n", name, x->name, x->version, threads,
+                median(theirs, n) * 1e6, median(ours, n) * 1e6, median(ratio, n), error, mine.stored, same_bits(x));
     o->rows++;
 }
 
@@ -194,7 +267,8 @@ int main(int argc, char **argv)
     if (o.csv) {
         o.out = fopen(o.csv, "w");
         if (o.out == NULL) die("cannot write the CSV");
-        fprintf(o.out, "case,peer,version,threads,median_us,ours_us,ratio\n");
+        note_machine(o.csv);
+        fprintf(o.out, "case,peer,version,threads,median_us,ours_us,ratio,error,ours_error,same_bits\n");
     }
     for (size_t c = 0; c < sizeof comparisons / sizeof *comparisons; c++)
         for (int t = SWA_F32; t <= SWA_Q8; t++)

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""table.py - writes the table of README.md: swa.h beside its peers, for every kind of CPU that has a
+bench/results/KIND/peers.csv. One thread. Standard library only; `make figures` runs it and plot.py.
+
+Times are theirs divided by ours in the same minutes; in our own row milliseconds per layer. An error is relative rms
+against double precision: the largest of the cases with f32 rows. What a file does not say is left empty.
+"""
+import csv
+import glob
+import os
+import sys
+
+BEGIN, END = "<!-- table.py writes from here -->", "<!-- to here -->"
+CASES = [("prefill-8192-w1024-d128-f32", "prefill 8192, W = 1024"), ("prefill-512-causal-d128-f32", "prefill 512"),
+         ("decode-w4096-d128-f32", "decode W = 4096"), ("decode-w4096-d128-f16", "f16"), ("decode-w4096-d128-q8", "int8"),
+         ("mla-decode-n1024-h128-f32", "MLA, 128 heads, 1024 keys")]
+PEERS = [("ggml-flash", "ggml flash"), ("ggml-flash-512-chunks", "ggml flash, chunks of 512"),
+         ("ggml-matmul", "ggml mat-mul"), ("openblas-256-blocks", "OpenBLAS, blocks of 256"),
+         ("onnxruntime-gqa", "onnxruntime GQA"), ("naive-loop", "plain loop, -ffast-math")]
+
+
+def table(rows, note):
+    mine = {r["case"]: r for r in rows}
+    ours_error = [float(r["ours_error"]) for r in rows if r.get("ours_error") and r["case"].endswith("f32")]
+    lines = [note, "", "| | %s | error | same bits |" % " | ".join(words for _, words in CASES),
+             "|---|%s|" % "|".join(["---:"] * (len(CASES) + 1) + ["---"])]
+    lines.append("| **swa.h**, ms | %s | %s | yes |" % (
+        " | ".join("%.3g" % (float(mine[c]["ours_us"]) / 1000) if c in mine else "" for c, _ in CASES),
+        "%.0e" % max(ours_error) if ours_error else ""))
+    for peer, words in PEERS:
+        its = {r["case"]: r for r in rows if r["peer"] == peer}
+        if not its:
+            continue
+        errors = [float(r["error"]) for c, r in its.items() if r.get("error") and c.endswith("f32")]
+        bits = next(iter(its.values())).get("same_bits") or ""
+        lines.append("| %s | %s | %s | %s |" % (
+            words, " | ".join("%.1f" % float(its[c]["ratio"]) if c in its else "" for c, _ in CASES),
+            "%.0e" % max(errors) if errors else "", bits.replace("other ", "other: ").replace(" ", ", ").replace(":,", ":")))
+    return lines
+
+
+def main():
+    lines = []
+    for path in sorted(glob.glob(os.path.join("bench", "results", "*", "peers.csv"))):
+        with open(path, newline="", encoding="utf-8") as f:
+            rows = [r for r in csv.DictReader(f) if r["threads"] == "1"]
+        note = path[:-4] + ".txt"
+        if not os.path.exists(note):
+            note = os.path.join(os.path.dirname(path), "latest.txt")
+        with open(note, encoding="utf-8") as f:
+            lines += [""] + table(rows, f.readline().strip())
+    with open("README.md", encoding="utf-8") as f:
+        text = f.read()
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or not lines:
+        print("table.py: no place in README.md, or no results", file=sys.stderr)
+        return 1
+    head, rest = text.split(BEGIN)
+    with open("README.md", "w", encoding="utf-8") as f:
+        f.write(head + BEGIN + "\n" + "\n".join(lines) + "\n\n" + END + rest.split(END)[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
