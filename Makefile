@@ -145,8 +145,8 @@ build/test_%: build/swa.o build/test_%.o
 	$(CC) build/test_$*.o build/swa.o -o $@ $(LIBS)
 build/test_%.asan: tests/test_%.c build/swa.asan.o $(HEADERS)
 	$(CC) $(TFLAGS) -g $(SAN) -DSWA__IMPLEMENTED $< build/swa.asan.o -o $@ $(LIBS)
-# The example's products take three seconds of -O1, and this test of all their forms a tenth of one to run.
-build/test_quants.o: TFLAGS += -O0
+# The example's products take three seconds of -O1; these two run as long at most without it.
+build/test_quants.o build/test_families.o: TFLAGS += -O0
 # The library's own threads: the bits again, and the latent block. Without SIMD it compiles in a tenth of the time, and
 # the threads share out the same units.
 RUN     :=
