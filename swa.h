@@ -84,9 +84,10 @@
    SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 314 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
    whole block, not attention over latents) 91, SWA_NO_BF16 (the type, and products in it) 54, SWA_NO_F16 31,
-   SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114, SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all
-   vectors). What is left out is refused, or does not link. An engine of f32 and f16 alone, without the block, masks
-   and blobs, takes 164 KB and half the time to compile; without AVX-512 too, 118 KB and 0.4 of it. */
+   SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114,
+   SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all vectors). What is left out is refused, or does not link. An engine of f32 and
+   f16 alone, without the block, index, masks and blobs, takes 164 KB and half the time to compile; without AVX-512
+   too, 118 KB and 0.4 of it. */
 
 /* ==== [SECTION 1] PUBLIC API ====================================================================================
    Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
@@ -7211,16 +7212,17 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 /* ==== [SECTION 14] INDEX ========================================================================================
    Which keys a sparse layer looks at. Scores are products of the few-rows shape, with K widened once for some tokens; a
    block of 256 positions at a time they become ranks, integers that sort as their scores do, and the candidates of each
-   list take what is above their floor. When there is no more room the best `top` stay, in order of position, and the worst
-   of them is the floor: what comes later needs more than that, because positions ascend and of equal scores the lower
-   position wins. So a list is one set, whatever came together and whoever scored it.
+   list take what is above their floor. When there is no more room the best `top` stay, in order of position, and the
+   worst of them is the floor: what comes later needs more than that, because positions ascend and of equal scores the
+   lower position wins. So a list is one set, whatever came together and whoever scored it.
 
    The blocks of all tokens, one token after another, are one line, cut into equal shares for the parts. A token whose
    blocks lie in several shares leaves candidates with each part, which the part of its first block joins in phase 1. */
 #if SWA__INDEX
 
 enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening it costs is hidden */
-       SWA__INDEX_SPARE = 1024,          /* candidates beyond top, at least                                          */
+       SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                                          */
+       SWA__INDEX_MOST = 1 << 16,        /* of a tile, unless one token has more                                     */
        SWA__INDEX_TOP = 1 << 24, SWA__DIGIT = 11 };
 
 typedef struct {                         /* one call                                                                 */
@@ -7609,7 +7611,7 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
     s->per = shape->n_heads / x->lists;
     s->tile = shape->n_heads < SWA__INDEX_ROWS ? SWA__INDEX_ROWS / shape->n_heads : 1;
     s->spare = x->top > SWA__INDEX_SPARE ? x->top : SWA__INDEX_SPARE;
-    while (s->tile > 1 && (double)s->tile * x->lists * (x->top + s->spare) > (double)(1 << 18)) s->tile /= 2;
+    while (s->tile > 1 && (double)s->tile * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST) s->tile /= 2;
 }
 /* Bytes of one part; 0 = overflow. */
 static size_t swa__index_bytes(const swa__select *s) {

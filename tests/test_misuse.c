@@ -1220,25 +1220,28 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
 }
 static void misuse_index_order(void) {
     swa_index ix = good_index();
+    const size_t bytes = swa_select_bytes(&w.desc.shape, &ix, 4);
+    void *scratch = t_alloc(bytes);
+    CHECK_OK(swa_cache_set_scratch(&w.kv, scratch, bytes));
     for (int i = 0; i < BAD; i++) {
         int n = bad_index[i];
         REFUSE(swa_select, (&w.kv, n == 3 ? 2 : n, &ix), SWA_ERR_ORDER);
         REFUSE(swa_select_part, (&w.kv, n == 3 ? 2 : n, &ix, 0, 0, 1), SWA_ERR_ORDER);
-        REFUSE(swa_select_part, (&w.kv, 0, &ix, n, 0, 1), SWA_ERR_ORDER);
-        REFUSE(swa_select_part, (&w.kv, 0, &ix, 0, n, 2), SWA_ERR_ORDER);
-        REFUSE(swa_select_part, (&w.kv, 0, &ix, 0, 0, n),
-               n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : n == 3 || n == 4 ? SWA_OK : SWA_ERR_MEMORY);
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, n, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, n, 2), SWA_ERR_ORDER);
+        if (n != 3 && n != 4) REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, n),
+               n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
     }
-    REFUSE(swa_select_part, (&w.kv, 0, &ix, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
-    REFUSE(swa_select_part, (&w.kv, 0, &ix, 0, 0, 0), SWA_ERR_ORDER);
+    REFUSE(swa_select_part, (&w.kv, 1, &ix, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
+    REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, 0), SWA_ERR_ORDER);
     for (int left_out = 0; left_out < 3; left_out++) {       /* 2: none */
-        memset(w.scratch, 0, sizeof w.scratch);
+        memset(scratch, 0, bytes);
         for (int part = 0; part < 2; part++)
-            if (part != left_out) ACCEPT(swa_select_part, (&w.kv, 0, &ix, 0, part, 2));
-        REFUSE(swa_select_part, (&w.kv, 0, &ix, 1, 0, 1), SWA_ERR_ORDER);
+            if (part != left_out) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 0, part, 2));
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, 0, 1), SWA_ERR_ORDER);
         for (int part = 0; part < 2; part++) {
-            if (left_out == 2) ACCEPT(swa_select_part, (&w.kv, 0, &ix, 1, part, 2));
-            else REFUSE(swa_select_part, (&w.kv, 0, &ix, 1, part, 2), SWA_ERR_ORDER);
+            if (left_out == 2) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 1, part, 2));
+            else REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, part, 2), SWA_ERR_ORDER);
         }
     }
     CHECK_OK(swa_step_one(&w.kv, 0, HELD, 3));
@@ -1269,9 +1272,8 @@ static void misuse_index_rows(void) {
     r.n_tokens = 1;
     r.kv = &kv;
     r.n_kv = 1;
-    r.scratch = w.scratch;
     r.scratch_bytes = swa_select_bytes(&r.shape, &ix, 2);
-    CHECK(r.scratch_bytes <= sizeof w.scratch);
+    r.scratch = t_alloc(r.scratch_bytes);
     ACCEPT(swa_select_rows, (&r, &ix));
     ACCEPT(swa_select_rows_part, (&r, &ix, 0, 1, 2));
     REFUSE(swa_select_rows, (NULL, &ix), SWA_ERR_ARG);
@@ -1307,13 +1309,13 @@ static void misuse_index(void) {
     swa_index ix = good_index(), bad;
     swa_shape s = w.desc.shape;
     swa_status want;
-    size_t bytes = swa_select_bytes(&s, &ix, 4);
+    size_t bytes = swa_select_bytes(&s, &ix, 1);
     world_open();
     CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(bytes), bytes));
     REFUSE(swa_select, (NULL, 0, &ix), SWA_ERR_ARG);
     REFUSE(swa_select, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_select_part, (NULL, 0, &ix, 0, 0, 1), SWA_ERR_ARG);
-    REFUSE(swa_select_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
+    REFUSE(swa_select_part, (&w.kv, 1, NULL, 0, 0, 1), SWA_ERR_ARG);
     ANSWER(swa_select_bytes, (NULL, &ix, 1), 0);
     ANSWER(swa_select_bytes, (&s, NULL, 1), 0);
     ANSWER(swa_select_bytes, (&s, &ix, 0), 0);
@@ -1322,8 +1324,8 @@ static void misuse_index(void) {
     for (int i = 0; bad = ix, spoil_index(&bad, i, &want); i++) {
         t_label("index, field %d", i);
         if (i < 10) ANSWER(swa_select_bytes, (&s, &bad, 1), 0);
-        REFUSE(swa_select, (&w.kv, 0, &bad), want);
-        REFUSE(swa_select_part, (&w.kv, 0, &bad, 0, 0, 1), want);
+        REFUSE(swa_select, (&w.kv, 1, &bad), want);
+        REFUSE(swa_select_part, (&w.kv, 1, &bad, 0, 0, 1), want);
     }
     s.tail_dim = 2;
     ANSWER(swa_select_bytes, (&s, &ix, 1), 0);
