@@ -506,9 +506,9 @@ typedef struct {
     int64_t      score_first, score_n;
     swa_type     compute;       /* as in swa_attn: 0 = F32; Q8: q in int8 too, for keys in q8                        */
 } swa_index;
-/* Scratch for these calls (of a cache: give swa_cache_set_scratch the larger of this and swa_cache_scratch_bytes): the
-   candidates of a few tokens per part, whatever the context. Depends on the shape of the layer, on lists, block, top
-   and parts. 0 = invalid or overflow. */
+/* Scratch for these calls (of a cache: give swa_cache_set_scratch the larger of this and swa_cache_scratch_bytes): a
+   megabyte or so per part, whatever the context. Depends on the shape of the layer, on lists, top and parts; enough for
+   a smaller top too. 0 = invalid or overflow. */
 SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts);
 /* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a number out of
    range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: position / block beyond int32. ORDER,
@@ -7222,7 +7222,7 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 
 enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening it costs is hidden */
        SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                                          */
-       SWA__INDEX_MOST = 1 << 16,        /* of a tile, unless one token has more                                     */
+       SWA__INDEX_MOST = 1 << 15,        /* of a tile, unless one token has more                                     */
        SWA__INDEX_TOP = 1 << 24, SWA__DIGIT = 11 };
 
 typedef struct {                         /* one call                                                                 */
@@ -7242,25 +7242,26 @@ typedef struct {                         /* one part of it                      
     swa__best best, kept;                /* [tokens of a tile][lists] with top + spare; [2][lists] with top          */
 } swa__picker;
 
-static int swa__index_rows(const swa__select *s) { return s->tile * s->call.group; }
 /* Floats of 16 rows of q, with what stands behind them as integers. */
 static size_t swa__index_q(const swa__select *s) {
     const size_t dk = (size_t)s->call.shape.head_dim;
     return SWA__FEW * (dk + (dk + 3) / 4 + 1);
 }
-static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t each, swa__best *x) {
+static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t all, swa__best *x) {
     x->n = (int32_t *)(void *)swa__take_bytes(w, base, lists * 4);
     x->floor = (uint32_t *)(void *)swa__take_bytes(w, base, lists * 4);
-    x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, lists * each * 4);
-    x->at = (int32_t *)(void *)swa__take_bytes(w, base, lists * each * 4);
+    x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, all * 4);
+    x->at = (int32_t *)(void *)swa__take_bytes(w, base, all * 4);
 }
+/* For any tile, so that a shorter list never needs more room. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
-    const size_t rows = (size_t)swa__index_rows(s), lists = (size_t)s->ix.lists, top = (size_t)s->ix.top;
+    const size_t rows = s->call.group > SWA__INDEX_ROWS ? (size_t)s->call.group : SWA__INDEX_ROWS;
+    const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top, all = lists * (top + (size_t)s->spare);
     swa__scratch *w = &x->p.w;
     memset(w, 0, sizeof *w);
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
-    swa__best_carve(w, base, 2 * lists, top, &x->kept);
-    swa__best_carve(w, base, (size_t)s->tile * lists, top + (size_t)s->spare, &x->best);
+    swa__best_carve(w, base, 2 * lists, 2 * lists * top, &x->kept);
+    swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > SWA__INDEX_MOST ? all : SWA__INDEX_MOST, &x->best);
     swa__take(w, base, &w->q, (rows + SWA__FEW - 1) / SWA__FEW * swa__index_q(s));
     swa__take(w, base, &w->q_scale, rows);
     swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
@@ -7268,8 +7269,8 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     w->room = swa__room_carve(&s->call.shape, base, w);
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, SWA_BLOCK * 4);
     x->count = (uint32_t *)(void *)swa__take_bytes(w, base, 4u << SWA__DIGIT);
-    w->lo = (int64_t *)(void *)swa__take_bytes(w, base, (size_t)s->tile * sizeof(int64_t));
-    w->hi = (int64_t *)(void *)swa__take_bytes(w, base, (size_t)s->tile * sizeof(int64_t));
+    w->lo = (int64_t *)(void *)swa__take_bytes(w, base, SWA__INDEX_ROWS * sizeof(int64_t));
+    w->hi = (int64_t *)(void *)swa__take_bytes(w, base, SWA__INDEX_ROWS * sizeof(int64_t));
     return w->bytes;
 }
 
@@ -7615,9 +7616,8 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
 }
 /* Bytes of one part; 0 = overflow. */
 static size_t swa__index_bytes(const swa__select *s) {
-    const double rows = (double)swa__index_rows(s), lists = 3.0 * s->tile * s->ix.lists;
-    const double most = 6 * rows * s->call.shape.head_dim + rows * SWA_BLOCK * 4
-                        + lists * 16 * ((double)s->ix.top + s->spare) + 2048.0 * s->call.shape.head_dim;
+    const double heads = s->call.shape.n_heads + (double)SWA__INDEX_ROWS, dim = s->call.shape.head_dim + 256.0;
+    const double most = 16 * heads * dim + 8192 * dim + 32.0 * s->ix.lists * ((double)s->ix.top + s->spare);
     swa__picker x;
     return most < (double)(SIZE_MAX / 4) ? swa__index_carve(s, NULL, &x) : 0;
 }
