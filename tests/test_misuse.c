@@ -1376,6 +1376,18 @@ static void misuse_helpers(void) {
     CHECK(mscale == 3 && freq[0] == 1 && freq[1] == 0.5);
     y.scale = 0;
     ACCEPT(swa_yarn, (&y, 4, freq, NULL));
+    REFUSE(swa_hadamard, (NULL, 1, 1, 4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, -1, 1, 4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 0, 4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 0, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, -4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, 0), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, -4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 6, 6), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, 8), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, INT32_MIN), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, INT32_MAX, INT32_MAX, INT32_MAX, 1), SWA_ERR_OVERFLOW);
+    ACCEPT(swa_hadamard, (x, 0, 1, 4, 4));
     REFUSE(swa_rmsnorm, (NULL, w.x, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
     REFUSE(swa_rmsnorm, (x, NULL, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
     REFUSE(swa_rmsnorm, (x, w.x, w.x, -1, 4, 1e-5f), SWA_ERR_ARG);
