@@ -7282,13 +7282,13 @@ static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, 
 }
 /* For any tile, so that a shorter list never needs more room. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
-    const size_t rows = s->call.group > SWA__INDEX_ROWS ? (size_t)s->call.group : SWA__INDEX_ROWS;
+    const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top, all = lists * (top + (size_t)s->spare);
     swa__scratch *w = &x->p.w;
     memset(w, 0, sizeof *w);
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
     swa__best_carve(w, base, 2 * lists, 2 * lists * top, &x->kept);
-    swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > SWA__INDEX_MOST ? all : SWA__INDEX_MOST, &x->best);
+    swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > least ? all : least, &x->best);
     swa__take(w, base, &w->q, (rows + SWA__FEW - 1) / SWA__FEW * swa__index_q(s));
     swa__take(w, base, &w->q_scale, rows);
     swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
