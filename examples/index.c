@@ -22,11 +22,11 @@ static cache open_cache(const swa_cache_desc *d, const swa_index *ix) {
 static void step(swa_cache *kv, const swa_cache_desc *d, int64_t pos, int32_t n, uint32_t text, int32_t *pick) {
     float *out = (float *)room((size_t)n * HEADS * DIM * sizeof *out);
     float *q = rows_at(text + 2, pos, n, INDEX_HEADS * INDEX_DIM), *k = rows_at(text + 3, pos, n, INDEX_DIM);
-    float *w = rows_at(text + 4, pos, n, INDEX_HEADS);           /* from the hidden state; scales are multiplied in */
+    float *w = rows_at(text + 4, pos, n, INDEX_HEADS); /* from the hidden state; scales are multiplied in */
     int32_t *lists = (int32_t *)room((size_t)n * TOP * sizeof *lists);
-    swa_run run = {0};
-    swa_attn store = {0};
-    swa_index ix = {0};
+    swa_run run = { 0 };
+    swa_attn store = { 0 };
+    swa_index ix = { 0 };
     run.pos = pos;
     run.n = n;
     run.rewind = 1;
@@ -56,8 +56,8 @@ static void show(const char *what, const int32_t *pick) {
 int main(void) {
     int32_t whole[TOP], chunks[TOP], other[TOP], again[TOP];
     swa_shape shapes[2];
-    swa_cache_desc d = {0};
-    swa_index ix = {0};
+    swa_cache_desc d = { 0 };
+    swa_index ix = { 0 };
     cache a, b;
     memset(shapes, 0, sizeof shapes);
     shapes[MAIN].n_heads = HEADS;
@@ -66,7 +66,7 @@ int main(void) {
     shapes[INDEX].n_heads = INDEX_HEADS;
     shapes[INDEX].n_kv_heads = 1;
     shapes[INDEX].head_dim = INDEX_DIM;
-    shapes[INDEX].v_in_k = 1;                            /* keys alone: no V is stored */
+    shapes[INDEX].v_in_k = 1; /* keys alone: no V is stored */
     d.shapes = shapes;
     d.n_shapes = 2;
     d.n_layers = 2;
@@ -76,19 +76,19 @@ int main(void) {
     a = open_cache(&d, &ix);
     b = open_cache(&d, &ix);
 
-    step(&a.kv, &d, 0, TOKENS, 5, whole);                /* one chunk */
+    step(&a.kv, &d, 0, TOKENS, 5, whole); /* one chunk */
     show("all at once", whole);
     for (int32_t pos = 0, n = 0; pos < TOKENS; pos += n) {
         n = pos + 37 < TOKENS ? 37 : TOKENS - pos;
         step(&b.kv, &d, pos, n, 5, chunks);
     }
     show("in chunks of 37", chunks);
-    step(&b.kv, &d, TOKENS - 100, 100, 9, other);        /* another ending, and back */
+    step(&b.kv, &d, TOKENS - 100, 100, 9, other); /* another ending, and back */
     show("another ending", other);
     step(&b.kv, &d, TOKENS - 100, 100, 5, again);
     show("the first ending again", again);
-    printf("%s\n", memcmp(whole, chunks, sizeof whole) == 0 && memcmp(whole, again, sizeof whole) == 0
-           ? "the same list" : "OTHER LISTS");
+    printf("%s\n", memcmp(whole, chunks, sizeof whole) == 0 && memcmp(whole, again, sizeof whole) == 0 ? "the same list"
+                                                                                                       : "OTHER LISTS");
     free_cache(&a);
     free_cache(&b);
     return 0;
