@@ -55,8 +55,9 @@
        [SECTION 11] KERNEL INSTANCES    one block of vector operations per instruction set
        [SECTION 12] ATTENTION           segments, stage, work split, fold
        [SECTION 13] LATENT              DeepSeek's MLA on the same ring and engine
-       [SECTION 14] HISTORY             versions, and what stays the same between them
-       [SECTION 15] LICENSE
+       [SECTION 14] INDEX               scores of an indexer, and the best of them: lists of keys
+       [SECTION 15] HISTORY             versions, and what stays the same between them
+       [SECTION 16] LICENSE
 
    WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64. window - who sees
    whom. sink - one of the first n_sink positions, pinned; a sink logit is something else (gpt-oss). slot - a place in
@@ -83,9 +84,10 @@
    SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 314 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
    whole block, not attention over latents) 91, SWA_NO_BF16 (the type, and products in it) 54, SWA_NO_F16 31,
-   SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114, SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all
-   vectors). What is left out is refused, or does not link. An engine of f32 and f16 alone, without the block, masks
-   and blobs, takes 164 KB and half the time to compile; without AVX-512 too, 118 KB and 0.4 of it. */
+   SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114,
+   SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all vectors). What is left out is refused, or does not link. An engine of f32 and
+   f16 alone, without the block, index, masks and blobs, takes 164 KB and half the time to compile; without AVX-512
+   too, 118 KB and 0.4 of it. */
 
 /* ==== [SECTION 1] PUBLIC API ====================================================================================
    Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
@@ -118,7 +120,7 @@ extern "C" {
 #endif
 
 /* Number and text of this version, 10000*major + 100*minor + patch. Before 1.0 everything may change between minor
-   versions; what [SECTION 14] says has changed is all that has. */
+   versions; what [SECTION 15] says has changed is all that has. */
 #define SWA_VERSION 900
 #define SWA_VERSION_STRING "0.9.0"
 
@@ -478,6 +480,52 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
                              const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
                              float *out, float *lse);
 
+/* ---- index: which keys a sparse layer looks at ---- */
+
+/* The scores of an indexer (DeepSeek-V3.2's lightning indexer, GLM-5, MiniMax-M3), and the best of them as lists of
+   keys. Index keys live in a layer of a cache: n_heads index heads, n_kv_heads 1, head_dim 128, v_in_k 1 (no V is
+   stored), so that one begin, rewind, fork and blob serve them too. SWA_STORE_ONLY stores a step's keys, then
+   swa_select() finds them there. A layer with a V works as well: then its own K is the index.
+     score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
+   one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of a list is `block`
+   positions from a multiple of block on; its score is the largest of its visible keys'. The best `top` entries are
+   picked; of equal ones the lower position wins (-0 equals 0). A score that is NaN counts as if its key were hidden:
+   it is never picked. The same bits in, on any instruction set, parts, chunks and rotation, give the same list. */
+typedef struct {
+    swa_in       q;             /* [n_tokens][n_heads][head_dim], as in swa_attn                                     */
+    const float *w;             /* [n_tokens][n_heads] what a head counts, all factors in it; NULL = 1               */
+    int64_t      w_token;       /* stride; 0 = n_heads                                                               */
+    int          linear;        /* 1: w * (q . k), not cut at 0 (MiniMax-M3)                                         */
+    int          lists;         /* of a token: list i takes heads [i, i+1) * n_heads/lists; 0 = 1. A divisor of
+                                   n_heads and a multiple of n_kv_heads, whose keys its heads share                  */
+    int          block;         /* positions of an entry: 1, 2, 4, .. 256; 0 = 1                                     */
+    int          local;         /* so many entries up to the query's own are picked before all others, if the window
+                                   shows them; they count in top                                                     */
+    int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                                     */
+    int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1; NULL if top is 0     */
+    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top                                     */
+    float       *score;         /* [n_tokens][lists][score_n] of the entries from score_first on, -inf for one that
+                                   has no visible key; NULL = none                                                   */
+    int64_t      score_token, score_list;         /* strides; 0 = lists*score_n, score_n                             */
+    int64_t      score_first, score_n;
+    swa_type     compute;       /* as in swa_attn: 0 = F32; Q8: q in int8 too, for keys in q8                        */
+} swa_index;
+/* Scratch for these calls (of a cache: give swa_cache_set_scratch the larger of this and swa_cache_scratch_bytes): a
+   megabyte or so per part, whatever the context. Depends on the shape of the layer, on lists, top and parts; enough for
+   a smaller top too. 0 = invalid or overflow. */
+SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts);
+/* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a number out of
+   range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: position / block beyond int32. ORDER,
+   CAPACITY: as SWA_ATTEND_STORED. Cost: heads * head_dim multiply-adds per visible key; picking adds a few percent. */
+SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *index);
+/* Phases and parts as in swa_attend_part: every part of phase 0, join, every part of phase 1. Lists are whole then. */
+SWA_CHECKED swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase, int part,
+                                       int parts);
+/* Over the caller's own rows, or a ring's spans: as swa_attention. V is not looked at with v_in_k. */
+SWA_CHECKED swa_status swa_select_rows(const swa_rows *rows, const swa_index *index);
+SWA_CHECKED swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase, int part,
+                                            int parts);
+
 /* ---- helpers ---- */
 
 typedef enum { SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek */,
@@ -493,6 +541,11 @@ typedef struct { double base, scale; int32_t original, truncate; double beta_fas
 SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
 /* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x; eps >= 0, else ARG. */
 SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
+/* Rotates every `block` numbers (a power of 2 that divides head_dim) of each head of x [n][n_heads][head_dim] in place
+   by Hadamard's matrix over sqrt(block), which is its own inverse. q and k rotated alike, after RoPE, keep their
+   products, and a channel much larger than the others is spread over its block: K in q8 is then 2 to 7 times as exact
+   (bench/SPEED.md). V rotated before it is stored: rotate out too. DeepSeek's indexer has its q and k rotated. */
+SWA_CHECKED swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, int block);
 
 /* ---- latent: DeepSeek's multi-head latent attention ---- */
 
@@ -663,6 +716,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__MLA 0
 #else
 #  define SWA__MLA 1
+#endif
+#ifdef SWA_NO_INDEX
+#  define SWA__INDEX 0
+#else
+#  define SWA__INDEX 1
 #endif
 #ifdef SWA_NO_MASKS
 #  define SWA__MASKS 0
@@ -1300,6 +1358,28 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
         scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
         for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
     }
+}
+/* Sums and differences first, so that no compiler makes a multiply-add of them. */
+SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, int block) {
+    size_t total, at;
+    float scale;
+    int half, i, j;
+    if (x == NULL || n < 0 || n_heads <= 0 || head_dim <= 0 || block <= 0 || (block & (block - 1)) != 0
+        || head_dim % block != 0) return SWA_ERR_ARG;
+    if (!swa__mul((size_t)n_heads, (size_t)head_dim, &total) || !swa__mul(total, (size_t)n, &total)
+        || !swa__mul(total, sizeof *x, &at)) return SWA_ERR_OVERFLOW;
+    scale = (float)(1.0 / sqrt((double)block));
+    for (at = 0; at < total; at += (size_t)block, x += block) {
+        for (half = 1; half < block; half *= 2)
+            for (i = 0; i < block; i += 2 * half)
+                for (j = i; j < i + half; j++) {
+                    const float a = x[j], b = x[j + half];
+                    x[j] = a + b;
+                    x[j + half] = a - b;
+                }
+        for (i = 0; i < block; i++) x[i] *= scale;
+    }
+    return SWA_OK;
 }
 SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
     size_t total;
@@ -2360,6 +2440,7 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over parts                */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
        SWA__LANES = 32,                  /* rows of the widest panel                                                 */
+       SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
 #define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -2412,6 +2493,16 @@ typedef struct {                         /* what a row may see of a block, keys 
     const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
 } swa__lanes;
 
+#if SWA__INDEX
+typedef struct {                         /* rows whose q.k is summed: `per` after another to a list                  */
+    int    rows, per;
+    float  least;                        /* products below count as that                                             */
+    const float *q, *w;                  /* q as the few-rows shape has it, SWA__FEW rows each stride; [rows]        */
+    size_t q_stride;
+    float *s, *sum;                      /* 8192 floats; [rows/per][256], added to                                   */
+} swa__scores;
+#endif
+
 /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr]. s: [256][nr]. */
 typedef void swa__many(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
                        const float *q_sink, float *s, float *o, float *m, float *l);
@@ -2440,6 +2531,9 @@ typedef struct {
        keep (by row mod 16) is not set 0. dst may be src. */
     void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src, float *dst);
     void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
+#if SWA__INDEX
+    void (*index)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const swa__scores *x);
+#endif
 #if SWA__MLA
     void (*product)(const swa_gemm *p, float *pack);    /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]                   */
     void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
@@ -2997,6 +3091,51 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
 }
 
 #undef SWV_HALVE
+
+#if SWA__INDEX
+/* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K in f32 are bound by
+   arithmetic, and take a wider block of registers than a stream from memory. */
+static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                             const swa__scores *x, int r, const int v[2]) {
+    const float *group = x->q + (size_t)(r / SWA__FEW) * x->q_stride, *q = group + r % SWA__FEW * g->dk;
+    const int32_t *qi = swa__few_integers(g, group, r % SWA__FEW);
+    int at = v[0];
+    if (b->shift != 0) {
+        SWA__FN(few_shifted)(rows, g, b, n, q, qi, x->s);
+        return;
+    }
+#ifdef SWV_INDEX
+    for (; rows == 4 && !g->dots && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
+        SWA__FN(few_qk)(4, SWV_INDEX, SWA_F32, g, b, q, x->s, at);
+#endif
+    SWA__FN(few_scores)(rows, g, b, q, qi, x->s, at, v[1]);
+}
+/* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in L1 while all rows
+   come by. */
+static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                      const swa__scores *x) {
+    const SWV least = SWV_SET1(x->least);
+    int range[4], v[2], r, i, j, k, step;
+    swa__ranges(n, 16, range);
+    for (i = 0; i < 4; i += 2)
+        for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
+            v[1] = range[i + 1] / SWV_N;
+            if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N) v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
+            for (r = 0; r < x->rows; r += step) {
+                step = swa__few_step(x->rows - r);
+                SWA__FN(index_scores)(step, g, b, n, x, r, v);
+                for (j = 0; j < step; j++) {
+                    const float *s = x->s + j * SWA_BLOCK;
+                    float *sum = x->sum + (size_t)((r + j) / x->per) * SWA_BLOCK;
+                    const SWV w = SWV_SET1(x->w[r + j]);
+                    for (k = v[0] * SWV_N; k < v[1] * SWV_N; k += SWV_N)
+                        SWV_STORE(sum + k, SWV_FMA(w, SWV_MAX(SWV_LOAD(s + k), least), SWV_LOAD(sum + k)));
+                }
+            }
+        }
+    SWV_LEAVE();
+}
+#endif
 
 /* ---- many rows: lanes are (token, head) rows ---- */
 
@@ -3985,6 +4124,7 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_LANES
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
+#undef SWV_INDEX
 #undef SWV_CONSTRAINT
 #undef SWV_SET1
 #undef SWV_LOAD
@@ -4365,6 +4505,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_LANES               2
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
 #define SWV_FEW_KEYS(r, type)   ((r) > 2 && (type) == SWA_F32 ? 2 : 4)
+#define SWV_INDEX               3
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
@@ -4449,13 +4590,20 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
     { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
     swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__MLA_KERNELS(isa) }
+    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
 #  define SWA__NO_MLA_KERNELS   , NULL, NULL
 #else
 #  define SWA__MLA_KERNELS(isa)
 #  define SWA__NO_MLA_KERNELS
+#endif
+#if SWA__INDEX
+#  define SWA__INDEX_KERNEL(isa)   , swa__index_##isa
+#  define SWA__NO_INDEX_KERNEL     , NULL
+#else
+#  define SWA__INDEX_KERNEL(isa)
+#  define SWA__NO_INDEX_KERNEL
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWA__PAIRS_MANY   swa__many_pairs_avx512
@@ -4465,7 +4613,7 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #  define SWA__PAIRS_NARROW NULL
 #endif
 #define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_MLA_KERNELS }
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL SWA__NO_MLA_KERNELS }
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels table[] = {
         SWA__NO_KERNELS(best),
@@ -7103,6 +7251,555 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 
 #endif /* SWA__MLA */
 
+/* ==== [SECTION 14] INDEX ========================================================================================
+   Which keys a sparse layer looks at. Scores are products of the few-rows shape, with K widened once for some tokens; a
+   block of 256 positions at a time they become ranks, integers that sort as their scores do, and the candidates of each
+   list take what is above their floor. When there is no more room the best `top` stay, in order of position, and the
+   worst of them is the floor: what comes later needs more than that, because positions ascend and of equal scores the
+   lower position wins. So a list is one set, whatever came together and whoever scored it.
+
+   The blocks of all tokens, one token after another, are one line, cut into equal shares for the parts. A token whose
+   blocks lie in several shares leaves candidates with each part, which the part of its first block joins in phase 1. */
+#if SWA__INDEX
+
+enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening it costs is hidden */
+       SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                                          */
+       SWA__INDEX_MOST = 1 << 15,        /* of a tile, unless one token has more                                     */
+       SWA__INDEX_TOP = 1 << 24, SWA__DIGIT = 11 };
+
+typedef struct {                         /* one call                                                                 */
+    swa__call call;
+    swa_index ix;                        /* resolved                                                                 */
+    int per, tile, spare;                /* heads of a list; tokens that share a block; candidates beyond top        */
+} swa__select;
+
+/* What may become a list, ascending in position: ranks and entries. What is not above floor need not come in. */
+typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
+
+typedef struct {                         /* one part of it                                                           */
+    const swa__select *s;
+    swa__part p;
+    float *sum;                          /* [lists of a KV head of the tile][256]                                    */
+    uint32_t *rank, *count;              /* [256] of a block's entries; [2^DIGIT]                                    */
+    swa__best best, kept;                /* [tokens of a tile][lists] with top + spare; [2][lists] with top          */
+} swa__picker;
+
+/* Floats of 16 rows of q, with what stands behind them as integers. */
+static size_t swa__index_q(const swa__select *s) {
+    const size_t dk = (size_t)s->call.shape.head_dim;
+    return SWA__FEW * (dk + (dk + 3) / 4 + 1);
+}
+static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t all, swa__best *x) {
+    x->n = (int32_t *)(void *)swa__take_bytes(w, base, lists * 4);
+    x->floor = (uint32_t *)(void *)swa__take_bytes(w, base, lists * 4);
+    x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, all * 4);
+    x->at = (int32_t *)(void *)swa__take_bytes(w, base, all * 4);
+}
+/* For any tile, so that a shorter list never needs more room. */
+static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
+    const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
+    const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top, all = lists * (top + (size_t)s->spare);
+    swa__scratch *w = &x->p.w;
+    memset(w, 0, sizeof *w);
+    (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
+    swa__best_carve(w, base, 2 * lists, 2 * lists * top, &x->kept);
+    swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > least ? all : least, &x->best);
+    swa__take(w, base, &w->q, (rows + SWA__FEW - 1) / SWA__FEW * swa__index_q(s));
+    swa__take(w, base, &w->q_scale, rows);
+    swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
+    swa__take(w, base, &x->sum, rows / (size_t)s->per * SWA_BLOCK);
+    w->room = swa__room_carve(&s->call.shape, base, w);
+    x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, SWA_BLOCK * 4);
+    x->count = (uint32_t *)(void *)swa__take_bytes(w, base, 4u << SWA__DIGIT);
+    w->lo = (int64_t *)(void *)swa__take_bytes(w, base, SWA__INDEX_ROWS * sizeof(int64_t));
+    w->hi = (int64_t *)(void *)swa__take_bytes(w, base, SWA__INDEX_ROWS * sizeof(int64_t));
+    return w->bytes;
+}
+
+/* ---- ranks, and the best of them ---- */
+
+/* Sorts as the score does, -0 as 0; NaN and hidden: 0. */
+static uint32_t swa__rank_of(float score) {
+    uint32_t u = swa__bits_of(score);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
+    if (u == 0x80000000u) u = 0;
+    return u ^ ((0u - (u >> 31)) | 0x80000000u);
+}
+static float swa__rank_score(uint32_t rank) {
+    if (rank == 0) return swa__float_of(0xff800000u);
+    return swa__float_of(rank >> 31 ? rank ^ 0x80000000u : ~rank);
+}
+/* The k-th largest of n ranks, digit after digit; *same: how many of those equal to it are among the k. */
+static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count, int *same) {
+    static const int shift[3] = { 32 - SWA__DIGIT, 32 - 2 * SWA__DIGIT, 0 };
+    uint32_t found = 0, known = 0;
+    int pass, i, d;
+    for (pass = 0; pass < 3; pass++) {
+        const uint32_t digit = (pass < 2 ? 1u << SWA__DIGIT : 1u << shift[1]) - 1;
+        memset(count, 0, 4u << SWA__DIGIT);
+        for (i = 0; i < n; i++)
+            if ((rank[i] & known) == found) count[rank[i] >> shift[pass] & digit]++;
+        for (d = (int)digit; k > (int)count[d]; d--) k -= (int)count[d];
+        found |= (uint32_t)d << shift[pass];
+        known |= digit << shift[pass];
+    }
+    *same = k;
+    return found;
+}
+static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
+    swa__best x;
+    x.n = all->n + list;
+    x.floor = all->floor + list;
+    x.rank = all->rank + list * each;
+    x.at = all->at + list * each;
+    return x;
+}
+/* The best `top` stay. */
+static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
+    int i, n = 0, same;
+    uint32_t least;
+    if (*x->n <= top) return;
+    least = swa__rank_at(x->rank, *x->n, top, count, &same);
+    for (i = 0; i < *x->n; i++) {
+        const int stays = x->rank[i] > least || (x->rank[i] == least && same-- > 0);
+        x->rank[n] = x->rank[i];
+        x->at[n] = x->at[i];
+        n += stays;
+    }
+    *x->n = n;
+    *x->floor = least;
+}
+/* n ranks of entries from `at` on, of which those above the floor come in. spare >= n. */
+static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *count, const uint32_t *rank, int n,
+                          int32_t at) {
+    int i, to;
+    if (*x->n > top + spare - n) swa__best_cut(x, top, count);
+    for (i = 0, to = *x->n; i < n; i++) {
+        x->rank[to] = rank[i];
+        x->at[to] = at + i;
+        to += rank[i] > *x->floor;
+    }
+    *x->n = to;
+}
+
+/* ---- a block of scores ---- */
+
+/* The ranks of a block's entries, for token t of the tile: of its visible keys, those of one entry joined. */
+static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, int64_t hi, const swa__block *b,
+                             const float *sum) {
+    const swa__job *j = &x->p.job;
+    const int block = x->s->ix.block, from = swa__clip(lo - b->pos), to = swa__clip(hi - b->pos);
+    const int sinks = swa__clip(swa__sinks_of(j, token) - b->pos);
+    uint32_t *rank = x->rank;
+    int k, e;
+    memset(rank, 0, SWA_BLOCK * sizeof *rank);
+    for (k = swa__clip(j->keys_from - b->pos); k < sinks; k++) rank[k] = swa__rank_of(sum[k]);
+    for (k = from; k < to; k++) rank[k] = swa__rank_of(sum[k]);
+    for (k = 0; k < SWA_BLOCK && b->present != NULL; k++)
+        if (b->present[k] < 0.5f) rank[k] = 0;
+    for (e = 0; e * block < SWA_BLOCK && block > 1; e++) {
+        uint32_t most = 0;
+        for (k = e * block; k < (e + 1) * block; k++) most = rank[k] > most ? rank[k] : most;
+        rank[e] = most;
+    }
+}
+static void swa__index_score_out(const swa__picker *x, int64_t row, int list, int64_t from, int64_t to,
+                                 const uint32_t *rank) {
+    const swa_index *ix = &x->s->ix;
+    float *score = ix->score + row * ix->score_token + list * ix->score_list;
+    int64_t e = swa__max64(from, ix->score_first);
+    for (to = swa__min64(to, ix->score_first + ix->score_n); e < to; e++)
+        score[e - ix->score_first] = swa__rank_score(rank != NULL ? rank[e - from] : 0);
+}
+/* Scores of one list go where they are asked for. */
+static void swa__index_take(const swa__picker *x, int t0, int t, int list, const swa__block *b, const float *sum) {
+    const swa_index *ix = &x->s->ix;
+    const swa__job *j = &x->p.job;
+    const int n = SWA_BLOCK / ix->block;
+    const int64_t at = b->pos / ix->block, own = (j->pos + t0 + t) / ix->block;
+    const swa__best best = swa__best_of(&x->best, (size_t)t * (size_t)ix->lists + (size_t)list,
+                                        (size_t)ix->top + (size_t)x->s->spare);
+    int64_t e;
+    swa__index_ranks(x, t0 + t, x->p.w.lo[t], x->p.w.hi[t], b, sum);
+    if (ix->score != NULL) swa__index_score_out(x, j->row + t0 + t, list, at, at + n, x->rank);
+    for (e = swa__max64(own - ix->local + 1, at); e <= own && e < at + n; e++)
+        if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
+    if (ix->top > 0) swa__best_add(&best, ix->top, x->s->spare, x->count, x->rank, n, (int32_t)at);
+}
+/* Scores of the tile's rows and KV head u->h with the block at number `at`; and what becomes of them. */
+static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in, int64_t at) {
+    const swa__select *s = x->s;
+    const swa__job *j = &x->p.job;
+    const swa__scratch *w = &x->p.w;
+    const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group, lists = s->call.group / s->per;
+    int range[4], t, i;
+    swa__scores scores;
+    swa__block b;
+    swa__lanes l;
+    b.pos = at * SWA_BLOCK;
+    b.l1 = swa__fetch_l1();
+    swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
+    swa__ranges(&l, 1, range);
+    swa__stage(in, range, &w->room, &b);
+    swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
+    swa__look_ahead(&x->p, u, tokens - 1, at, &b);
+    for (t = range[0] < range[1] ? 0 : range[2] / SWA__TILE; t * SWA__TILE < range[3] + b.shift; t++) {
+        b.tile[t].v_token = j->geo.dvp;
+        if (t < b.t0 || t >= b.t1 || b.tile[t].next == NULL) b.tile[t].v = b.tile[t].k;
+        else b.tile[t].v = b.tile[t].next;         /* what the kernel fetches meanwhile: K, where else V would follow */
+    }
+    memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
+    scores.per = s->per;
+    scores.least = s->ix.linear ? -FLT_MAX : 0.0f;
+    scores.s = w->s;
+    scores.sum = x->sum;
+    scores.rows = u->n;
+    scores.q = w->q;
+    scores.q_stride = swa__index_q(s);
+    scores.w = w->q_scale;
+    s->call.kr->index(&j->geo, &b, &l, &scores);
+    for (t = 0; t < tokens; t++)
+        for (i = 0; i < lists; i++)
+            swa__index_take(x, t0, t, u->h * lists + i, &b, x->sum + (size_t)(t * lists + i) * SWA_BLOCK);
+}
+
+/* ---- a tile of tokens ---- */
+
+/* q of the tile and KV head, in groups of rows; what each row counts, with its q8 scale. */
+static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
+    const swa__select *s = x->s;
+    const swa__job *j = &x->p.job;
+    const swa__scratch *w = &x->p.w;
+    const int group = s->call.group;
+    const swa_in q[2] = { s->call.a.q, s->call.a.q_tail };
+    swa__unit few = *u;
+    int i;
+    for (i = 0; i < u->n; i += SWA__FEW) {
+        few.r0 = u->r0 + i;
+        few.n = u->n - i < SWA__FEW ? u->n - i : SWA__FEW;
+        swa__pack_few(j, &few, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s), w->q_scale + i);
+    }
+    for (i = 0; i < u->n; i++) {
+        const int64_t row = j->row + (u->r0 + i) / group, head = (int64_t)u->h * group + (u->r0 + i) % group;
+        const float weight = s->ix.w != NULL ? s->ix.w[row * s->ix.w_token + head] : 1.0f;
+        w->q_scale[i] = s->ix.compute == SWA_Q8 ? weight * w->q_scale[i] : weight;
+    }
+}
+/* The candidates of a row's list become the list. */
+static void swa__index_list(const swa__picker *x, int64_t row, int list, const swa__best *best) {
+    const swa_index *ix = &x->s->ix;
+    int32_t *pick = ix->pick + row * ix->pick_token + list * ix->pick_list, i;
+    swa__best_cut(best, ix->top, x->count);
+    for (i = 0; i < ix->top; i++) pick[i] = i < *best->n ? best->at[i] : -1;
+}
+/* Entries between blocks that a token sees nothing of: their scores. */
+static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64_t row) {
+    const int64_t n = SWA_BLOCK / x->s->ix.block;
+    int64_t from = 0, at = -1;
+    int i;
+    do {
+        at = swa__block_from(&x->p.job.keys, list, at + 1);
+        for (i = 0; i < x->s->ix.lists; i++)
+            swa__index_score_out(x, row, i, from, at < list->hi ? at * n : INT64_MAX, NULL);
+        from = (at + 1) * n;
+    } while (at < list->hi);
+}
+/* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where the candidates of one
+   whose other blocks are another part's go; -1: the lists are whole. */
+static void swa__index_tile(swa__picker *x, int t0, int n, int64_t skip, int64_t blocks, int keep) {
+    const swa__select *s = x->s;
+    const swa__job *j = &x->p.job;
+    const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top;
+    size_t i;
+    int64_t at, b;
+    swa__unit u;
+    u.r0 = t0 * s->call.group;
+    u.n = n * s->call.group;
+    u.list = swa__blocks_of(j, t0, t0 + n - 1);
+    if (keep < 0) blocks = u.list.n;
+    for (b = 0; b < n; b++) swa__window_of(j, t0 + (int)b, &x->p.w.lo[b], &x->p.w.hi[b]);
+    memset(x->best.n, 0, (size_t)n * lists * sizeof *x->best.n);
+    memset(x->best.floor, 0, (size_t)n * lists * sizeof *x->best.floor);
+    x->p.ahead.in.h = -1;
+    for (u.h = 0; u.h < s->call.shape.n_kv_heads; u.h++) {
+        swa__cursor in = swa__cursor_at(&j->keys, u.h);
+        swa__index_pack(x, &u);
+        for (b = 0, at = -1; b < skip + blocks && b < u.list.n; b++) {
+            at = swa__block_from(&j->keys, &u.list, at + 1);
+            if (b >= skip) swa__index_block(x, &u, &in, at);
+        }
+    }
+    for (b = 0; b < n && s->ix.score != NULL && skip == 0; b++) swa__index_gaps(x, &u.list, j->row + t0 + b);
+    for (i = 0; i < (size_t)n * lists && s->ix.top > 0; i++) {
+        const swa__best best = swa__best_of(&x->best, i, top + (size_t)s->spare);
+        const swa__best kept = swa__best_of(&x->kept, (size_t)(keep > 0) * lists + i, top);
+        if (keep < 0) {
+            swa__index_list(x, j->row + t0 + (int64_t)(i / lists), (int)(i % lists), &best);
+            continue;
+        }
+        swa__best_cut(&best, s->ix.top, x->count);
+        *kept.n = *best.n;
+        memcpy(kept.rank, best.rank, (size_t)*best.n * sizeof *best.rank);
+        memcpy(kept.at, best.at, (size_t)*best.n * sizeof *best.at);
+    }
+}
+
+/* ---- parts: shares of the line of blocks ---- */
+
+static const swa__job *swa__index_job(swa__picker *x, int i) {
+    const swa__job *j = swa__job_of(&x->p, i);
+    x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
+    return j;
+}
+/* A token's length on the line; one that sees nothing has a place too. */
+static int64_t swa__index_length(const swa__job *j, int t) { return swa__max64(swa__blocks_of(j, t, t).n, 1); }
+static int64_t swa__index_line(swa__picker *x) {
+    int64_t total = 0;
+    int i, t;
+    for (i = 0; i < x->s->call.n_jobs; i++) {
+        const swa__job *j = swa__index_job(x, i);
+        for (t = 0; t < j->n; t++) total += swa__index_length(j, t);
+    }
+    return total;
+}
+static int64_t swa__index_share(int64_t total, int part, int parts) {       /* where a part's begins */
+    return total / parts * part + total % parts * part / parts;
+}
+/* The lists of token t, which begins at `from` on the line: of what its parts have kept. */
+static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t length, int64_t total) {
+    const swa__select *s = x->s;
+    const swa__call *call = &s->call;
+    const int top = s->ix.top;
+    int list, part;
+    swa__picker other;
+    for (list = 0; list < s->ix.lists; list++) {
+        const swa__best best = swa__best_of(&x->best, 0, 0);
+        *best.n = 0;
+        *best.floor = 0;
+        for (part = x->p.part; part < x->p.parts; part++) {
+            const int second = part == x->p.part;
+            swa__best kept;
+            if (swa__index_share(total, part, x->p.parts) >= from + length) break;
+            (void)swa__index_carve(s, call->scratch + (size_t)part * call->part_bytes, &other);
+            kept = swa__best_of(&other.kept, (size_t)second * (size_t)s->ix.lists + (size_t)list, (size_t)top);
+            memcpy(best.rank + *best.n, kept.rank, (size_t)*kept.n * sizeof *kept.rank);
+            memcpy(best.at + *best.n, kept.at, (size_t)*kept.n * sizeof *kept.at);
+            *best.n += *kept.n;
+            swa__best_cut(&best, top, x->count);
+        }
+        swa__index_list(x, x->p.job.row + t, list, &best);
+    }
+}
+static void swa__index_phase(const swa__select *s, int phase, int part, int parts) {
+    swa__picker x;
+    int64_t total, lo, hi, at = 0, length = 0;
+    int i, t, n;
+    x.s = s;
+    x.p.call = &s->call;
+    x.p.part = part;
+    x.p.parts = parts;
+    x.p.made = -1;
+    (void)swa__index_carve(s, s->call.scratch + (size_t)part * s->call.part_bytes, &x);
+    if (phase == 1 && (parts == 1 || s->ix.top == 0)) return;
+    total = swa__index_line(&x);
+    lo = swa__index_share(total, part, parts);
+    hi = swa__index_share(total, part + 1, parts);
+    for (i = 0; i < s->call.n_jobs && at < hi; i++) {
+        const swa__job *j = swa__index_job(&x, i);
+        for (t = 0; t < j->n && at < hi; t += n, at += length) {
+            const int64_t first = at;
+            n = 1;
+            length = swa__index_length(j, t);
+            if (at >= lo && at + length <= hi) {           /* it is whole, and so may be the next ones */
+                for (; phase == 0 && n < s->tile && t + n < j->n; n++) {
+                    const int64_t next = swa__index_length(j, t + n);
+                    if (at + length + next > hi) break;
+                    length += next;
+                }
+                if (phase == 0) swa__index_tile(&x, t, n, 0, 0, -1);
+            } else if (at + length > lo) {
+                const int64_t from = swa__max64(lo - at, 0), to = swa__min64(hi - at, length);
+                if (phase == 0) swa__index_tile(&x, t, 1, from, to - from, from == 0);
+                else if (from == 0) swa__index_join(&x, t, first, length, total);
+            }
+        }
+    }
+}
+
+/* ---- a call ---- */
+
+static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
+    const int lists = ix->lists > 0 ? ix->lists : 1;
+    if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0 || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
+        return SWA_ERR_ARG;
+    if (s->n_heads % lists != 0 || lists % s->n_kv_heads != 0) return SWA_ERR_ARG;
+    if (ix->top > SWA__INDEX_TOP) return SWA_ERR_OVERFLOW;
+    if (s->tail_dim > 0) return SWA_ERR_UNSUPPORTED;
+    return SWA_OK;
+}
+/* Shape and sizes of a call; the shape resolved. */
+static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa_index *ix) {
+    swa_index *x = &s->ix;
+    *x = *ix;
+    if (x->lists == 0) x->lists = 1;
+    if (x->block == 0) x->block = 1;
+    if (x->w_token == 0) x->w_token = shape->n_heads;
+    if (x->pick_list == 0) x->pick_list = x->top;
+    if (x->pick_token == 0) x->pick_token = (int64_t)x->lists * x->top;
+    if (x->score_list == 0) x->score_list = x->score_n;
+    if (x->score_token == 0 && x->score != NULL) x->score_token = x->lists * x->score_n;
+    s->call.shape = *shape;
+    s->call.shape.v_dim = s->call.shape.v_in_k = 1;        /* V is not looked at, and needs no room */
+    s->call.group = shape->n_heads / shape->n_kv_heads;
+    s->per = shape->n_heads / x->lists;
+    s->tile = shape->n_heads < SWA__INDEX_ROWS ? SWA__INDEX_ROWS / shape->n_heads : 1;
+    s->spare = x->top > SWA__INDEX_SPARE ? x->top : SWA__INDEX_SPARE;
+    while (s->tile > 1 && (double)s->tile * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST) s->tile /= 2;
+}
+/* Bytes of one part; 0 = overflow. */
+static size_t swa__index_bytes(const swa__select *s) {
+    const double heads = s->call.shape.n_heads + (double)SWA__INDEX_ROWS, dim = s->call.shape.head_dim + 256.0;
+    const double most = 16 * heads * dim + 8192 * dim + 32.0 * s->ix.lists * ((double)s->ix.top + s->spare);
+    swa__picker x;
+    return most < (double)(SIZE_MAX / 4) ? swa__index_carve(s, NULL, &x) : 0;
+}
+SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts) {
+    swa__select s;
+    swa_shape resolved;
+    size_t n = 0, one;
+    if (shape == NULL || index == NULL || parts < 1 || parts > 1 << 16) return 0;
+    resolved = *shape;
+    if (!swa__shape_resolve(&resolved) || swa__index_check(&resolved, index) != SWA_OK) return 0;
+    swa__index_resolve(&s, &resolved, index);
+    one = swa__index_bytes(&s);
+    return one > 0 && swa__region(&n, one, (size_t)parts, 1) && swa__add(n, 63, &n) ? n : 0;
+}
+/* What the calls' own checks of attention need: the index as queries over stored rows. */
+static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
+    memset(a, 0, sizeof *a);
+    if (ix == NULL || ix->q.p == NULL || (ix->top > 0) != (ix->pick != NULL)) return SWA_ERR_ARG;
+    if (ix->pick == NULL && ix->score == NULL) return SWA_ERR_ARG;
+    if (ix->score != NULL && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
+        return SWA_ERR_ARG;
+    if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
+    if (ix->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    a->mode = SWA_ATTEND_STORED;
+    a->q = ix->q;
+    a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;     /* by which phases know each other */
+    a->compute = ix->compute;
+    a->scale = 1.0f;
+    return SWA_OK;
+}
+/* The rest of a call whose step or rows are accepted. last: the largest position of a key. */
+static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scratch, size_t bytes, int parts,
+                                  int64_t last) {
+    const swa_shape shape = s->call.shape;
+    swa_status status = swa__index_check(&shape, ix);
+    if (status != SWA_OK) return status;
+    swa__index_resolve(s, &shape, ix);
+    if (last / s->ix.block > INT32_MAX) return SWA_ERR_OVERFLOW;
+    s->call.keys.shape = s->call.shape;
+    s->call.geo.dv = s->call.geo.v_in_k = 1;
+    s->call.geo.dvp = (int)swa__pad16(1);
+    s->call.qscale = 1.0f;
+    s->call.part_bytes = swa__index_bytes(s);
+    s->call.split_rows = ~(size_t)s->ix.top;       /* tells this call's tickets from attention's */
+    s->call.scratch = scratch != NULL ? swa__align64(scratch) : NULL;
+    if (s->call.part_bytes == 0) return SWA_ERR_OVERFLOW;
+    return scratch != NULL && bytes / (size_t)parts >= s->call.part_bytes ? SWA_OK : SWA_ERR_MEMORY;
+}
+static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix, int phase, int part,
+                                   int parts, swa__select *s) {
+    swa_attn a;
+    swa_status status = swa__index_attn(ix, &a);
+    int64_t last = 0;
+    int i;
+    const swa__cache *c = swa__get(cache);
+    if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
+    if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
+    status = swa__ring_call(cache, layer, &a, phase, part, parts, &s->call);
+    if (status != SWA_OK) return status;
+    for (i = 0; i < c->n_runs; i++) last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
+    return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, last);
+}
+static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts, swa__select *s) {
+    swa_attn a;
+    swa_shape shape;
+    swa_status status = swa__index_attn(ix, &a);
+    int64_t last = 0;
+    int i, all_q8 = 1;
+    if (status == SWA_OK) status = swa__rows_check(rows, &shape);
+    if (status != SWA_OK) return status;
+    if (shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
+    for (i = 0; i < rows->n_kv; i++) {
+        const swa_kv *kv = &rows->kv[i];
+        last = swa__max64(last, kv->pos + kv->n);
+        if (kv->n > 0 && swa__k_type(kv) != SWA_Q8) all_q8 = 0;
+    }
+    status = swa__attn_check(&shape, &a, all_q8 ? SWA_Q8 : SWA_F32);
+    if (status != SWA_OK) return status;
+    if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (rows->scratch == NULL) return SWA_ERR_ARG;
+    swa__call_base(&s->call, &shape, &a, rows->isa != 0 ? rows->isa : swa_isa_best());
+    s->call.rows = rows;
+    s->call.n_jobs = 1;
+    return swa__index_call(s, ix, rows->scratch, rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts,
+                           swa__max64(last, rows->pos + rows->n_tokens));
+}
+SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase, int part,
+                                   int parts) {
+    swa__select s;
+    swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s);
+    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, part, parts);
+    if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
+    return status;
+}
+SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase, int part, int parts) {
+    swa__select s;
+    swa_status status = swa__select_own(rows, index, parts, &s);
+    if (status != SWA_OK) return status;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    status = swa__ticket_check(&s.call, phase, part, parts);
+    if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
+    return status;
+}
+/* Every part of both phases, on the threads of OpenMP or on this one. */
+static void swa__index_phases(const swa__select *s, int parts) {
+    int phase, part;
+    for (phase = 0; phase < SWA_PHASES; phase++) {
+#if SWA__OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(parts)
+#endif
+        for (part = 0; part < parts; part++) swa__index_phase(s, phase, part, parts);
+    }
+}
+SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *index) {
+    swa__select s;
+    swa_status status;
+    int parts = 1;
+#if SWA__OPENMP
+    parts = omp_get_max_threads();
+#endif
+    status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__select_ring(cache, layer, index, 0, 0, --parts, &s);
+    if (status == SWA_OK) swa__index_phases(&s, parts);
+    return status;
+}
+SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index) {
+    swa__select s;
+    swa_status status;
+    int parts = 1;
+#if SWA__OPENMP
+    parts = omp_get_max_threads();
+#endif
+    status = swa__select_own(rows, index, parts, &s);
+    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__select_own(rows, index, --parts, &s);
+    if (status == SWA_OK) swa__index_phases(&s, parts);
+    return status;
+}
+
+#endif /* SWA__INDEX */
+
 #ifdef __cplusplus
 }
 #endif
@@ -7114,14 +7811,14 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 #undef SWA__IMPLEMENTING
 #endif /* SWA__KERNEL_PASS, SWA__IMPLEMENTING */
 
-/* ==== [SECTION 14] HISTORY ======================================================================================
+/* ==== [SECTION 15] HISTORY ======================================================================================
    What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major version; the bits of
    every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
    caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
 
    0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, MLA. The API may change. */
 
-/* ==== [SECTION 15] LICENSE ======================================================================================
+/* ==== [SECTION 16] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense
 
    Alternative A - MIT License. Copyright (c) 2026 the swa.h authors

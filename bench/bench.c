@@ -24,11 +24,14 @@
 
 /* ---- cases ---- */
 
-static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us" };
+static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us",
+    "scores" };
 
 #define PREFILL(N, W)  .n = N, .window = W
 #define DECODE(W)      .n = 1, .window = W, .start = 8192
 #define LATENT(N, H)   .n = 1, .window = N, .start = 8192, .heads = H, .kv_heads = 1, .dim = 512, .tail = 64
+
+#define SCORES(H)      .n = 1, .start = 131071, .heads = H, .kv_heads = 1, .flags = INDEX
 
 static const spec cases[] = {
     { "prefill-8192-w4096-d128", F32 | F16 | BF16, 0, PREFILL(8192, 4096) },
@@ -92,6 +95,13 @@ static const spec cases[] = {
     { "mla-decode-n4096-h16", F32 | BF16, F16, LATENT(4096, 16) },
     { "mla-decode-n4096-h16-bf16c", BF16, F32, LATENT(4096, 16), .compute = SWA_BF16 },
 
+    { "index-n131072-h64", F32 | BF16 | Q8, F16, SCORES(64) },
+    { "index-n131072-h64-avx2", F32, 0, SCORES(64), .isa = SWA_ISA_AVX2 },
+    { "index-n131072-h64-int8", Q8, 0, SCORES(64), .compute = SWA_Q8 },
+    { "index-n131072-h4", F32, BF16, SCORES(4) },
+    { "index-n131072-h64-top2048-against-scores", F32, BF16 | Q8, SCORES(64), .top = 2048,
+      .against = AGAINST_SCORES },
+
     { "put-1-w4096-d128", F32 | F16 | Q8, BF16, DECODE(4096), .flags = PUT },
     { "put-512-w4096-d128", F32 | F16 | Q8, BF16, .n = 512, .window = 4096, .start = 8192, .flags = PUT },
     { "overhead-empty-window", F32, F16 | Q8, PREFILL(1, 4096), .flags = NO_STORE, .repeat = 2000,
@@ -101,7 +111,7 @@ static const spec cases[] = {
     { "overhead-empty-window-store", F32, F16 | Q8, PREFILL(1, 4096), .repeat = 2000, .against = AGAINST_HALF_US },
 };
 
-static int spec_compute_bound(const spec *s) { return !spec_decode(s) || s->tail > 0; }
+static int spec_compute_bound(const spec *s) { return !spec_decode(s) || s->tail > 0 || s->flags & INDEX; }
 
 /* (query, key) pairs of n tokens from position 0 on, W = 0 for no window. */
 static double visible_pairs(int64_t n, int64_t W)
@@ -117,7 +127,7 @@ static double spec_flops(const spec *s)
     double pairs = (double)(s->start + 1 - spec_lo(s, s->start));
     if (s->flags & PUT) return 0;
     if (!spec_decode(s)) pairs = visible_pairs((int64_t)s->n * spec_steps(s), s->window);
-    return pairs * spec_heads(s) * 2.0 * (spec_krow(s) + spec_dim(s));
+    return pairs * spec_heads(s) * 2.0 * (spec_krow(s) + (s->flags & INDEX ? 0 : spec_dim(s)));
 }
 
 /* Bytes that a call cannot avoid: the window's K and V once, as stored; in prefill the f32 rows in and out; for a
@@ -139,6 +149,7 @@ static spec spec_base(const spec *s, swa_type *type)
     if (s->against == AGAINST_RING) b.form = RING;
     if (s->against == AGAINST_ALIGNED) b.capacity = 0;
     if (s->against == AGAINST_8192) b.start = 8192;
+    if (s->against == AGAINST_SCORES) b.top = 0;
     if (s->against == AGAINST_F16) { *type = SWA_F16; b.compute = SWA_F32; }
     return b;
 }
@@ -169,7 +180,7 @@ static int accuracy_holds(const spec *s, swa_type type, accuracy a)
 {
     double stored = spec_decode(s) ? 2e-6 : 4e-7, input = 1;
     if (s->compute == SWA_BF16) stored = 4e-3;
-    if (s->compute == SWA_Q8) stored = 1.2e-2;
+    if (s->compute == SWA_Q8) stored = s->flags & INDEX ? 2e-2 : 1.2e-2;
     if (type == SWA_Q8) input = s->compute == SWA_Q8 ? 2.4e-2 : 1.2e-2;
     return a.stored <= stored && a.input <= input;
 }
@@ -283,7 +294,8 @@ static void run_threads(options *o, work *w, work *base, int threads)
     }
     if (!w->failed && !(base && base->failed)) take_samples(&r, w, base, o);
     if (base && !w->failed && !base->failed) work_sample(w, &lost);     /* both wrote the same output: check ours */
-    if (!w->failed && !(base && base->failed)) acc = w->s.flags & PUT ? put_check(w) : work_check(w);
+    if (!w->failed && !(base && base->failed))
+        acc = w->s.flags & INDEX ? index_check(w) : w->s.flags & PUT ? put_check(w) : work_check(w);
     if (w->failed || (base && base->failed)) {
         failed_row(o, w->failed ? w : base);
     } else {

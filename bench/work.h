@@ -9,8 +9,9 @@
 
 enum { F32 = 1 << SWA_F32, F16 = 1 << SWA_F16, BF16 = 1 << SWA_BF16, Q8 = 1 << SWA_Q8 };
 enum { RING, ROWS };                            /* where K and V live: swa_cache, or the caller's own rows        */
-enum { PUT = 1, NO_STORE = 2 };
-enum { AGAINST_LIMIT, AGAINST_RING, AGAINST_ALIGNED, AGAINST_8192, AGAINST_F16, AGAINST_HALF_US };
+enum { PUT = 1, NO_STORE = 2, INDEX = 4 };         /* INDEX: K is an index, and swa_select is timed           */
+enum { AGAINST_LIMIT, AGAINST_RING, AGAINST_ALIGNED, AGAINST_8192, AGAINST_F16, AGAINST_HALF_US,
+       AGAINST_SCORES };
 
 typedef struct {
     const char *name;
@@ -23,6 +24,7 @@ typedef struct {
     int      isa;
     int64_t  capacity;
     int      flags, repeat;                     /* repeat > 0: that many calls on one hot layer                   */
+    int      top;                               /* of an index: entries of its list; 0 = scores alone             */
     int      against;
 } spec;
 
@@ -40,10 +42,14 @@ static int64_t spec_lo(const spec *s, int64_t pos)
 }
 
 /* K and V of one token and layer, and their bytes in the ring (q8 with its scales). */
-static double row_numbers(const spec *s) { return spec_kv_heads(s) * (s->tail ? spec_krow(s) : 2.0 * spec_dim(s)); }
+static int spec_v_in_k(const spec *s)   { return s->tail > 0 || s->flags & INDEX; }
+static double row_numbers(const spec *s)
+{
+    return spec_kv_heads(s) * (spec_v_in_k(s) ? spec_krow(s) : 2.0 * spec_dim(s));
+}
 static double row_bytes(const spec *s, swa_type type)
 {
-    double scales = type == SWA_Q8 ? spec_kv_heads(s) * (s->tail ? 4 : 8) : 0;
+    double scales = type == SWA_Q8 ? spec_kv_heads(s) * (spec_v_in_k(s) ? 4 : 8) : 0;
     return row_numbers(s) * (double)type_bytes(type) + scales;
 }
 
@@ -56,6 +62,7 @@ typedef struct {
     pool     *p;                 /* who runs the next sample                                                     */
     swa_cache cache;
     swa_attn  attn;
+    swa_index index;
     swa_rows  rows;
     swa_kv   *kv;                /* [layers] */
     float    *k, *v;             /* [in_rows][kv_heads][krow | dim] inputs; position p: row (p-in0) mod in_rows */
@@ -93,6 +100,18 @@ static void work_inputs(work *w)
     memset(w->attn.out.p, 0xff, (size_t)tokens * (size_t)(spec_heads(s) * dim) * sizeof(float));
     w->attn.compute = s->compute;
     w->attn.mode = s->flags & NO_STORE ? SWA_ATTEND_NO_STORE : s->flags & PUT ? SWA_STORE_ONLY : SWA_ATTEND;
+    if (s->flags & INDEX) {
+        w->index.q.p = w->attn.q.p;
+        w->index.w = w->v;
+        w->index.compute = s->compute;
+        w->index.top = s->top;
+        if (s->top > 0) w->index.pick = (int32_t *)buffer_get(BUF_KREAD, (size_t)s->top * 4);
+        else {
+            w->index.score = (float *)buffer_get(BUF_VREAD, (size_t)(s->start + 1) * 4);
+            w->index.score_n = s->start + 1;
+        }
+        w->attn.mode = SWA_STORE_ONLY;
+    }
     if (s->tail) {                              /* q rows are [dim | tail], so are k's */
         w->attn.scale = 1.0f / sqrtf(128 + 64);
         w->attn.q.head = w->attn.q_tail.head = spec_krow(s);
@@ -109,7 +128,7 @@ static swa_shape work_shape(const spec *s)
     sh.head_dim = spec_dim(s);
     sh.v_dim = spec_dim(s);
     sh.tail_dim = s->tail;
-    sh.v_in_k = s->tail > 0;
+    sh.v_in_k = spec_v_in_k(s);
     return sh;
 }
 
@@ -159,6 +178,7 @@ static void ring_setup(work *w, int slot)
     swa_cache_desc d = { 0 };
     swa_window win = swa_window_sliding(s->window);
     swa_status st;
+    size_t scratch;
     d.shape = work_shape(s);
     d.n_layers = w->layers;
     d.k_type = d.v_type = d.tail_type = w->type;
@@ -167,7 +187,10 @@ static void ring_setup(work *w, int slot)
     d.isa = w->isa;
     if (s->window > 0) { d.windows = &win; d.n_windows = 1; }
     else d.max_context = s->start + (int64_t)s->n * spec_steps(s) + 2 * MAX_SAMPLES;
-    st = cache_make(&w->cache, &d, swa_cache_scratch_bytes(&d, w->parts), slot);
+    scratch = swa_cache_scratch_bytes(&d, w->parts);
+    if (s->flags & INDEX && swa_select_bytes(&d.shape, &w->index, w->parts) > scratch)
+        scratch = swa_select_bytes(&d.shape, &w->index, w->parts);
+    st = cache_make(&w->cache, &d, scratch, slot);
     if (st != SWA_OK) {
         work_fail(w, "cache", st);
         return;
@@ -259,7 +282,14 @@ static void ring_part(void *arg, int part, int parts)
         }
         pool_join(w->p);
         for (int l = 0; l < w->layers; l++) {
-            if (parts == 1) {
+            if (s->flags & INDEX && part == 0) st = swa_attend(&w->cache, l, &a);          /* its one new key */
+            if (s->flags & INDEX) {
+                pool_join(w->p);
+                for (int phase = 0; phase < SWA_PHASES && st == SWA_OK; phase++) {
+                    st = swa_select_part(&w->cache, l, &w->index, phase, part, parts);
+                    pool_join(w->p);
+                }
+            } else if (parts == 1) {
                 st = s->repeat ? ring_repeat(w, &a, l, pos) : swa_attend(&w->cache, l, &a);
             } else {
                 for (int phase = 0; phase < SWA_PHASES; phase++) {
@@ -335,6 +365,33 @@ static void keys_of_ring(work *w, int64_t lo, int64_t n, int kvh, float *k, floa
 typedef struct { double stored, input; } accuracy;   /* relative rms against the stored K/V, and the f32 inputs */
 
 enum { CHECK_ROWS = 12 };
+
+/* Scores of a few thousand keys of the last layer. Without scores nothing is compared: the tests hold lists. */
+static accuracy index_check(work *w)
+{
+    const spec *s = &w->s;
+    const int dim = spec_dim(s), n = 512;
+    float *k = (float *)buffer_get(BUF_CHECK, (size_t)(n * 2 * dim) * 4);
+    double score, dot;
+    rms_sum stored = { 0, 0 };
+    accuracy acc = { 0, 0 };
+    for (int64_t lo = 0; lo + n <= w->index.score_n && w->index.score; lo += w->index.score_n / 8 / n * n) {
+        swa_status st = swa_cache_read(&w->cache, 0, w->layers - 1, lo, n, k, NULL);
+        if (st != SWA_OK) work_fail(w, "read back", st);
+        for (int i = 0; i < n; i++) {
+            score = 0;
+            for (int h = 0; h < spec_heads(s); h++) {
+                dot = 0;
+                for (int d = 0; d < dim; d++) dot += (double)w->index.q.p[h * dim + d] * (double)k[i * dim + d];
+                score += (double)w->index.w[h] * (dot > 0 ? dot : 0);
+            }
+            stored.err2 += (score - (double)w->index.score[lo + i]) * (score - (double)w->index.score[lo + i]);
+            stored.ref2 += score * score;
+        }
+    }
+    acc.stored = rms_value(&stored);
+    return acc;
+}
 
 /* Rows spread over the last sample's tokens and heads. The last token is held against the ring's own rows. */
 static accuracy work_check(work *w)

@@ -327,3 +327,70 @@ TEST(rmsnorm_edges) {
     CHECK(swa_rmsnorm(out, x, NULL, 1, 4, (float)nan_of_bits()) == SWA_ERR_ARG);
     CHECK(out[0] == 7.0f);
 }
+
+/* Against the matrix itself, entry (i, j) = -1 to the power of the bits that i and j share; twice is nothing. */
+TEST(hadamard) {
+    for (int block = 1; block <= 128; block *= 2) {
+        const int dim = 3 * block, n = 2 * 2 * dim;
+        float *x = t_random(n, 1.0f), *y = t_floats(n);
+        double *want = t_doubles(n);
+        memcpy(y, x, (size_t)n * sizeof *x);
+        CHECK_OK(swa_hadamard(y, 2, 2, dim, block));
+        for (int i = 0; i < n; i++) {
+            want[i] = 0;
+            for (int j = 0; j < block; j++) {
+                int sign = 1;
+                for (int both = i % block & j; both; both &= both - 1) sign = -sign;
+                want[i] += sign * (double)x[i / block * block + j] / sqrt((double)block);
+            }
+        }
+        t_label("block %d", block);
+        CHECK_CLOSE(y, want, n, 1e-6);
+        CHECK_OK(swa_hadamard(y, 2, 2, dim, block));
+        for (int i = 0; i < n; i++) want[i] = (double)x[i];
+        CHECK_CLOSE(y, want, n, 1e-6);
+    }
+}
+/* What it is for: channels of K 50 times as large as the others, stored in q8. */
+TEST(hadamard_makes_q8_exact) {
+    enum { N = 200, DIM = 128 };
+    double worst[2] = { 0, 0 };
+    for (int rotated = 0; rotated < 2; rotated++) {
+        float *k = t_floats(N * DIM), *q = t_floats(DIM), *out = t_floats(DIM), *exact = t_floats(DIM);
+        for (int type = SWA_F32; type <= SWA_Q8; type += SWA_Q8 - SWA_F32) {
+            swa_cache_desc d;
+            swa_cache kv;
+            swa_attn a;
+            t_seed(5);
+            for (int i = 0; i < N * DIM; i++) k[i] = t_normal() + (i % DIM == 17 || i % DIM == 90 ? 50.0f : 0.0f);
+            for (int i = 0; i < DIM; i++) q[i] = 2 * t_normal();
+            if (rotated) {
+                CHECK_OK(swa_hadamard(k, N, 1, DIM, 64));
+                CHECK_OK(swa_hadamard(q, 1, 1, DIM, 64));
+            }
+            memset(&d, 0, sizeof d);
+            d.shape.n_heads = d.shape.n_kv_heads = d.n_layers = 1;
+            d.shape.head_dim = DIM;
+            d.max_context = N + 1;
+            d.k_type = (swa_type)type;
+            d.v_type = SWA_F32;
+            if (!t_cache_new(&kv, &d, 1)) return;
+            memset(&a, 0, sizeof a);
+            a.mode = SWA_STORE_ONLY;
+            a.k.p = k;
+            a.v.p = t_random(N * DIM, 1.0f);
+            CHECK_OK(swa_step_one(&kv, 0, 0, N));
+            CHECK_OK(swa_attend(&kv, 0, &a));
+            a.mode = SWA_ATTEND_NO_STORE;
+            CHECK_OK(swa_step_one(&kv, 0, N, 1));
+            a.q.p = q;
+            a.out.p = type == SWA_F32 ? exact : out;
+            CHECK_OK(swa_attend(&kv, 0, &a));
+        }
+        for (int i = 0; i < DIM; i++) {
+            const double e = fabs((double)out[i] - (double)exact[i]);
+            if (e > worst[rotated]) worst[rotated] = e;
+        }
+    }
+    CHECK(worst[0] > 0.01 && worst[1] * 2 < worst[0]);
+}

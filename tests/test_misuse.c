@@ -1175,6 +1175,168 @@ static void misuse_compressed(void) {
     ACCEPT(swa_mask_expand, (kind, picture, INT64_MAX, 64, 16, 0, full, sizeof full));
 }
 
+/* ---- index ---- */
+
+static swa_index good_index(void) {
+    swa_index ix;
+    memset(&ix, 0, sizeof ix);
+    ix.q.p = w.x;
+    ix.top = 2;
+    ix.pick = (int32_t *)(void *)w.stat;
+    ix.score = w.out;
+    ix.score_n = HELD;
+    return ix;
+}
+/* One field spoilt; 0 = there are no more. The first `sized` of them are spoilt for swa_select_bytes too. */
+static int spoil_index(swa_index *ix, int i, swa_status *want) {
+    *want = SWA_ERR_ARG;
+    switch (i) {
+    case 0: ix->lists = 3; return 1;                         /* of two heads */
+    case 1: ix->lists = -1; return 1;
+    case 2: ix->lists = INT32_MAX; return 1;
+    case 3: ix->block = 3; return 1;
+    case 4: ix->block = -1; return 1;
+    case 5: ix->block = 512; return 1;
+    case 6: ix->local = -1; return 1;
+    case 7: ix->top = -1; return 1;
+    case 8: ix->top = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 9: ix->top = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 10: ix->q.p = NULL; return 1;
+    case 11: ix->pick = NULL; return 1;
+    case 12: ix->top = 0; return 1;
+    case 13: ix->pick = NULL; ix->score = NULL; ix->top = 0; return 1;
+    case 14: ix->score_n = 0; return 1;
+    case 15: ix->score_n = -1; return 1;
+    case 16: ix->score_first = -1; return 1;
+    case 17: ix->score_first = INT64_MAX; return 1;
+    case 18: ix->score_n = INT64_MAX; return 1;
+    case 19: ix->compute = SWA_BOOL_KEEP; return 1;
+    case 20: ix->compute = (swa_type)99; return 1;
+    case 21: ix->compute = SWA_BF16; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 22: ix->compute = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 23: ix->top = 1 << 22; *want = SWA_ERR_MEMORY; return 1;
+    default: return 0;
+    }
+}
+static void misuse_index_order(void) {
+    swa_index ix = good_index();
+    const size_t bytes = swa_select_bytes(&w.desc.shape, &ix, 4);
+    void *scratch = t_alloc(bytes);
+    CHECK_OK(swa_cache_set_scratch(&w.kv, scratch, bytes));
+    for (int i = 0; i < BAD; i++) {
+        int n = bad_index[i];
+        REFUSE(swa_select, (&w.kv, n == 3 ? 2 : n, &ix), SWA_ERR_ORDER);
+        REFUSE(swa_select_part, (&w.kv, n == 3 ? 2 : n, &ix, 0, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, n, 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, n, 2), SWA_ERR_ORDER);
+        if (n != 3 && n != 4) REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, n),
+               n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
+    }
+    REFUSE(swa_select_part, (&w.kv, 1, &ix, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
+    REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, 0), SWA_ERR_ORDER);
+    for (int left_out = 0; left_out < 3; left_out++) {       /* 2: none */
+        memset(scratch, 0, bytes);
+        for (int part = 0; part < 2; part++)
+            if (part != left_out) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 0, part, 2));
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, 0, 1), SWA_ERR_ORDER);
+        for (int part = 0; part < 2; part++) {
+            if (left_out == 2) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 1, part, 2));
+            else REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, part, 2), SWA_ERR_ORDER);
+        }
+    }
+    CHECK_OK(swa_step_one(&w.kv, 0, HELD, 3));
+    REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_ORDER);      /* not stored yet */
+    w.attn.mode = SWA_STORE_ONLY;
+    CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
+    CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
+    ix.score_n = HELD + 3;
+    ACCEPT(swa_select, (&w.kv, 1, &ix));
+    CHECK_OK(swa_step_one(&w.kv, 0, HELD + 3, 30));
+    CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
+    CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
+    w.attn.mode = SWA_ATTEND;
+    REFUSE(swa_select, (&w.kv, 0, &ix), SWA_ERR_CAPACITY);   /* a ring of 16 for 30 tokens */
+}
+static void misuse_index_rows(void) {
+    swa_index ix = good_index(), bad;
+    swa_status want;
+    swa_kv kv;
+    swa_rows r, x;
+    memset(&kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    kv.k = kv.v = w.x;
+    kv.n = HELD;
+    r.shape = w.desc.shape;
+    r.window = swa_window_causal();
+    r.pos = HELD - 1;
+    r.n_tokens = 1;
+    r.kv = &kv;
+    r.n_kv = 1;
+    r.scratch_bytes = swa_select_bytes(&r.shape, &ix, 2);
+    r.scratch = t_alloc(r.scratch_bytes);
+    ACCEPT(swa_select_rows, (&r, &ix));
+    ACCEPT(swa_select_rows_part, (&r, &ix, 0, 1, 2));
+    REFUSE(swa_select_rows, (NULL, &ix), SWA_ERR_ARG);
+    REFUSE(swa_select_rows, (&r, NULL), SWA_ERR_ARG);
+    for (int i = 0; bad = ix, spoil_index(&bad, i, &want); i++) {
+        t_label("index of rows, field %d", i);
+        REFUSE(swa_select_rows, (&r, &bad), want);
+        REFUSE(swa_select_rows_part, (&r, &bad, 0, 0, 1), want);
+    }
+    for (int i = 0; i < BAD; i++) {
+        REFUSE(swa_select_rows_part, (&r, &ix, bad_index[i], 0, 1), SWA_ERR_ORDER);
+        REFUSE(swa_select_rows_part, (&r, &ix, 0, bad_index[i], 2), SWA_ERR_ORDER);
+    }
+    REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, 0), SWA_ERR_ORDER);
+    REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, INT32_MAX), SWA_ERR_ORDER);
+    x = r; x.scratch = NULL;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_ARG);
+    x = r; x.scratch_bytes = swa_select_bytes(&r.shape, &ix, 1) - 1;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_MEMORY);
+    x = r; x.scratch_bytes = 0;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_MEMORY);
+    x = r; x.pos = -1;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_ARG);
+    x = r; x.pos = (int64_t)1 << 32;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_OVERFLOW);
+    x = r; x.pos = INT64_MAX - 1;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_OVERFLOW);
+    x = r; x.shape.tail_dim = 4;
+    kv.tail = w.x;
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_UNSUPPORTED);
+}
+static void misuse_index(void) {
+    swa_index ix = good_index(), bad;
+    swa_shape s = w.desc.shape;
+    swa_status want;
+    size_t bytes = swa_select_bytes(&s, &ix, 1);
+    world_open();
+    CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(bytes), bytes));
+    REFUSE(swa_select, (NULL, 0, &ix), SWA_ERR_ARG);
+    REFUSE(swa_select, (&w.kv, 0, NULL), SWA_ERR_ARG);
+    REFUSE(swa_select_part, (NULL, 0, &ix, 0, 0, 1), SWA_ERR_ARG);
+    REFUSE(swa_select_part, (&w.kv, 1, NULL, 0, 0, 1), SWA_ERR_ARG);
+    ANSWER(swa_select_bytes, (NULL, &ix, 1), 0);
+    ANSWER(swa_select_bytes, (&s, NULL, 1), 0);
+    ANSWER(swa_select_bytes, (&s, &ix, 0), 0);
+    ANSWER(swa_select_bytes, (&s, &ix, INT32_MIN), 0);
+    ANSWER(swa_select_bytes, (&s, &ix, INT32_MAX), 0);
+    for (int i = 0; bad = ix, spoil_index(&bad, i, &want); i++) {
+        t_label("index, field %d", i);
+        if (i < 10) ANSWER(swa_select_bytes, (&s, &bad, 1), 0);
+        REFUSE(swa_select, (&w.kv, 1, &bad), want);
+        REFUSE(swa_select_part, (&w.kv, 1, &bad, 0, 0, 1), want);
+    }
+    s.tail_dim = 2;
+    ANSWER(swa_select_bytes, (&s, &ix, 1), 0);
+    s.tail_dim = -1;
+    ANSWER(swa_select_bytes, (&s, &ix, 1), 0);
+    t_label("index");
+    ACCEPT(swa_select, (&w.kv, 1, &ix));
+    misuse_index_rows();
+    misuse_index_order();
+}
+
 /* ---- helpers ---- */
 
 static void misuse_helpers(void) {
@@ -1214,6 +1376,18 @@ static void misuse_helpers(void) {
     CHECK(mscale == 3 && freq[0] == 1 && freq[1] == 0.5);
     y.scale = 0;
     ACCEPT(swa_yarn, (&y, 4, freq, NULL));
+    REFUSE(swa_hadamard, (NULL, 1, 1, 4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, -1, 1, 4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 0, 4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 0, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, -4, 4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, 0), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, -4), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 6, 6), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, 8), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, 1, 1, 4, INT32_MIN), SWA_ERR_ARG);
+    REFUSE(swa_hadamard, (x, INT32_MAX, INT32_MAX, INT32_MAX, 1), SWA_ERR_OVERFLOW);
+    ACCEPT(swa_hadamard, (x, 0, 1, 4, 4));
     REFUSE(swa_rmsnorm, (NULL, w.x, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
     REFUSE(swa_rmsnorm, (x, NULL, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
     REFUSE(swa_rmsnorm, (x, w.x, w.x, -1, 4, 1e-5f), SWA_ERR_ARG);
@@ -1296,6 +1470,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_windows();
     misuse_masks();
     misuse_compressed();
+    misuse_index();
     misuse_helpers();
     misuse_names();
     for (int i = 0; i < N_STATUS; i++) {
