@@ -455,6 +455,35 @@ TEST_EACH_ISA(ties_and_nan) {
     for (int i = 0; i < 7; i++) CHECK_INT(f.pick[40 * 7 + i], (i / 2) * 3 + 1 + i % 2);
     for (int k = 0; k < 50; k++) CHECK(!((double)f.score[45 * 50 + k] > -HUGE_VAL));
 }
+/* A product too small for a float is -0 or 0: equal, and the first of them are picked. */
+TEST_EACH_ISA(zeros_are_equal) {
+    ix_case c = case_new(1, 1, 16, 20, 3);
+    ix_data d = data_new(&c);
+    const ix_found f = found_new(&c);
+    ix_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    c.linear = 1;
+    for (int i = 0; i < 20 * 16; i++) d.k[i] = i % 32 == 0 ? -1e-30f : 0.0f;
+    for (int i = 0; i < 20 * 16; i++) d.q[i] = 1.0f;
+    for (int i = 0; i < 20; i++) d.w[i] = 1e-30f;
+    REQUIRE(through_ring(&c, &d, &how, &f));
+    for (int i = 0; i < 3; i++) CHECK_INT(f.pick[19 * 3 + i], i);
+}
+/* q in int8 too: off by what int8 is, with scales of q that differ from head to head. */
+TEST_EACH_ISA(q_in_q8_is_near) {
+    ix_case c = case_new(12, 1, 64, 80, 5);
+    ix_data d = data_new(&c);
+    const ix_found f = found_new(&c);
+    ix_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    c.type = c.compute = SWA_Q8;
+    for (int i = 0; i < 80 * 12 * 64; i++) d.q[i] *= (float)(1 + i / 64 % 12);
+    REQUIRE(through_ring(&c, &d, &how, &f));
+    CHECK_CLOSE(f.score, oracle(&c, &d), lists_of(&c) * (size_t)columns(&c), 1e-2);
+    lists_follow(&c, &f);
+}
 /* -inf is a score like any other, but hidden keys are not picked. */
 TEST(no_list_without_keys) {
     ix_case c = case_new(3, 1, 8, 40, 5);

@@ -1244,9 +1244,18 @@ static void misuse_index_order(void) {
             else REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, part, 2), SWA_ERR_ORDER);
         }
     }
+    w.attn.mode = SWA_STORE_ONLY;
+    CHECK_OK(swa_cache_reset(&w.kv, 1, (int64_t)1 << 32, 0));
+    CHECK_OK(swa_step_one(&w.kv, 1, (int64_t)1 << 32, 2));   /* positions that a list of int32 does not hold ... */
+    CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
+    CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
+    REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_OVERFLOW);
+    ix.block = 16;                                           /* ... but divided by 16 */
+    ACCEPT(swa_select, (&w.kv, 1, &ix));
+    CHECK(ix.pick[0] == 1 << 28 && ix.pick[1] == -1);
+    ix.block = 1;
     CHECK_OK(swa_step_one(&w.kv, 0, HELD, 3));
     REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_ORDER);      /* not stored yet */
-    w.attn.mode = SWA_STORE_ONLY;
     CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
     CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
     ix.score_n = HELD + 3;
