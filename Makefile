@@ -100,6 +100,9 @@ bench: build/bench  ## measure the library beside this machine's limits (ARGS=--
 bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products, paths, the choice between them
 	./build/bench_mla $(ARGS)
 
+bench-lists: build/bench_lists  ## lists of keys beside a window of as many, and beside a mask (ARGS='-q word')
+	./build/bench_lists $(ARGS)
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
@@ -179,6 +182,8 @@ build/examples.log: build/swa.o $(HEADERS) FORCE
 
 build/bench_mla: bench/mla.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/mla.c -o $@ -pthread -lm
+build/bench_lists: bench/lists.c $(wildcard bench/*.h) swa.h build/flags
+	$(CC) -O2 bench/lists.c -o $@ -pthread -lm
 build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
 build/%: examples/%.c $(HEADERS) build/flags
@@ -186,7 +191,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 
 FORCE:
 .PHONY: same packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-peers clean FORCE total registers weight switches
+.PHONY: mutate asan lint examples bench bench-mla bench-lists bench-peers clean FORCE total registers weight switches
 .SECONDARY:
 
 # ---- beyond one process: what needs MPI, and the browser ----

@@ -527,6 +527,8 @@ static int begin_anew(swa_cache *c) {
 }
 /* Each field of swa_attn spoilt for a shape with tail (t) or without. */
 static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
+    static const int32_t list[2] = { 0, -1 };
+    const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
     swa_attn a;
     const float nan = (float)NAN, inf = (float)INFINITY;
     float bias[4] = { 0, 0, 0, 0 };
@@ -563,6 +565,19 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
+    SPOIL(a.pick_n = 1, SWA_ERR_ARG);                        /* entries, but no list */
+    SPOIL(a.pick_window = &w.windows[0], SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 3, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = INT32_MIN, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &none, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = (const int32_t *)(const void *)w.out; a.pick_n = 2, SWA_ERR_ARG);
+    SPOIL(a.pick = (const int32_t *)(const void *)w.lse; a.pick_n = 2, SWA_ERR_ARG);
     SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);                     /* the rows that are stored would be the outputs */
     SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
