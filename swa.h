@@ -255,10 +255,10 @@ typedef struct {
     const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal. No
                                      prefix (runs have it), nothing to the right                                     */
     int       n_windows;
-    const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL = all 0. 1: K and tail are
-                                     stored as rows, not as tiles of 16 keys: for layers read by lists of single keys
-                                     (swa_attn's pick), where a tile would be read for one key in it. Same bits; other
-                                     calls are slower over such a layer                                              */
+    const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL = all 0. 1: K and tail
+                                     lie in rows, not in tiles of 16 keys: for layers read by lists of single keys
+                                     (swa_attn's pick), where a tile would be read for one key in it. Same bits; calls
+                                     without a list are slower over such a layer                                     */
     int       n_k_rows;
     const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own (the usual case). Else
                                      kv_layer[l] is the layer whose rows l reads: l itself, or one that has rows of its
