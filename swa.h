@@ -420,18 +420,20 @@ typedef struct {
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling: [token][head][distance], 0 from
                                bias_n on); bias_first 0, bias_n <= 2^23. Blocks that no column reaches cost nothing  */
     /* A list of keys per token and KV head (DeepSeek's DSA, MiniMax's MSA, ...): of the keys that the window shows, a
-       query sees those on the list, those that pick_window shows, and pinned sinks: a union, under one softmax. Entry j
-       of packed row t and KV head g is pick[t*pick_token + g*pick_head + j], a position divided by pick_block. A list is
-       a set: any order of it, and entries that stand twice, give the same bits; one of all keys gives those of a call
-       without a list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the query or
-       that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the context:
-       keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows: k_rows, or
-       swa_attention's segments. A token's KV head is not split over parts but by query heads, 16 or so each           */
+       query sees those on the list, those that pick_window shows, and pinned sinks: a union, under one softmax. Entry
+       j of packed row t and KV head g is pick[t*pick_token + g*pick_head + j], a position divided by pick_block. A list
+       is a set: any order of it, and entries that stand twice, give the same bits; one of all keys gives those of a
+       call without a list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the query
+       or that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the
+       context: keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows (k_rows, or
+       swa_attention's segments). Heads that share a list gather it once; parts share it by tokens, KV heads and then
+       query heads, never by keys. Not with compute SWA_BF16: UNSUPPORTED                                            */
     const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
     int32_t  pick_n;             /* entries per list, 0 = an empty one                                               */
     int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16, 64, 128); 0 = 1    */
-    const swa_window *pick_window;    /* what is seen without being listed, the latest keys for instance; NULL = none */
+    const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W latest; NULL = none.
+                               With sinks or a prefix: UNSUPPORTED                                                   */
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in f32; prefill and MLA
                                1.7 times faster on AMD with bf16 pairs (Zen 4 on); where the CPU has none or gains
                                nothing, 3 to 15 % slower than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
@@ -5075,7 +5077,7 @@ static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, in
     const swa__operand *x = &src->x[which];
     return (unsigned)(x->scale != NULL || (!src->ring && x->dim > 0 && keys->round[which] == SWA_Q8)) << which;
 }
-/* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be finite. And its scales. */
+/* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be finite. And scales. */
 static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled, const swa__spot *to,
                              swa__tile *t) {
     int i, x, d;
@@ -5733,8 +5735,8 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
     swa__wanted_sort(&x, x.lo >> x.shift);
     return x;
 }
-/* The first block from `at` on with keys that are seen, and which those are, as far as a segment may hold them; -1 after
-   the last. */
+/* The first block from `at` on with keys that are seen, and which those are, if a segment holds them; -1 after the
+   last. */
 static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, uint64_t seen[4]) {
     const int per = x->shift, numbers = SWA_BLOCK >> x->shift;
     int64_t e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per), next = INT64_MAX, pos;

@@ -69,6 +69,7 @@ static void lists_oracle(const at_case *c, const at_data *s, const or_window *ne
     o.softcap = (double)c->softcap;
     o.alibi = s->alibi; o.sink_logits = s->sink_logits;
     o.bias = s->bias; o.bias_n = s->bias_n; o.bias_first = at_bias_first(c);
+    o.bias_by_distance = c->bias == 2;
     for (int64_t i = 0; i < c->n; i++)
         for (int h = 0; h < heads; h++) {
             for (int64_t j = 0; j < c->n; j++) {
@@ -103,7 +104,7 @@ static at_case some_case(int kind, const or_window **near) {
     c.start = t_int(0, 2) ? t_int(0, 700) : 0;
     c.softcap = t_int(0, 3) ? 0.0f : 20.0f;
     c.alibi = !t_int(0, 3);
-    c.bias = !t_int(0, 3);
+    c.bias = t_int(0, 2) ? 0 : t_int(1, 2);
     c.sink_logits = !t_int(0, 2);
     c.pick_block = per[t_int(0, 7)];
     c.pick_n = t_int(1, c.pick_block > 4 ? 6 : 40);
@@ -372,8 +373,8 @@ TEST(lists_of_far_positions) {
         t_free_to(mark);
     }
 }
-/* Rows and tiles hold the same numbers: two caches that differ in nothing else go through the same steps, rewinds, forks,
-   copies and blobs, with lists and without. */
+/* Rows and tiles hold the same numbers: two caches that differ in nothing else go through the same steps, rewinds,
+   forks, copies and blobs, with lists and without. */
 TEST(lists_rows_and_tiles_are_one_cache) {
     enum { H = 4, G = 2, D = 20, V = 12, T = 6, MOST = 40, P = 7 };
     for (int i = 0; i < 10; i++) {

@@ -527,8 +527,6 @@ static int begin_anew(swa_cache *c) {
 }
 /* Each field of swa_attn spoilt for a shape with tail (t) or without. */
 static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
-    static const int32_t list[2] = { 0, -1 };
-    const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
     swa_attn a;
     const float nan = (float)NAN, inf = (float)INFINITY;
     float bias[4] = { 0, 0, 0, 0 };
@@ -565,19 +563,6 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
-    SPOIL(a.pick_n = 1, SWA_ERR_ARG);                        /* entries, but no list */
-    SPOIL(a.pick_window = &w.windows[0], SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = -1, SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = -1, SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 3, SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = INT32_MIN, SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &none, SWA_ERR_ARG);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
-    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
-    SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
-    SPOIL(a.pick = (const int32_t *)(const void *)w.out; a.pick_n = 2, SWA_ERR_ARG);
-    SPOIL(a.pick = (const int32_t *)(const void *)w.lse; a.pick_n = 2, SWA_ERR_ARG);
     SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);                     /* the rows that are stored would be the outputs */
     SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
@@ -596,6 +581,27 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
     } else SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);        /* and there is no tail */
+#undef SPOIL
+}
+static void misuse_lists(swa_cache *c, swa_attn ok) {
+    static const int32_t list[2] = { 0, -1 };
+    const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
+    swa_attn a;
+    t_label("lists");
+#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, &a), want); } while (0)
+    SPOIL(a.pick_n = 1, SWA_ERR_ARG);                        /* entries, but no list */
+    SPOIL(a.pick_window = &w.windows[0], SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 3, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = INT32_MIN, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &none, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = (const int32_t *)(const void *)w.out; a.pick_n = 2, SWA_ERR_ARG);
+    SPOIL(a.pick = (const int32_t *)(const void *)w.lse; a.pick_n = 2, SWA_ERR_ARG);
 #undef SPOIL
 }
 static void misuse_tail(void) {
@@ -638,6 +644,7 @@ static void misuse_compute(void) {
 static void misuse_attend(void) {
     if (!begin_anew(&w.kv)) return;
     misuse_attn_fields(&w.kv, w.attn, 0);
+    misuse_lists(&w.kv, w.attn);
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
