@@ -103,6 +103,9 @@ bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products,
 bench-rewind: build/bench_rewind  ## tokens taken back: a ring with max_rollback beside checkpoints
 	./build/bench_rewind
 
+bench-lists: build/bench_lists  ## lists of keys beside a window of as many, and beside a mask (ARGS='-q word')
+	./build/bench_lists $(ARGS)
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
@@ -188,6 +191,8 @@ build/bench_mla: bench/mla.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/mla.c -o $@ -pthread -lm
 build/bench_rewind: bench/rewind.c bench/common.h swa.h build/flags
 	$(CC) -O2 bench/rewind.c -o $@ -pthread -lm
+build/bench_lists: bench/lists.c $(wildcard bench/*.h) swa.h build/flags
+	$(CC) -O2 bench/lists.c -o $@ -pthread -lm
 build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
 build/%: examples/%.c $(HEADERS) build/flags
@@ -195,7 +200,8 @@ build/%: examples/%.c $(HEADERS) build/flags
 
 FORCE:
 .PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-peers clean FORCE total registers weight switches
+.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-peers clean FORCE total
+.PHONY: registers weight switches
 .SECONDARY:
 
 # ---- beyond one process: what needs MPI, and the browser ----

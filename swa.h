@@ -257,6 +257,11 @@ typedef struct {
     const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal. No
                                      prefix (runs have it), nothing to the right                                     */
     int       n_windows;
+    const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL = all 0. 1: K and tail
+                                     lie in rows, not in tiles of 16 keys: for layers read by lists of single keys
+                                     (swa_attn's pick), where a tile would be read for one key in it. Same bits; calls
+                                     without a list are slower over such a layer                                     */
+    int       n_k_rows;
     const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own (the usual case). Else
                                      kv_layer[l] is the layer whose rows l reads: l itself, or one that has rows of its
                                      own, with the same shape but for n_heads, the same sinks and a window that reaches
@@ -420,6 +425,21 @@ typedef struct {
                                taken as they are: 0 = the same for all tokens or heads                              */
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling: [token][head][distance], 0 from
                                bias_n on); bias_first 0, bias_n <= 2^23. Blocks that no column reaches cost nothing  */
+    /* A list of keys per token and KV head (DeepSeek's DSA, MiniMax's MSA, ...): of the keys that the window shows, a
+       query sees those on the list, those that pick_window shows, and pinned sinks: a union, under one softmax. Entry
+       j of packed row t and KV head g is pick[t*pick_token + g*pick_head + j], a position divided by pick_block. A list
+       is a set: any order of it, and entries that stand twice, give the same bits; one of all keys gives those of a
+       call without a list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the query
+       or that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the
+       context: keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows (k_rows, or
+       swa_attention's segments). Heads that share a list gather it once; parts share it by tokens, KV heads and then
+       query heads, never by keys. Not with compute SWA_BF16: UNSUPPORTED                                            */
+    const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
+    int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
+    int32_t  pick_n;             /* entries per list, 0 = an empty one                                               */
+    int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16, 64, 128); 0 = 1    */
+    const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W latest; NULL = none.
+                               With sinks or a prefix: UNSUPPORTED                                                   */
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in f32; prefill and MLA
                                1.7 times faster on AMD with bf16 pairs (Zen 4 on); where the CPU has none or gains
                                nothing, 3 to 15 % slower than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
@@ -885,7 +905,7 @@ static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u;
 
 /* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here: masks refuse it, stored
    rows are cut to the type's range. */
-static uint16_t swa__f16_from_f32(float f) {
+static uint16_t swa__f16_sourcef32(float f) {
     uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
     if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
     if (a >= 0x38800000u) { a += 0xc8000fffu + ((a >> 13) & 1); return (uint16_t)(sign | (a >> 13)); }
@@ -897,7 +917,7 @@ static uint16_t swa__f16_from_f32(float f) {
     a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
     return (uint16_t)(sign | a);
 }
-static float swa__f32_from_f16(uint16_t h) {
+static float swa__f32_sourcef16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
     if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
     if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
@@ -905,19 +925,19 @@ static float swa__f32_from_f16(uint16_t h) {
     for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
     return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
 }
-static uint16_t swa__bf16_from_f32(float f) {
+static uint16_t swa__bf16_sourcef32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
-static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
+static float swa__f32_sourcebf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
 /* What 0 means. */
 static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
 static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
-    if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
-    if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
+    if (SWA__IS_F16(type)) return swa__f32_sourcef16(((const uint16_t *)p)[i]);
+    if (SWA__IS_BF16(type)) return swa__f32_sourcebf16(((const uint16_t *)p)[i]);
     return (float)((const int8_t *)p)[i];
 }
 
@@ -1048,7 +1068,7 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
         cell->size = 4;
         memcpy(cell->hidden, &masked, 4);
     } else {
-        uint16_t half = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
+        uint16_t half = type == SWA_F16 ? swa__f16_sourcef32(masked) : swa__bf16_sourcef32(masked);
         unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = half & 0x7fffu;
         if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
         cell->size = 2;
@@ -1439,6 +1459,7 @@ typedef struct {
     swa_window window;
     swa_shape  shape;                    /* resolved, and so are                                                     */
     swa_type   type[SWA__OPERANDS];
+    int        k_rows;                   /* K and tail lie in rows, as V does                                        */
     int        ring;                     /* the layer whose ring this one reads: itself, unless rows are shared. Then
                                             all below is that layer's                                                */
     int        bounded;                  /* holds max_context positions, and refuses more                            */
@@ -1525,10 +1546,10 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.p = (const unsigned char *)(which == SWA__K ? kv->k : which == SWA__V ? kv->v : kv->tail);
     x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
     x.head = which == SWA__K ? kv->k_head : which == SWA__V ? kv->v_head : kv->tail_head;
-    x.tiled = kv->layout_ != 0 && which != SWA__V;
+    x.tiled = kv->layout_ != 0 && token == 0;            /* a ring's rows have a stride */
     x.first = kv->layout_ != 0 ? kv->layout_ - 1 : 0;
     x.slots = kv->slots_;
-    if (token == 0) token = kv->layout_ != 0 ? x.padded : (int64_t)s->n_kv_heads * x.dim;
+    if (token == 0) token = x.tiled ? x.dim : (int64_t)s->n_kv_heads * x.dim;
     if (x.head == 0) x.head = x.dim;
 
     x.head *= size;
@@ -1579,7 +1600,8 @@ static swa_status swa__layer_region(swa__layer *l) {
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
         l->at[i] = bytes;
-        if (!swa__region(&bytes, slots, (size_t)x.padded, x.size)) return SWA_ERR_OVERFLOW;
+        const size_t dims = (size_t)(l->k_rows ? swa__round16(x.dim) : x.padded);
+        if (!swa__region(&bytes, slots, dims, x.size)) return SWA_ERR_OVERFLOW;
     }
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
@@ -1598,6 +1620,7 @@ static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) 
     l->type[SWA__K] = swa__type_or(d->k_type, SWA_F32);
     l->type[SWA__TAIL] = swa__type_or(d->tail_type, l->type[SWA__K]);
     l->type[SWA__V] = swa__type_or(d->v_type, l->type[SWA__K]);
+    l->k_rows = d->n_k_rows > 0 && d->k_rows[i % d->n_k_rows] != 0;
 
     if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
     if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;   /* of runs, here */
@@ -1626,6 +1649,7 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
     int i;
     if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0) return SWA_ERR_ARG;
+    if (d->n_k_rows < 0 || (d->n_k_rows > 0) != (d->k_rows != NULL)) return SWA_ERR_ARG;
     if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL)) return SWA_ERR_ARG;
     if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;      /* said twice */
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
@@ -1700,6 +1724,7 @@ SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, 
     c->d.windows = NULL;                 /* taken over into the layers, and not ours to keep */
     c->d.shapes = NULL;
     c->d.kv_layer = NULL;
+    c->d.k_rows = NULL;
     memset(swa__seq_of(c, 0), 0, c->data - c->seqs);             /* every sequence is empty, nothing is stored */
     return SWA_OK;
 }
@@ -1876,8 +1901,10 @@ static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t s
     kv.k_type = l->type[SWA__K];
     kv.tail_type = l->type[SWA__TAIL];
     kv.v_type = l->type[SWA__V];
-    kv.k_head = l->slots * l->shape.head_dim;
-    kv.tail_head = l->slots * l->shape.tail_dim;
+    kv.k_token = l->k_rows ? swa__round16(l->shape.head_dim) : 0;
+    kv.tail_token = l->k_rows ? swa__round16(l->shape.tail_dim) : 0;
+    kv.k_head = l->slots * (l->k_rows ? kv.k_token : l->shape.head_dim);
+    kv.tail_head = l->slots * (l->k_rows ? kv.tail_token : l->shape.tail_dim);
     kv.v_token = l->shape.v_in_k ? 0 : swa__round16(l->shape.v_dim);
     kv.v_head = l->slots * kv.v_token;
     kv.k_scale_ = scale[SWA__K];
@@ -2007,10 +2034,10 @@ static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *f
             for (i = 0; i < to->n; i += n) {
                 unsigned char *dst = swa__operand_at(&x, h, i);
                 const unsigned char *src = swa__operand_at(&y, h, i);
-                const int tiles = (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
+                const int tiles = x.tiled && (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
 
-                n = x.tiled ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
-                if (x.tiled && (!tiles || n == 0)) {
+                n = tiles ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
+                if (x.tiled != y.tiled || (x.tiled && (!tiles || n == 0))) {
                     swa__numbers(dst, x.step, src, y.step, x.dim, x.size);
                     n = 1;
                 } else memcpy(dst, src, (size_t)(n * x.row));
@@ -2441,6 +2468,8 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
        SWA__LANES = 32,                  /* rows of the widest panel                                                 */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
+       SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits                        */
+       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together                           */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
 #define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -2456,8 +2485,27 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     int64_t      v_token;                /* stride of V's rows; dvp, but for the caller's own rows                   */
     int k_type, tail_type, v_type;
 } swa__tile;
+typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch                                  */
+/* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
+typedef struct {
+    int     n, groups, sinks;            /* keys; blocks that they come from; the first `sinks` take the sinks' q    */
+    int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                                     */
+    int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up                         */
+    int64_t column[SWA_BLOCK];           /* of the bias                                                              */
+    float   distance[SWA_BLOCK];         /* query minus key                                                          */
+    float   fold[SWA__GROUPS][2][SWA__LANES];    /* of the panel: what o, and the group's own, are multiplied by     */
+    int     same[SWA__GROUPS];           /* o by 1                                                                   */
+    unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the key's; +16: its first  */
+    unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];   /* the tree over them: so many times
+                                            [0] += [1], and which then holds all                                     */
+    float   top[SWA__GROUPS][SWA__LANES];    /* of the panel: the groups' maxima                                     */
+    int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
+                                            many lines at a time                                                     */
+    swa__stretch next[SWA_BLOCK];
+} swa__list;
 typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
+    swa__list   *list;                   /* NULL; or the block is no block: its keys are those of a list             */
     const float *present;                /* [256] 1 or 0: keys that exist, or NULL = all of the interval             */
     int          l1, t0, t1;             /* prefetch into L1; tiles [t0, t1) say what                                */
     int          shift;                  /* few rows, ring off the grid: K and tail of tile i hold the keys from
@@ -3182,12 +3230,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
     const swa__columns columns = swa__columns_of(g, b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
-    for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) SWA__FN(bias)(&columns, n, x, k, mr, nv * SWV_N, bias + x);
+    for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
+        if (b->list == NULL) SWA__FN(bias)(&columns, n, x, k, mr, nv * SWV_N, bias + x);
+        for (i = 0; b->list != NULL && i < mr; i++) {
+            const int64_t at = b->list->column[k + i];
+            bias[i * nv * SWV_N + x] = at >= 0 && at < columns.n ? n->bias[x][at] : 0.0f;
+        }
+    }
     for (i = 0; i < mr; i++)
         for (j = 0; j < nv; j++) {
             SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
             if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
+                if (b->list != NULL) distance = SWV_SET1(b->list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
@@ -3469,6 +3524,132 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
         }
 }
+/* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after pass, since a group of
+   few keys is a chain of latencies. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m, float *l) {
+    swa__list *x = b->list;
+    const int nr = nv * SWV_N;
+    SWV sum[16][NV], now, y;
+    int g, i, j, k;
+    for (g = 0; g < x->groups; g++)
+        for (j = 0; j < nv; j++) {
+            SWV top = SWV_SET1(SWA__NONE), was = SWV_LOAD(m + j * SWV_N);
+            for (k = x->start[g]; k < x->start[g + 1]; k++) {
+                if (x->lane[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
+                top = SWV_MAX(top, SWV_LOAD(s + k * nr + j * SWV_N));
+            }
+            top = SWV_ADD(top, SWV_SET1(0.0f));
+            now = SWV_MAX(was, top);
+            SWV_STORE(x->top[g] + j * SWV_N, top);
+            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_SUB(top, now));
+            SWV_STORE(x->fold[g][0] + j * SWV_N, SWV_SUB(was, now));
+            SWV_STORE(m + j * SWV_N, now);
+        }
+    for (g = 0; g < x->groups; g++)
+        for (j = 0; j < nv; j++) {
+            SWV_STORE(x->fold[g][0] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][0] + j * SWV_N)));
+            SWV_STORE(x->fold[g][1] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][1] + j * SWV_N)));
+        }
+    for (g = 0; g < x->groups; g++) {
+        SWV top[NV];
+        for (j = 0; j < nv; j++) {
+            top[j] = SWV_LOAD(x->top[g] + j * SWV_N);
+            sum[0][j] = SWV_SET1(0.0f);
+        }
+        for (k = x->start[g]; k < x->start[g + 1]; k++) {
+            const float *scale = b->tile[k / 16].v_scale;
+            const int at = x->slot[k] & 15, first = x->slot[k] >> 4;
+            for (j = 0; j < nv; j++) {
+                float *p = s + k * nr + j * SWV_N;
+                y = SWV_LOAD(p);
+                y = SWV_FROM(y, SWV_SET1(-3.4e38f), SWA__FN(exp2)(SWV_SUB(y, top[j])));
+                sum[at][j] = first ? y : SWV_ADD(sum[at][j], y);
+                SWV_STORE(p, scale != NULL ? SWV_MUL(y, SWV_SET1(scale[k % 16])) : y);
+            }
+        }
+        for (i = 0; i < x->sums[g]; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
+        for (j = 0; j < nv; j++)
+            SWV_STORE(l + j * SWV_N, SWV_FMA(sum[x->last[g]][j], SWV_LOAD(x->fold[g][1] + j * SWV_N),
+                                             SWV_MUL(SWV_LOAD(l + j * SWV_N), SWV_LOAD(x->fold[g][0] + j * SWV_N))));
+        for (i = 0; i < nr && x->fold[g][0][i] >= 1.0f;) i++;
+        x->same[g] = i == nr;
+    }
+}
+/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. Group k has the
+   runs from first[k] on. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int nv, const swa__geo *g, const swa__list *x,
+                                               const swa__v_run *run, const int *first, int empty, int d, float *o) {
+    const int nr = nv * SWV_N;
+    SWA__FN(operands) in;
+    SWV acc[MR * NV], sum[MR * NV];
+    int i, j, r, k;
+    SWV_UNROLL for (i = 0; i < rows; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            sum[i * nv + j] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + (size_t)(d + i) * (size_t)nr + j * SWV_N);
+    in.fetch = NULL;
+    in.line = 0;
+    for (k = 0; k < x->groups; k++) {
+        SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+        for (r = first[k]; r < first[k + 1]; r++) {
+            in.n = run[r].n;
+            in.b = run[r].p;
+            if (g->v_across == 16) {     /* as in many_pv */
+                in.a = run[r].v + d * 16;
+                in.rs = 16;
+                in.cs = 1;
+                SWA__FN(mk)(0, rows, nv, in, acc);
+            } else {
+                in.a = run[r].v + d;
+                in.rs = 1;
+                in.cs = (size_t)g->v_along;
+                SWA__FN(mk)(0, rows, nv, in, acc);
+            }
+        }
+        SWV_UNROLL for (i = 0; i < rows; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++) {
+                if (!x->same[k]) sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
+                sum[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
+            }
+    }
+    SWV_UNROLL for (i = 0; i < rows; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            SWV_STORE(o + (size_t)(d + i) * (size_t)nr + j * SWV_N, sum[i * nv + j]);
+}
+SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int nv, const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                             float *s, float *o) {
+    swa__list *x = b->list;
+    swa__v_run run[SWA__GROUPS + SWA_BLOCK / 16];
+    int first[SWA__GROUPS + 1], range[4], i, d;
+    for (i = 0, first[0] = 0; i < x->groups; i++) {
+        range[0] = x->start[i];
+        range[1] = range[2] = range[3] = x->start[i + 1];
+        first[i + 1] = first[i] + swa__v_runs(g, b, range, 1, nv * SWV_N, s, run + first[i]);
+    }
+    for (d = 0; d + mr / 2 <= g->dv; d += mr / 2) {
+        for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
+            swa__stretch *next = &x->next[x->ahead];
+            SWA__PREFETCH(next->p);
+            next->p += 64;
+            next->lines--;
+            x->ahead += next->lines <= 0;
+        }
+        SWA__FN(list_dims)(mr / 2, nv, g, x, run, first, n->first_block, d, o);
+    }
+    for (; d < g->dv; d++) SWA__FN(list_dims)(1, nv, g, x, run, first, n->first_block, d, o);
+}
+#define SWV_LIST(name, mr, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
+                                            float *o, float *m, float *l) { \
+    SWA__FN(list_exp)(nv, b, s, m, l); \
+    SWA__FN(list_pv)(mr, nv, g, b, n, s, o); \
+}
+SWV_LIST(list, MR, NV)
+#ifdef SWV_NARROW
+SWV_LIST(list_narrow, MR * NV, 1)
+#endif
+#undef SWV_LIST
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
     int w, e, k, i;
@@ -3495,6 +3676,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         if (n->lo[j] >= n->hi[j]) continue;                        /* no tile is staged for an empty interval */
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
         if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
+    }
+    if (!pairs && b->list != NULL) {
+#ifdef SWV_NARROW
+        if (nv < NV) SWA__FN(list_narrow)(g, b, n, s, o, m, l);
+        else
+#endif
+        SWA__FN(list)(g, b, n, s, o, m, l);
+        return;
     }
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
 #ifdef SWV_FMA2
@@ -4212,11 +4401,11 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_SCALE(p, n)         swa__scale((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
 #define SWV_TRANSPOSE(r)        ((void)(r))
-#define SWV_LOAD_F16(p)         swa__f32_from_f16(*(p))
-#define SWV_LOAD_BF16(p)        swa__f32_from_bf16(*(p))
+#define SWV_LOAD_F16(p)         swa__f32_sourcef16(*(p))
+#define SWV_LOAD_BF16(p)        swa__f32_sourcebf16(*(p))
 #define SWV_LOAD_Q8(p)          ((float)*(p))
-#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
-#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
+#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_sourcef32(v))
+#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_sourcef32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_HALF(x)             swa__half(x)
 #define SWV_LEAVE()             ((void)0)
@@ -4328,7 +4517,7 @@ SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
     float x[4];
     int i;
     wasm_v128_store(x, v);
-    for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
+    for (i = 0; i < 4; i++) p[i] = swa__f16_sourcef32(x[i]);
 }
 SWA__INLINE v128_t swa__half_simd128(v128_t u) {
     v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
@@ -4669,7 +4858,13 @@ static int swa__has_dots(const swa__kernels *kr) {
    and when a unit has no more of them its rows go out. Store is the same way backwards, from operands into operands.
 
    With fewer units than parts each block becomes a unit of its own (a split): its result is kept, and phase 1 folds.
-   Which units exist depends on the number of parts; what a row's arithmetic is does not. */
+   Which units exist depends on the number of parts; what a row's arithmetic is does not.
+
+   With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of 256 positions, as 256
+   bits: listed, or near, or a sink, and shown by the window. The keys of a block are a group; groups are gathered into
+   tiles one behind the other, 256 keys or 32 groups at a time, so that q.k works on full tiles however few keys a block
+   has; then each group is reduced alone and folded in order of position. That is the canonical order of a call that
+   masks all other keys, and hence the bits of it. */
 
 /* ---- keys: segments, and their operands ---- */
 
@@ -4783,6 +4978,8 @@ typedef struct {
     float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
     swa__room room;
     int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window                     */
+    swa__list *list;
+    uint64_t *listed;                    /* [SWA__LISTED/64]                                                         */
     size_t bytes;
 } swa__scratch;
 
@@ -4833,6 +5030,8 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     w.room = swa__room_carve(s, base, &w);
     w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
     w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
+    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, sizeof(swa__list));
+    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTED / 8);
     return w;
 }
 static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
@@ -4848,7 +5047,15 @@ typedef struct {
     int dvp, bare;                       /* bare: no lane holds a key yet                                            */
 } swa__spot;
 
-static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room) {           /* tile 0's */
+static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
+    const int64_t k = (int64_t)tiles * SWA__TILE * (s->head_dim + s->tail_dim);
+    int i;
+    to->x[SWA__K] += k;
+    to->x[SWA__TAIL] += k;
+    to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
+}
+static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int t) {
     const swa_shape *s = &keys->shape;
     swa__spot to;
     int i;
@@ -4859,15 +5066,8 @@ static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room) {   
     for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK;
     to.row = room->row;
     to.bare = 1;
+    swa__spot_move(&to, s, t);
     return to;
-}
-static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
-    const int64_t k = (int64_t)tiles * SWA__TILE * (s->head_dim + s->tail_dim);
-    int i;
-    to->x[SWA__K] += k;
-    to->x[SWA__TAIL] += k;
-    to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
-    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
 }
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
@@ -4936,22 +5136,19 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
             for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
     }
 }
-/* Lanes [a, b) of K or tail from rows of the caller's, the first at p: rounded if need be, then transposed. */
-static void swa__rows_in(const swa__keys *keys, const swa__operand *x, int which, const unsigned char *p, int a, int b,
+/* Lanes [a, b) of K or tail from the rows at src[a..b-1]: rounded if need be, then transposed. A ring's are what they
+   were rounded to. */
+static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which, const void **src, int a, int b,
                          const swa__spot *to) {
-    const swa_type round = keys->round[which], type = round == SWA_F32 ? x->type : SWA_F32;
-    const int ld = (int)swa__pad16(x->dim), bytes = x->dim * (int)x->size;
-    const void *src[SWA__TILE];
+    const swa__operand *x = &source->x[which];
+    const swa_type round = source->ring ? SWA_F32 : keys->round[which], type = round == SWA_F32 ? x->type : SWA_F32;
+    const int ld = (int)swa__pad16(x->dim);
     int i, d;
-    for (i = a; i < b; i++, p += x->row) {
-        src[i] = p;
-        if (round == SWA_F32) continue;
-        keys->kr->round((int)round, p, (int)x->type, x->dim, to->row + i * ld, &to->scale[which][i]);
+    for (i = a; i < b && round != SWA_F32; i++) {
+        keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld, &to->scale[which][i]);
         src[i] = to->row + i * ld;
     }
     if (a == 0 && b == SWA__TILE) {
-        if (keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
-            swa__rows_ahead(p, SWA__TILE, x->row, bytes);          /* rows of other heads lie between */
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
     }
@@ -4974,7 +5171,7 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
     }
-    swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size);
+    if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size);
     for (; a < b; a++, p += x->row)
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
                         &to->scale[SWA__V][a]);
@@ -4984,13 +5181,25 @@ static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int whi
                           const swa__spot *to) {
     const swa__operand *x = &src->x[which];
     const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+    const int bytes = x->dim * (int)x->size;
+    const unsigned char *p = x->p;
+    const void *at[SWA__TILE];
     int i;
     if (x->dim == 0) return;
     if (x->scale != NULL) memcpy(to->scale[which] + a, x->scale + row, (size_t)(b - a) * sizeof(float));
     else for (i = a; i < b; i++) to->scale[which][i] = none;
-    if (which == SWA__V) swa__values_in(keys, src, x->p + row * x->row, a, b, to);
-    else if (src->ring) swa__slots_in(keys, x, which, row, a, b, to);
-    else swa__rows_in(keys, x, which, x->p + row * x->row, a, b, to);
+    if (which == SWA__V) {
+        swa__values_in(keys, src, p + row * x->row, a, b, to);
+        return;
+    }
+    if (x->tiled) {
+        swa__slots_in(keys, x, which, row, a, b, to);
+        return;
+    }
+    for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
+    if (a == 0 && b == SWA__TILE && keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
+        swa__rows_ahead(p, SWA__TILE, x->row, bytes);              /* rows of other heads lie between */
+    swa__rows_in(keys, src, which, at, a, b, to);
 }
 /* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot `slot`: read where it
    is, in the ring's type. Off the grid of 16 slots K and tail are moved first; V, in rows, does not mind. */
@@ -5025,6 +5234,25 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
 }
 static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
 
+/* Whether keys of a segment have scales, as a bit. */
+static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
+    const swa__operand *x = &src->x[which];
+    return (unsigned)(x->scale != NULL || (!src->ring && x->dim > 0 && keys->round[which] == SWA_Q8)) << which;
+}
+/* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be finite. And scales. */
+static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled, const swa__spot *to,
+                             swa__tile *t) {
+    int i, x, d;
+    for (i = 0; i < SWA__TILE; i++) {
+        if ((missing >> i & 1) == 0) continue;
+        for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
+        if (!keys->shape.v_in_k) memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
+        else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
+    }
+    if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
+    if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
+    if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
+}
 /* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes of [a, b) that no
    segment holds.
    A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
@@ -5034,7 +5262,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                                  swa__tile *t) {
     const swa__keys *keys = in->keys;
     unsigned missing = swa__lanes_bits(a, b), scaled = 0;
-    int i, x, d;
+    int x;
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
@@ -5046,7 +5274,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
         to->bare = from == a;
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
-            if (y->scale != NULL || (!src->ring && y->dim > 0 && keys->round[x] == SWA_Q8)) scaled |= 1u << x;
+            scaled |= swa__is_scaled(keys, src, x);
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
                 && y->dim == to->dvp) {                  /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
@@ -5055,15 +5283,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                 swa__lanes_in(keys, src, x, row, from, end, to);
         }
     }
-    for (i = a; i < b; i++) {            /* a key that does not exist: its score is hidden, its V must be finite */
-        if ((missing >> i & 1) == 0) continue;
-        for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
-        if (!keys->shape.v_in_k) memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
-        else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
-    }
-    if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
-    if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
-    if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
+    swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
 /* Lanes of tile t that the two intervals of range ask for; both may touch one tile, then all between them. */
@@ -5114,13 +5334,12 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     b->shift = 0;
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
-        if (src->ring && src->pos <= b->pos + first && src->end >= b->pos + end) {
+        if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end) {
             swa__stage_slots(src, src->first + b->pos - src->pos, first, end, room, b);
             return;
         }
     }
-    to = swa__spot_of(keys, room);
-    swa__spot_move(&to, &keys->shape, first / SWA__TILE);
+    to = swa__spot_of(keys, room, first / SWA__TILE);
     for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_move(&to, &keys->shape, 1)) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
@@ -5129,7 +5348,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
-        if (src != NULL && src->ring && src->pos <= pos + lo && src->end >= pos + hi)
+        if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
             swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
@@ -5320,7 +5539,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && call->a.pick == NULL;
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -5473,19 +5692,27 @@ static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     if (g->by_distance) return j->pos + t - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
+static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__lanes *l) {
+    const swa_attn *a = &j->call->a;
+    l->q_scale[0] = l->q_scale[1] = NULL;
+    if (a->compute != SWA_Q8) return;
+    l->q_scale[1] = w->q_scale + r;
+    l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
+}
+/* Row i of a panel, of packed row t and query head h: what its scores are modified with. */
+static void swa__lane_mods(const swa__job *j, int64_t t, int h, int i, swa__lanes *l) {
+    const swa_attn *a = &j->call->a;
+    l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
+    l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
+}
 /* The same, and what each row needs to be masked and modified. */
 static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
                             swa__lanes *l) {
-    const swa_attn *a = &j->call->a;
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
     l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || (j->geo.bias && swa__bias_reaches(j, t, pos));
-    l->q_scale[0] = l->q_scale[1] = NULL;
-    if (a->compute == SWA_Q8) {
-        l->q_scale[1] = w->q_scale + r;
-        l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
-    }
+    swa__q_scales(j, w, r, l);
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them the full interval */
         for (i = 0; i < SWA__LANES; i++) {
@@ -5504,8 +5731,7 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         if (!l->mods) continue;
         l->q[i] = (float)(j->pos + t - pos);
-        l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[from + head] * SWA__LOG2E) : 0.0f;
-        l->bias[i] = j->geo.bias ? a->bias + (j->row + t) * a->bias_token + (from + head) * a->bias_head : NULL;
+        swa__lane_mods(j, j->row + t, from + head, i, l);
     }
     for (; !j->few && i < j->call->kr->nr; i++) {      /* idle lanes do as the last row does */
         l->first[i] = l->first[n - 1];
@@ -5597,6 +5823,155 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
     j->call->kr->unpack(nr, n, dv, o, w->lb, w->inv, out);
 }
 
+/* ---- lists of keys ---- */
+
+/* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those in [near, until) and
+   those on the list; and the sinks [0, sinks). The list is sorted by a bit per entry, so many at a time: bits
+   say which of the numbers from `base` on stand in it, `next` is the first number behind them (INT64_MAX: none). */
+typedef struct {
+    const int32_t *pick;
+    int32_t  n;
+    int      shift;                      /* log2 of pick_block                                                       */
+    int64_t  lo, hi, near, until, sinks;
+    int64_t  base, next;
+    uint64_t *bits;                      /* [SWA__LISTED/64]                                                         */
+} swa__wanted;
+
+/* Bits [a, b) of a block's 256. */
+static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
+    int w;
+    for (w = 0; w < 4; w++) {
+        const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
+        if (lo < hi) bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
+    }
+}
+static void swa__wanted_sort(swa__wanted *x, int64_t from) {
+    int32_t i;
+    x->base = from / SWA_BLOCK * SWA_BLOCK;              /* whole blocks, whatever pick_block */
+    x->next = INT64_MAX;
+    memset(x->bits, 0, SWA__LISTED / 8);
+    for (i = 0; i < x->n; i++) {
+        const int64_t e = x->pick[i], at = e - x->base;
+        if (at >= SWA__LISTED) x->next = swa__min64(x->next, e);
+        else if (at >= 0) x->bits[at / 64] |= (uint64_t)1 << (at & 63);
+    }
+}
+/* The first of the sorted numbers from e on; the end of what is sorted if there is none. */
+static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
+    int64_t at = swa__max64(e - x->base, 0);
+    while (at < SWA__LISTED) {
+        uint64_t left = x->bits[at / 64] >> (at & 63);
+        if (left == 0) at = (at | 63) + 1;
+        else {
+            for (; (left & 0xff) == 0; left >>= 8) at += 8;
+            for (; (left & 1) == 0; left >>= 1) at++;
+            break;
+        }
+    }
+    return x->base + at;
+}
+/* The first number from e on that is listed; INT64_MAX: none. */
+static int64_t swa__wanted_from(swa__wanted *x, int64_t e) {
+    for (;;) {
+        e = swa__wanted_bit(x, e);
+        if (e < x->base + SWA__LISTED) return e;
+        if (x->next == INT64_MAX) return INT64_MAX;
+        swa__wanted_sort(x, x->next);
+        e = x->base;
+    }
+}
+static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bits) {
+    const swa_attn *a = &j->call->a;
+    swa__wanted x;
+    x.pick = a->pick + (j->row + t) * a->pick_token + h * a->pick_head;
+    x.n = a->pick_n;
+    for (x.shift = 0; 1 << x.shift < a->pick_block; x.shift++) {}
+    x.bits = bits;
+    swa__window_of(j, t, &x.lo, &x.hi);
+    x.sinks = swa__sinks_of(j, t);
+    x.near = x.until = x.lo;
+    if (a->pick_window != NULL) {
+        swa__bounds(a->pick_window, j->pos + t, &x.near, &x.until);
+        x.near = swa__max64(x.near, x.lo);
+        x.until = swa__min64(x.until, x.hi);
+    }
+    swa__wanted_sort(&x, x.lo >> x.shift);
+    return x;
+}
+/* The first block from `at` on with keys that are seen, and which those are, if a segment holds them; -1 after the
+   last. */
+static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, uint64_t seen[4]) {
+    const int per = x->shift, numbers = SWA_BLOCK >> x->shift;
+    int64_t e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per), next = INT64_MAX, pos;
+    if (e <= (x->hi - 1) >> per && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
+    if (at * SWA_BLOCK < x->sinks) next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
+    if (swa__max64(at * SWA_BLOCK, x->near) < x->until) next = swa__min64(next, swa__max64(at, x->near / SWA_BLOCK));
+    if (next == INT64_MAX) return -1;
+
+    pos = next * SWA_BLOCK;
+    memset(seen, 0, 4 * sizeof *seen);
+    for (e -= pos >> per; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
+        swa__bits_set(seen, swa__max64(e << per, x->lo - pos), swa__min64((e + 1) << per, x->hi - pos));
+    swa__bits_set(seen, x->near - pos, x->until - pos);
+    swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
+    return next;
+}
+
+/* A tile's keys on their way: where each lies, by segment and row. */
+typedef struct { int n, segment[SWA__TILE]; int64_t row[SWA__TILE]; } swa__picked;
+
+/* Lanes [a, b) of one operand from any rows of a segment. */
+static void swa__picked_in(const swa__keys *keys, const swa__source *src, int which, const int64_t *row, int a, int b,
+                           const swa__spot *to) {
+    const swa__operand *x = &src->x[which];
+    const void *at[SWA__TILE];
+    int i;
+    for (i = a; i < b; i++) {
+        if (x->tiled || which == SWA__V || x->dim == 0) swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
+        else {
+            to->scale[which][i] = x->scale != NULL ? x->scale[row[i]] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+            at[i] = x->p + row[i] * x->row;
+        }
+    }
+    if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
+}
+/* The tile whose keys have come together. */
+static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__spot *to, swa__tile *t) {
+    unsigned scaled = 0;
+    int a, b, x;
+    for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
+    t->v_token = to->dvp;
+    for (a = 0; a < k->n; a = b) {
+        const swa__source *src = swa__seek(in, k->segment[a]);
+        for (b = a + 1; b < k->n && k->segment[b] == k->segment[a];) b++;
+        for (x = 0; x < SWA__OPERANDS; x++) {
+            scaled |= swa__is_scaled(in->keys, src, x);
+            swa__picked_in(in->keys, src, x, k->row, a, b, to);
+        }
+    }
+    swa__tile_finish(in->keys, 0xffffu & ~swa__lanes_bits(0, k->n), scaled, to, t);
+}
+/* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
+static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
+                              const swa__list *x, swa__lanes *l) {
+    const int group = j->call->group, t = u->r0 / group;
+    int i, row;
+    l->lo[0] = 0;
+    l->hi[0] = l->lo[1] = x->sinks;
+    l->hi[1] = x->n;
+    l->full_lo = 0;
+    l->full_hi = SWA_BLOCK;
+    swa__q_scales(j, w, r, l);
+    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
+    for (i = 0; i < SWA__LANES && (x->sinks > 0 || l->mods); i++) {
+        row = u->r0 + r + (i < n ? i : n - 1);
+        l->first[i] = l->sink[i] = (float)x->sinks;
+        l->last[i] = (float)x->n;
+        l->q[i] = 0.0f;
+        swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
+    }
+}
+
 /* ---- one unit ---- */
 
 /* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched meanwhile. */
@@ -5656,12 +6031,12 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
         if (s == j->keys.n_kv) return;
         swa__seek(&x->in, s);
     }
-    if (pos < src->pos || (!src->ring && !j->few)) return;
+    if (pos < src->pos || (!k->tiled && !j->few)) return;
     row = src->first + pos - src->pos;
-    if (src->ring) row = row / SWA__TILE * SWA__TILE;
+    if (k->tiled) row = row / SWA__TILE * SWA__TILE;
     else to->next_gap = k->row - k->dim * (int64_t)k->size;
     to->next = (const char *)k->p + row * k->row;
-    if (src->ring && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
+    if (k->tiled && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
 }
 static void swa__no_fetch(swa__block *b, int t, int end) {
     for (; t < end; t++) {
@@ -5726,7 +6101,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
-        swa__lanes_make(j, u, w, r, n, b->pos, l);
+        if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
+        else swa__lanes_make(j, u, w, r, n, b->pos, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
@@ -5737,26 +6113,243 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__panel_keep(j, u, r, n, w);
     }
 }
+/* q packed, results empty. */
+static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b) {
+    const swa__call *call = j->call;
+    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+    b->l1 = swa__fetch_l1();
+    b->present = NULL;
+    b->list = NULL;
+    b->shift = 0;
+    swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
+    swa__pack_q(j, u, q, w, w->q, w->q_scale);
+    if (swa__has_q_sink(j))
+        swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
+    if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
+    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m, w->l);
+}
+static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
+    const int nr = j->call->kr->nr;
+    int i;
+    if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
+    for (i = 0; !j->few && i < u->n; i += nr) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
+}
+/* Keys gathered for a unit with a list. */
+typedef struct {
+    swa__cursor in;
+    swa__picked tile;                    /* the last one, not yet full                                               */
+    swa__block b;
+    const swa__geo *geo;
+    int64_t q;                           /* the query's position                                                     */
+    int first;                           /* nothing has fetched these keys yet                                       */
+} swa__gather;
+
+/* pos -1: none, a tile is filled up. */
+static void swa__gather_key(swa__gather *x, int64_t pos) {
+    swa__list *list = x->b.list;
+    const int lane = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
+    list->lane[list->n] = (int16_t)lane;
+    list->column[list->n] = pos < 0 ? -1 : x->geo->by_distance ? x->q - pos : pos - x->geo->bias_first;
+    list->distance[list->n++] = (float)(x->q - (pos - lane)) - (float)lane;
+}
+/* The tile that is not full yet is made, and keys go on in the next. */
+static void swa__gather_tile(swa__gather *x, const swa__room *room) {
+    const swa__keys *keys = x->in.keys;
+    const int t = x->b.list->n / SWA__TILE - (x->tile.n == SWA__TILE);
+    swa__spot to = swa__spot_of(keys, room, x->tile.n > 0 ? t : 0);
+    swa__tile *tile = &x->b.tile[t];
+    if (x->tile.n == 0) return;
+    to.bare = 0;
+    swa__picked_tile(&x->in, &x->tile, &to, tile);
+    if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+    for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
+    x->tile.n = 0;
+}
+/* What n listed keys from pos on take of memory, as far as one segment holds them: rows go onto the list of what is
+   fetched, tiles of K to the batch's tiles from *t on. Returns how many keys that are. */
+static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t) {
+    swa__list *list = x->b.list;
+    const int s = swa__find(x->in.keys, pos);
+    const swa__source *src;
+    int64_t row;
+    int i;
+    if (s == x->in.keys->n_kv) return n;
+    src = swa__seek(&x->in, s);
+    if (pos < src->pos) return swa__min64(n, src->pos - pos);
+    n = swa__min64(n, src->end - pos);
+    row = src->first + pos - src->pos;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        const swa__operand *y = &src->x[i];
+        int64_t tile = row / SWA__TILE * SWA__TILE;
+        if (y->dim == 0) continue;
+        for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n; tile += SWA__TILE)
+            x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
+        if (y->tiled || list->n_ahead == SWA_BLOCK) continue;
+        list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
+        list->next[list->n_ahead++].lines = ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
+    }
+    return n;
+}
+/* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile, in so many steps. */
+static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int steps) {
+    const int64_t most = want->base + SWA__LISTED;
+    swa__list *list = x->b.list;
+    int64_t keys = 0, end, pos, n, lines = 0, block = -1;
+    int blocks = 0, t = 0;
+    for (list->ahead = list->n_ahead = 0; keys < SWA_BLOCK && (e = swa__wanted_bit(want, e)) < most; e = end) {
+        blocks += (e << want->shift) / SWA_BLOCK != block;
+        block = (e << want->shift) / SWA_BLOCK;
+        end = e + 1;
+        pos = swa__max64(e << want->shift, want->lo);
+        if (blocks > SWA__GROUPS || pos >= want->hi) break;
+        for (; pos < swa__min64(end << want->shift, want->hi); pos += n, keys += n)
+            n = swa__gather_ahead(x, pos, swa__min64(end << want->shift, want->hi) - pos, &t);
+    }
+    for (t = 0; t < list->n_ahead; t++) lines += list->next[t].lines;
+    list->per = (int)swa__min64(lines / steps + 1, 64);
+}
+/* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
+static void swa__gather_sums(swa__list *list, int g) {
+    int at[SWA__TILE], i, k, w, n = 0;
+    for (i = 0; i < SWA__TILE; i++) at[i] = -1;
+    for (k = list->start[g]; k < list->start[g + 1]; k++) {
+        const int lane = list->lane[k] < 0 ? -1 : list->lane[k] & (SWA__TILE - 1);
+        int *to = &at[lane < 0 ? 0 : lane];
+        list->slot[k] = 0;
+        if (lane >= 0 && *to < 0) list->slot[k] = SWA__TILE, *to = n++;
+        if (lane >= 0) list->slot[k] = (unsigned char)(list->slot[k] | *to);
+    }
+    list->sums[g] = 0;
+    for (w = SWA__TILE / 2; w > 0; w /= 2)
+        for (i = 0; i < w; i++) {
+            if (at[i + w] < 0) continue;
+            if (at[i] < 0) at[i] = at[i + w];
+            else {
+                list->add[g][list->sums[g]][0] = (unsigned char)at[i];
+                list->add[g][list->sums[g]++][1] = (unsigned char)at[i + w];
+            }
+        }
+    list->last[g] = (unsigned char)at[0];
+}
+/* The key at pos, which is in a segment: fetched now, moved with its tile. */
+static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
+    const swa__source *src = swa__seek(&x->in, segment);
+    const int64_t row = src->first + pos - src->pos;
+    int i;
+    for (i = 0; i < SWA__OPERANDS && x->first; i++) {
+        const swa__operand *y = &src->x[i];
+        if (y->dim > 0 && !y->tiled) swa__rows_ahead(y->p + row * y->row, 1, 0, y->dim * (int)y->size);
+    }
+    x->tile.segment[x->tile.n] = segment;
+    x->tile.row[x->tile.n++] = row;
+    if (x->tile.n == SWA__TILE) swa__gather_tile(x, room);
+}
+/* 16 keys from pos on: if they lie together in a ring, a tile in place. */
+static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
+    const swa__source *src = swa__seek(&x->in, segment);
+    swa__tile *tile;
+    swa__spot to;
+    if (!src->x[SWA__K].tiled || src->pos > pos || src->end < pos + SWA__TILE) return 0;
+    swa__gather_tile(x, room);
+    tile = &x->b.tile[x->b.list->n / SWA__TILE];
+    to = swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE);
+    src = swa__seek(&x->in, segment);
+    swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
+    if (x->in.keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+    return 1;
+}
+/* How many keys there may be with those of one more block: whole tiles begin one. */
+static int swa__gather_most(int n, const uint64_t seen[4]) {
+    int c, i;
+    for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
+        const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        if (bits == 0xffffu) n = (int)swa__round16(n) + SWA__TILE;
+        else for (i = 0; bits >> i != 0; i++) n += (int)(bits >> i & 1);
+    }
+    return n;
+}
+/* The keys of one block that exist; sinks: the end of those with a q of their own. */
+static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos, const uint64_t seen[4],
+                              int64_t sinks) {
+    const swa__keys *keys = x->in.keys;
+    swa__list *list = x->b.list;
+    int c, i, s = swa__find(keys, pos);
+    const int from = list->n;
+    for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
+        const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        int whole = 0;
+        if (bits == 0) continue;
+        while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
+        if (s == keys->n_kv) break;
+        if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
+        for (i = c; i < c + SWA__TILE; i++) {
+            if ((bits >> (i - c) & 1) == 0) continue;
+            while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
+            if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
+            swa__gather_key(x, pos + i);
+            if (pos + i < sinks) list->sinks = list->n;
+            if (!whole) swa__gather_one(x, room, s, pos + i);
+        }
+    }
+    list->start[list->groups] = from;
+    list->groups += list->n > from;
+    list->start[list->groups] = list->n;
+}
+/* What has been gathered goes through the kernel. e: the number from which the list goes on. */
+static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__wanted *want,
+                            int64_t e, swa__gather *x) {
+    swa__list *list = x->b.list;
+    swa__lanes l;
+    int t;
+    swa__gather_tile(x, &w->room);
+    swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
+    for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
+    swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
+    x->first = 0;
+    swa__block_many(j, u, w, &x->b, &l);
+    list->n = list->groups = list->sinks = 0;
+}
+/* A unit whose rows, all of one token, have a list. */
+static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
+    const int t = u->r0 / j->call->group;
+    uint64_t seen[4];
+    int64_t at;
+    swa__wanted want = swa__wanted_of(j, u->h, t, w->listed);
+    swa__gather x;
+    swa__unit_begin(j, u, w, &x.b);
+    x.b.list = w->list;
+    x.b.pos = 0;
+    x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
+    x.in = swa__cursor_at(&j->keys, u->h);
+    x.geo = &j->geo;
+    x.q = j->pos + t;
+    x.first = 1;
+    for (at = swa__wanted_block(j, &want, 0, seen); at >= 0; at = swa__wanted_block(j, &want, at + 1, seen)) {
+        if (x.b.list->groups == SWA__GROUPS || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+            swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
+        swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
+                          swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
+    }
+    if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
+    swa__unit_end(j, u, w);
+}
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
     const swa__call *call = p->call;
     const swa__scratch *w = &p->w;
     const int t0 = u->r0 / call->group, tokens = (u->r0 + u->n - 1) / call->group - t0 + 1;
-    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
-    int i, t, range[4], nr;
+    int i, t, range[4];
     int64_t at = u->at;
     swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
     swa__lanes l;
-    b.l1 = swa__fetch_l1();
-    swa__no_fetch(&b, 0, (int)(sizeof b.tile / sizeof b.tile[0]));
+    if (call->a.pick != NULL) {
+        swa__unit_listed(j, u, w);
+        return;
+    }
     for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
-    swa__pack_q(j, u, q, w, w->q, w->q_scale);
-    if (swa__has_q_sink(j))
-        swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
-    if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
-    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m, w->l);
+    swa__unit_begin(j, u, w, &b);
 
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.in.h = -1;
@@ -5777,12 +6370,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
-    if (u->part != NULL) return;
-    if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
-    for (i = 0; !j->few && i < u->n; i += nr) {
-        nr = call->kr->nr;
-        swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
-    }
+    if (u->part == NULL) swa__unit_end(j, u, w);
 }
 
 /* ---- a phase: its units, dealt out to parts ---- */
@@ -5798,7 +6386,8 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
-        *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
+        if (p->call->a.pick != NULL) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
+        else *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
         *partials += (double)j->rows * heads * j->all.n;
     }
 }
@@ -5829,6 +6418,9 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
+    for (; p->call->a.pick != NULL && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
+        cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
+    if (p->call->a.pick != NULL) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
     cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
     for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
@@ -5841,6 +6433,7 @@ static swa__cut swa__cut_make(swa__part *p) {
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
+    if (j->call->a.pick != NULL) return u->n + 8.0;      /* lists are taken to be alike */
     return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
 }
 /* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
@@ -5859,7 +6452,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
 static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
-    const int tile = j->few ? cut->few : cut->many;
+    const int tile = j->few ? cut->few : cut->many, listed = p->call->a.pick != NULL, group = p->call->group;
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
@@ -5869,8 +6462,9 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
         for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
             u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
+            if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;      /* of one token */
             if (!cut->split) {
-                if (u.n < j->rows)
+                if (u.n < j->rows && !listed)
                     u.list = swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
                 u.blocks = u.list.n;
                 u.at = swa__block_from(&j->keys, &u.list, 0);
@@ -5969,6 +6563,17 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     if (to->scale != NULL)
         memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a, (size_t)n * sizeof(float));
 }
+/* n rows of K or tail into a ring that holds them as rows. */
+static void swa__rows_store(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
+    const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
+    const swa__kernels *kr = s->keys->kr;
+    float one, *scale = &one, *tmp = s->spot.row;
+    for (; n > 0; n--, row++, slot++) {
+        if (to->scale != NULL) scale = (float *)(uintptr_t)to->scale + slot;
+        kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, tmp, scale);
+        kr->narrow((int)to->type, tmp, (unsigned char *)(uintptr_t)to->p + slot * to->row, swa__pad16(to->dim));
+    }
+}
 static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq, const swa__store *s) {
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
@@ -5978,9 +6583,11 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         slot = swa__slot(l, seq, at);
         n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
-        for (i = 0; i < SWA__OPERANDS; i++)
-            if (s->ring.x[i].dim > 0)
-                (i != SWA__V && n < SWA__TILE ? swa__slots_out : swa__tile_out)(s, i, at - j->pos, slot, (int)n);
+        for (i = 0; i < SWA__OPERANDS; i++) {
+            if (s->ring.x[i].dim == 0) continue;
+            if (i != SWA__V && !s->ring.x[i].tiled) swa__rows_store(s, i, at - j->pos, slot, (int)n);
+            else (i != SWA__V && n < SWA__TILE ? swa__slots_out : swa__tile_out)(s, i, at - j->pos, slot, (int)n);
+        }
     }
 }
 static void swa__store_rows(swa__part *p) {
@@ -5989,7 +6596,7 @@ static void swa__store_rows(swa__part *p) {
     int64_t unit = 0, *stored;
     swa__store s;
     int i, h;
-    s.spot = swa__spot_of(&call->keys, &p->w.room);
+    s.spot = swa__spot_of(&call->keys, &p->w.room, 0);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
@@ -6063,6 +6670,16 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
     if (s->tail_dim > 0 && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p)))) return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
+static swa_status swa__pick_check(const swa_attn *a) {
+    const int32_t block = a->pick_block;
+    if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
+    if (a->pick_n < 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
+    if (swa__written(a, a->pick)) return SWA_ERR_ARG;
+    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (a->pick_window == NULL) return SWA_OK;
+    if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
+    return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED : SWA_OK;
+}
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY) || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
@@ -6079,6 +6696,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
+    if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
     if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
@@ -7816,7 +8434,8 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
    every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
    caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
 
-   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, MLA. The API may change. */
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, MLA. The API may
+                    change. */
 
 /* ==== [SECTION 16] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense

@@ -17,12 +17,15 @@ typedef struct {
     float      scale, softcap, size;            /* size: of the entries of q */
     int        sink_logits, alibi, bias, q_sink;       /* 1 = on; bias 2: by distance */
     swa_type   compute;             /* as in swa_attn */
+    int        pick_n, pick_block;  /* with a list: entries of a token and KV head */
+    const swa_window *pick_window;
     const unsigned char *absent;    /* [n] 1 = no segment holds this key (without a ring only); NULL = all there */
 } at_case;
 
 typedef struct {                    /* rows are [n][heads][dim], a tail behind its head */
     float *q, *q_sink, *k, *v, *sink_logits, *alibi, *bias;
     int    bias_n;
+    int32_t *pick;                  /* [n][kv heads][pick_n]; NULL = no list */
 } at_data;
 
 typedef struct {
@@ -30,6 +33,7 @@ typedef struct {
     int     parts;                  /* 0: swa_attend or swa_attention; else the _part calls, in random order */
     int     max_parts, layout, alias, put_first, audit, rewind;
     int     others;                 /* other sequences that share the steps */
+    int     k_rows;                 /* the ring holds K as rows */
     int     cuts;                   /* without a ring: this many random cuts of the keys */
     int64_t capacity, origin, max_context;
 } at_how;
@@ -157,6 +161,19 @@ static inline at_call at_queries(const at_case *c, const at_data *d, const float
     }
     return call;
 }
+/* The lists of tokens from.. (n of them), at row `at` of a call of `total`; the other rows' name nothing. */
+static inline void at_lists(const at_case *c, const at_data *d, size_t from, size_t n, size_t at, size_t total,
+                            swa_attn *a) {
+    size_t row = (size_t)(c->shape.n_kv_heads * c->pick_n);
+    int32_t *to;
+    if (!d->pick) return;
+    to = (int32_t *)t_alloc(total * row * sizeof *to + 4);
+    memset(to, 0x55, total * row * sizeof *to);
+    memcpy(to + at * row, d->pick + from * row, n * row * sizeof *to);
+    a->pick = to;
+    a->pick_n = c->pick_n; a->pick_head = c->pick_n; a->pick_token = (int64_t)row;
+    a->pick_block = c->pick_block; a->pick_window = c->pick_window;
+}
 /* Results of rows from.. (n of them) into packed out [n][heads][v_dim] and lse [n][heads]. */
 static inline void at_results(const at_case *c, const at_call *call, size_t from, size_t n, float *out,
                               float *lse) {
@@ -205,6 +222,7 @@ static inline int at_cache(swa_cache *kv, const at_case *c, const at_how *how) {
     d.shape = c->shape;
     d.n_layers = 1; d.n_seqs = 1 + how->others; d.windows = &c->window; d.n_windows = 1;
     d.k_type = c->k_type; d.v_type = c->v_type; d.tail_type = c->tail_type;
+    if (how->k_rows) { d.k_rows = &how->k_rows; d.n_k_rows = 1; }
     d.capacity = how->capacity; d.isa = how->isa; d.audit = how->audit;
     if (c->sees.left >= OR_FAR && !c->sees.chunk)
         d.max_context = c->start + c->n + (how->others ? 6 * c->n + 112 : 0);
@@ -259,6 +277,7 @@ static inline int at_ring_on(swa_cache *kv, const at_case *c, const at_data *d, 
         call = at_queries(c, d, at_mix(d->q, from, (size_t)n, at, rows, at_q_row(c)),
                           at_mix(d->q_sink, from, (size_t)n, at, rows, at_q_row(c)),
                           at_mix(d->bias, from, (size_t)n, at, rows, h * (size_t)d->bias_n), rows, how);
+        at_lists(c, d, from, (size_t)n, at, rows, &call.a);
         k = at_mix(d->k, from, (size_t)n, at, rows, at_k_row(c));
         v = at_mix(d->v, from, (size_t)n, at, rows, at_v_row(c));
         call.a.k = at_in(at_lay(k, rows, hk, dk + tail, 0, dk, how->layout));
@@ -393,6 +412,7 @@ static inline int at_rows_some(const at_case *c, const at_data *s, const at_how 
         const float *q_sink = s->q_sink ? s->q_sink + from * at_q_row(c) : NULL;
         const float *bias = s->bias ? s->bias + from * h * (size_t)s->bias_n : NULL;
         at_call call = at_queries(c, s, s->q + from * at_q_row(c), q_sink, bias, n, how);
+        at_lists(c, s, from, n, 0, n, &call.a);
         r.pos = c->start + p; r.n_tokens = (int32_t)n;
         r.scratch_bytes = swa_attention_bytes(&r, how->parts ? how->parts : how->max_parts ? how->max_parts : 1);
         ok = CHECK(r.scratch_bytes > 0);

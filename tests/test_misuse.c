@@ -583,6 +583,27 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     } else SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);        /* and there is no tail */
 #undef SPOIL
 }
+static void misuse_lists(swa_cache *c, swa_attn ok) {
+    static const int32_t list[2] = { 0, -1 };
+    const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
+    swa_attn a;
+    t_label("lists");
+#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, &a), want); } while (0)
+    SPOIL(a.pick_n = 1, SWA_ERR_ARG);                        /* entries, but no list */
+    SPOIL(a.pick_window = &w.windows[0], SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 3, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = INT32_MIN, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &none, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = (const int32_t *)(const void *)w.out; a.pick_n = 2, SWA_ERR_ARG);
+    SPOIL(a.pick = (const int32_t *)(const void *)w.lse; a.pick_n = 2, SWA_ERR_ARG);
+#undef SPOIL
+}
 static void misuse_tail(void) {
     swa_cache_desc d = w.desc;
     swa_cache c;
@@ -623,6 +644,7 @@ static void misuse_compute(void) {
 static void misuse_attend(void) {
     if (!begin_anew(&w.kv)) return;
     misuse_attn_fields(&w.kv, w.attn, 0);
+    misuse_lists(&w.kv, w.attn);
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);

@@ -1,0 +1,463 @@
+/* Lists of keys: against a loop over the list in double, and to the bit against the call without one. */
+#define SWA_IMPLEMENTATION
+#include "../swa.h"
+#include "attend.h"
+
+/* ---- lists ---- */
+
+/* n positions [start, start + n) as blocks, for each token and KV head: some of them, in any order, some twice, with
+   entries that name nothing between them. */
+static void make_lists(const at_case *c, at_data *d, int n, int sorted) {
+    const int per = c->pick_block ? c->pick_block : 1;
+    const int64_t first = c->start / per, last = (c->start + c->n - 1) / per;
+    d->pick = (int32_t *)t_alloc((size_t)(c->n * c->shape.n_kv_heads * n) * sizeof(int32_t) + 4);
+    for (int i = 0; i < c->n * c->shape.n_kv_heads * n; i++) {
+        const int what = t_int(0, 9);
+        d->pick[i] = (int32_t)(what == 0 ? -t_int(1, 1000) : what == 1 ? t_int((int)last, (int)last + 3)
+                                                                        : t_int((int)first, (int)last));
+        if (what == 2 && i % n) d->pick[i] = d->pick[i - 1];
+    }
+    for (int i = 0; sorted && i < c->n * c->shape.n_kv_heads; i++)
+        for (int a = 1; a < n; a++)
+            for (int b = a; b > 0 && d->pick[i * n + b] < d->pick[i * n + b - 1]; b--) {
+                int32_t x = d->pick[i * n + b];
+                d->pick[i * n + b] = d->pick[i * n + b - 1];
+                d->pick[i * n + b - 1] = x;
+            }
+}
+static void shuffle_lists(const at_case *c, at_data *d) {
+    for (int i = 0; i < c->n * c->shape.n_kv_heads; i++)
+        for (int a = c->pick_n - 1; a > 0; a--) {
+            const int b = t_int(0, a);
+            int32_t *list = d->pick + i * c->pick_n, x = list[a];
+            list[a] = list[b];
+            list[b] = x;
+        }
+}
+/* Every block of positions that there is, for everyone. */
+static void list_all(at_case *c, at_data *d) {
+    const int per = c->pick_block ? c->pick_block : 1;
+    const int64_t first = c->start / per, last = (c->start + c->n - 1) / per;
+    c->pick_n = (int)(last - first) + 1;
+    d->pick = (int32_t *)t_alloc((size_t)(c->n * c->shape.n_kv_heads * c->pick_n) * sizeof(int32_t));
+    for (int i = 0; i < c->n * c->shape.n_kv_heads * c->pick_n; i++) d->pick[i] = (int32_t)(first + i % c->pick_n);
+    shuffle_lists(c, d);
+}
+
+/* ---- the oracle ---- */
+
+static int listed(const at_case *c, const at_data *d, int64_t i, int kv, int64_t k) {
+    const int64_t per = c->pick_block ? c->pick_block : 1;
+    const int32_t *list = d->pick + (i * c->shape.n_kv_heads + kv) * c->pick_n;
+    for (int j = 0; j < c->pick_n; j++)
+        if (list[j] >= 0 && k >= list[j] * per && k < (list[j] + 1) * per) return 1;
+    return 0;
+}
+/* near: what is seen without being listed. */
+static void lists_oracle(const at_case *c, const at_data *s, const or_window *near, double *out) {
+    const int heads = c->shape.n_heads, group = heads / c->shape.n_kv_heads;
+    unsigned char *absent = (unsigned char *)t_alloc((size_t)c->n);
+    double *room = t_doubles((size_t)c->n), lse;
+    or_case o;
+    memset(&o, 0, sizeof o);
+    o.n_heads = heads; o.n_kv_heads = c->shape.n_kv_heads;
+    o.dk = (int)at_dk(c); o.dv = c->shape.v_dim;
+    o.window = c->sees;
+    o.q_pos = o.k_pos = c->start; o.n_q = o.n_k = c->n;
+    o.q = s->q; o.q_pinned = s->q_sink; o.k = s->k; o.v = s->v; o.absent = absent;
+    o.scale = at_scale(c) > 0.0f ? (double)at_scale(c) : 1.0 / sqrt((double)c->shape.head_dim);
+    o.softcap = (double)c->softcap;
+    o.alibi = s->alibi; o.sink_logits = s->sink_logits;
+    o.bias = s->bias; o.bias_n = s->bias_n; o.bias_first = at_bias_first(c);
+    o.bias_by_distance = c->bias == 2;
+    for (int64_t i = 0; i < c->n; i++)
+        for (int h = 0; h < heads; h++) {
+            for (int64_t j = 0; j < c->n; j++) {
+                const int64_t q = c->start + i, k = c->start + j;
+                absent[j] = !((near && or_near(near, q, k)) || (k < c->sees.pinned && k <= q)
+                              || listed(c, s, i, h / group, k)) || (c->absent && c->absent[j]);
+            }
+            or_row(&o, i, h, room, out + (i * heads + h) * o.dv, &lse);
+        }
+}
+
+/* ---- cases ---- */
+
+static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+static swa_window near_window;
+static or_window near_oracle;
+
+/* 0, 1: GQA; 2: one row per head; 3: latents; 4: few dims, tails. */
+static at_case some_case(int kind, const or_window **near) {
+    const int n = t_int(1, 8) == 1 ? t_int(500, 700) : t_int(20, 300);
+    at_case c = kind == 0 ? at_new(16, 1, 64, 64, n) : kind == 1 ? at_new(12, 2, 32, 48, n)
+              : kind == 2 ? at_new(2, 2, 19, 5, n) : kind == 3 ? at_new(33, 1, 64, 64, n) : at_new(6, 3, 24, 16, n);
+    static const int per[] = { 0, 1, 4, 16, 64, 128, 2, 32 };
+    if (kind == 3) {
+        c.shape.v_in_k = 1;
+        c.shape.tail_dim = 16;
+    }
+    if (kind == 4) c.shape.tail_dim = 8;
+    c.k_type = types[t_int(0, 3)];
+    c.tail_type = types[t_int(0, 3)];
+    c.v_type = kind == 3 ? c.k_type : types[t_int(0, 3)];
+    c.start = t_int(0, 2) ? t_int(0, 700) : 0;
+    c.softcap = t_int(0, 3) ? 0.0f : 20.0f;
+    c.alibi = !t_int(0, 3);
+    c.bias = t_int(0, 2) ? 0 : t_int(1, 2);
+    c.sink_logits = !t_int(0, 2);
+    c.pick_block = per[t_int(0, 7)];
+    c.pick_n = t_int(1, c.pick_block > 4 ? 6 : 40);
+    if (t_int(0, 3) == 0) {
+        at_pinned(&c, t_int(20, 200), t_int(1, 6));
+        c.start = t_int(0, 3);
+        c.q_sink = t_int(0, 1);
+    } else if (t_int(0, 3) == 0) at_sliding(&c, t_int(10, 300));
+    else if (t_int(0, 4) == 0) at_chunked(&c, t_int(50, 400));
+    *near = NULL;
+    if (t_int(0, 1)) {
+        const int64_t W = t_int(1, 40);
+        near_window = swa_window_sliding(W);
+        near_oracle = or_sliding(W);
+        c.pick_window = &near_window;
+        *near = &near_oracle;
+    }
+    return c;
+}
+static int compare(const float *got, const double *want, size_t n, double tolerance) {
+    int bad = 0;
+    for (size_t i = 0; i < n; i++) bad += !t_near((double)got[i], want[i], tolerance);
+    return CHECK_INT(bad, 0);
+}
+
+TEST_EACH_ISA(lists_against_the_definition) {
+    for (int i = 0; i < 15; i++) {
+        const t_block *mark = t_.blocks;
+        const or_window *near;
+        at_case c = some_case(i % 5, &near);
+        at_data d = at_make(&c), s;
+        const size_t n = (size_t)c.n * at_o_row(&c);
+        float *out = t_floats(n), *again = t_floats(n);
+        double *want = t_doubles(n);
+        at_how how;
+        memset(&how, 0, sizeof how);
+        t_label("case %d", i);
+        make_lists(&c, &d, c.pick_n, i % 7 == 0);
+        s = at_stored_by(&c, &d, isa);
+        lists_oracle(&c, &s, near, want);
+        how.isa = isa;
+        how.k_rows = t_int(0, 1);
+        if (at_ring(&c, &d, &how, out, NULL)) compare(out, want, n, 2e-4);
+        how.chunk = t_int(1, 2) == 1 ? t_int(1, 30) : t_int(30, 200);
+        how.k_rows = t_int(0, 1);
+        how.parts = t_int(0, 4);
+        how.others = t_int(0, 2);
+        how.layout = t_int(0, 2);
+        how.audit = 1;
+        if (t_int(0, 1)) shuffle_lists(&c, &d);
+        if (t_int(0, 2) == 0 && c.sees.left < OR_FAR) how.capacity = c.sees.left + 1 + t_int(0, 40);
+        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        how.isa = SWA_ISA_SCALAR;
+        how.put_first = c.sees.left >= OR_FAR && !c.sees.chunk;
+        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        t_free_to(mark);
+    }
+}
+TEST_EACH_ISA(lists_over_rows) {
+    for (int i = 0; i < 15; i++) {
+        const t_block *mark = t_.blocks;
+        const or_window *near;
+        at_case c = some_case(i % 5, &near);
+        at_data d, s;
+        const size_t n = (size_t)c.n * at_o_row(&c);
+        float *out = t_floats(n), *again = t_floats(n);
+        double *want = t_doubles(n);
+        unsigned char *absent = (unsigned char *)t_alloc((size_t)c.n);
+        at_how how;
+        memset(&how, 0, sizeof how);
+        t_label("case %d", i);
+        d = at_make(&c);
+        make_lists(&c, &d, c.pick_n, 0);
+        s = at_stored_by(&c, &d, isa);
+        s.pick = d.pick;
+        how.isa = isa;
+        how.cuts = t_int(0, 9);
+        for (int j = 0; j < c.n; j++) absent[j] = (unsigned char)((j ^ i) % 61 < 5);
+        if (i % 2) c.absent = absent;
+        lists_oracle(&c, &s, near, want);
+        if (at_rows(&c, &s, &how, out, NULL)) compare(out, want, n, 2e-4);
+        how.cuts = c.absent ? 0 : t_int(0, 30);
+        how.chunk = t_int(1, 100);
+        how.parts = t_int(0, 5);
+        how.layout = t_int(0, 2);
+        shuffle_lists(&c, &s);
+        if (at_rows(&c, &s, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        how.isa = SWA_ISA_SCALAR;
+        if (at_rows(&c, &s, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        t_free_to(mark);
+    }
+}
+/* A list of everything is no list; a list of the window is the window. */
+TEST_EACH_ISA(lists_of_all_keys) {
+    for (int i = 0; i < 15; i++) {
+        const t_block *mark = t_.blocks;
+        const or_window *near;
+        at_case c = some_case(i % 5, &near);
+        at_data d = at_make(&c);
+        const size_t n = (size_t)c.n * at_o_row(&c), rows = (size_t)(c.n * c.shape.n_heads);
+        float *out = t_floats(n), *again = t_floats(n), *lse = t_floats(rows), *lse2 = t_floats(rows);
+        at_how how;
+        memset(&how, 0, sizeof how);
+        how.isa = isa;
+        t_label("case %d", i);
+        c.pick_window = NULL;
+        if (!at_ring(&c, &d, &how, out, lse)) continue;
+        list_all(&c, &d);
+        if (t_int(0, 2) == 0) c.pick_window = &near_window, near_window = swa_window_sliding(t_int(1, 99));
+        how.k_rows = t_int(0, 1);
+        how.chunk = t_int(1, c.n);
+        how.parts = t_int(0, 3);
+        if (!at_ring(&c, &d, &how, again, lse2)) continue;
+        CHECK_BITS(again, out, (int)n);
+        CHECK_BITS(lse2, lse, (int)rows);
+        t_free_to(mark);
+    }
+}
+TEST_EACH_ISA(lists_that_are_a_window) {
+    for (int i = 0; i < 10; i++) {
+        const t_block *mark = t_.blocks;
+        const or_window *near;
+        at_case c = some_case(i % 5, &near), window;
+        at_data d;
+        const int W = t_int(1, 60);
+        const size_t n = (size_t)c.n * at_o_row(&c);
+        float *out = t_floats(n), *again = t_floats(n);
+        at_how how;
+        memset(&how, 0, sizeof how);
+        how.isa = isa;
+        c.q_sink = 0;
+        c.window = swa_window_causal();
+        c.sees = or_causal();
+        window = c;
+        at_sliding(&window, W);
+        d = at_make(&c);
+        if (!at_ring(&window, &d, &how, out, NULL)) continue;
+        c.pick_block = 1;
+        c.pick_n = W;
+        c.pick_window = NULL;
+        d.pick = (int32_t *)t_alloc((size_t)(c.n * c.shape.n_kv_heads * W) * sizeof(int32_t));
+        for (int t = 0; t < c.n * c.shape.n_kv_heads; t++)
+            for (int j = 0; j < W; j++) d.pick[t * W + j] = (int32_t)(c.start + t / c.shape.n_kv_heads - j);
+        how.chunk = t_int(1, c.n);
+        how.k_rows = i % 2;
+        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        /* and the same as a window beside an empty list */
+        near_window = swa_window_sliding(W);
+        c.pick_window = &near_window;
+        for (int t = 0; t < c.n * c.shape.n_kv_heads * W; t++) d.pick[t] = -1;
+        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        t_free_to(mark);
+    }
+}
+/* Lists of one block each, merged in order of position: the bits of the list of all. */
+TEST(lists_split_and_merged) {
+    for (int i = 0; i < 6; i++) {
+        const t_block *mark = t_.blocks;
+        enum { MOST = 8 };
+        at_case c = i % 2 ? at_new(12, 2, 32, 48, 700) : at_new(33, 1, 64, 64, 700);
+        at_data d, s;
+        at_how how;
+        swa_kv kv[AT_SEGMENTS];
+        swa_rows r;
+        const int per[] = { 1, 4, 64 };
+        float *outs[MOST], *stats[MOST], *whole = t_floats(at_o_row(&c)), *merged = t_floats(at_o_row(&c));
+        const float *co[MOST], *cs[MOST];
+        int32_t part[64];
+        int n = 0;
+        memset(&how, 0, sizeof how);
+        c.start = 37 * i;
+        c.pick_block = per[i % 3];
+        c.pick_n = 20;
+        d = at_make(&c);
+        make_lists(&c, &d, c.pick_n, 0);
+        s = at_stored(&c, &d);
+        memset(&r, 0, sizeof r);
+        r.shape = c.shape;
+        r.window = c.window;
+        r.kv = kv;
+        r.n_kv = at_segments(&c, &s, &how, kv);
+        r.pos = c.start + c.n - 1;
+        r.n_tokens = 1;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        for (int64_t b = -1; b < (c.start + c.n + 255) / 256 && n < MOST; b++) {
+            swa_attn a;
+            memset(&a, 0, sizeof a);
+            a.q.p = s.q + (size_t)(c.n - 1) * at_q_row(&c);
+            a.scale = 0.2f;
+            a.pick = d.pick;
+            a.pick_n = c.pick_n;
+            a.pick_block = c.pick_block;
+            a.out.p = whole;
+            if (b >= 0) {
+                a.out.p = outs[n] = t_floats(at_o_row(&c));
+                a.stat = stats[n] = t_floats((size_t)c.shape.n_heads * 2);
+                for (int j = 0; j < c.pick_n; j++)
+                    part[j] = (int64_t)d.pick[j] * c.pick_block / 256 == b && d.pick[j] >= 0 ? d.pick[j] : -1;
+                a.pick = part;
+                co[n] = outs[n];
+                cs[n] = stats[n];
+                n++;
+            }
+            CHECK_OK(swa_attention(&r, &a));
+        }
+        CHECK_OK(swa_merge(co, cs, n, c.shape.n_heads, c.shape.v_dim, NULL, c.shape.n_heads, merged, NULL));
+        CHECK_BITS(merged, whole, (int)at_o_row(&c));
+        t_free_to(mark);
+    }
+}
+/* Keys that lie far apart, beyond what is sorted at a time, up to the last numbers that a list can hold. */
+TEST(lists_of_far_positions) {
+    enum { SEGMENTS = 9, ROWS = 40, DK = 32, HEADS = 5 };
+    static const int64_t at[SEGMENTS] = { 0, 300, 32760, 33000, 65530, 1000000, 40000000, 2147483000, 2147483600 };
+    for (int i = 0; i < 8; i++) {
+        const t_block *mark = t_.blocks;
+        const int64_t per = i < 4 ? 1 : 64;
+        float *k = t_random(SEGMENTS * ROWS * DK, 1.0f), *v = t_random(SEGMENTS * ROWS * DK, 1.0f);
+        float *q = t_random(HEADS * DK, 3.0f), *want = t_floats(HEADS * DK), *out = t_floats(HEADS * DK);
+        int32_t *pick = (int32_t *)t_alloc(SEGMENTS * ROWS * sizeof *pick);
+        swa_kv some[SEGMENTS], all[SEGMENTS];
+        swa_rows r;
+        swa_attn a;
+        int n = 0, n_some = 0;
+        memset(&r, 0, sizeof r);
+        memset(&a, 0, sizeof a);
+        memset(all, 0, sizeof all);
+        for (int s = 0; s < SEGMENTS; s++) {
+            all[s].k = k + s * ROWS * DK;
+            all[s].v = v + s * ROWS * DK;
+            all[s].pos = at[s] * per;
+            all[s].n = ROWS;
+            if (!t_int(0, 2)) continue;                  /* the others are in no list */
+            some[n_some++] = all[s];
+            for (int64_t j = 0; j < (per == 1 ? ROWS : 1); j++) pick[n++] = (int32_t)(at[s] + j);
+        }
+        for (int j = n - 1; j > 0; j--) {
+            const int x = t_int(0, j);
+            const int32_t old = pick[j];
+            pick[j] = pick[x];
+            pick[x] = old;
+        }
+        r.shape.n_heads = HEADS;
+        r.shape.n_kv_heads = 1;
+        r.shape.head_dim = DK;
+        r.pos = (at[SEGMENTS - 1] + ROWS) * per;
+        r.n_tokens = 1;
+        r.kv = all;
+        r.n_kv = SEGMENTS;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        a.q.p = q;
+        a.out.p = want;
+        r.kv = some;
+        r.n_kv = n_some;
+        CHECK_OK(swa_attention(&r, &a));
+        r.kv = all;
+        r.n_kv = SEGMENTS;
+        a.out.p = out;
+        a.pick = pick;
+        a.pick_n = n;
+        a.pick_block = (int32_t)per;
+        CHECK_OK(swa_attention(&r, &a));
+        CHECK_BITS(out, want, HEADS * DK);
+        t_free_to(mark);
+    }
+}
+/* Rows and tiles hold the same numbers: two caches that differ in nothing else go through the same steps, rewinds,
+   forks, copies and blobs, with lists and without. */
+TEST(lists_rows_and_tiles_are_one_cache) {
+    enum { H = 4, G = 2, D = 20, V = 12, T = 6, MOST = 40, P = 7 };
+    for (int i = 0; i < 10; i++) {
+        const t_block *mark = t_.blocks;
+        swa_cache_desc d;
+        swa_cache kv[2];
+        swa_window win[2];
+        static const int rows[2] = { 1, 0 };
+        float *out[2] = { t_floats(MOST * H * V), t_floats(MOST * H * V) };
+        memset(&d, 0, sizeof d);
+        win[0] = swa_window_causal();
+        win[1] = swa_window_sinks(30, 2);
+        d.shape.n_heads = H; d.shape.n_kv_heads = G; d.shape.head_dim = D; d.shape.v_dim = V; d.shape.tail_dim = T;
+        d.n_layers = 2; d.n_seqs = 2; d.windows = win; d.n_windows = 2; d.max_context = 400; d.max_rollback = 50;
+        d.k_type = types[i % 4]; d.tail_type = types[i / 2 % 4]; d.audit = 1;
+        if (i % 3 == 0) d.capacity = 83;
+        if (!t_cache_new(&kv[0], &d, 1)) return;
+        d.k_rows = rows;
+        d.n_k_rows = 1 + i % 2;
+        if (!t_cache_new(&kv[1], &d, 1)) return;
+        for (int step = 0; step < 14; step++) {
+            const int n = t_int(1, 30);
+            const int64_t end = swa_cache_end(&kv[0], 0);
+            float *q = t_random(MOST * H * (D + T), 2.0f), *k = t_random(MOST * G * (D + T), 1.0f);
+            int32_t pick[MOST * G * P];
+            for (int j = 0; j < MOST * G * P; j++) pick[j] = t_int(-2, (int)end + n + 2);
+            for (int x = 0; x < 2; x++) {
+                CHECK_OK(swa_step_one(&kv[x], 0, end, n));
+                for (int l = 0; l < 2; l++) {
+                    swa_attn a;
+                    memset(&a, 0, sizeof a);
+                    a.q.p = q; a.q_tail.p = q + D; a.k.p = k; a.k_tail.p = k + D; a.v.p = k; a.out.p = out[x];
+                    a.q.head = a.q_tail.head = a.k.head = a.k_tail.head = D + T;
+                    a.q.token = a.q_tail.token = H * (D + T);
+                    a.k.token = a.k_tail.token = G * (D + T);
+                    a.v.head = D; a.v.token = G * (D + T);
+                    a.scale = 0.3f;
+                    if (step % 3) { a.pick = pick; a.pick_n = P; a.pick_head = P; a.pick_token = G * P; }
+                    CHECK_OK(swa_attend(&kv[x], l, &a));
+                }
+            }
+            CHECK_BITS(out[1], out[0], n * H * V);
+            if (step % 4 == 3) {
+                const int64_t back = swa_cache_end(&kv[0], 0) - t_int(0, 20);
+                CHECK_OK(swa_cache_truncate(&kv[0], 0, back));
+                CHECK_OK(swa_cache_truncate(&kv[1], 0, back));
+            }
+            if (step == 5) {                             /* change places: what one held, the other goes on with */
+                CHECK_OK(swa_cache_fork(&kv[1], 1, 0, -1));
+                CHECK_OK(swa_cache_copy(&kv[1], 0, &kv[0], 0, -1));
+                CHECK_OK(swa_cache_copy(&kv[0], 0, &kv[1], 1, -1));
+            }
+            if (step == 9) {
+                const size_t bytes = swa_cache_save_bytes(&kv[1], 0);
+                unsigned char *blob = (unsigned char *)t_alloc(bytes);
+                CHECK_OK(swa_cache_save(&kv[1], 0, blob, bytes));
+                CHECK_OK(swa_cache_load(&kv[0], 0, blob, bytes));
+            }
+        }
+        for (int l = 0; l < 2; l++) {
+            const int64_t first = swa_cache_first(&kv[0], 0, l), end = swa_cache_end(&kv[0], 0);
+            const int32_t n = (int32_t)(end - first);
+            float *a = t_floats((size_t)n * G * (D + T)), *b = t_floats((size_t)n * G * (D + T));
+            CHECK_OK(swa_cache_read(&kv[0], 0, l, first, n, a, NULL));
+            CHECK_OK(swa_cache_read(&kv[1], 0, l, first, n, b, NULL));
+            CHECK_BITS(b, a, n * G * (D + T));
+        }
+        t_free_to(mark);
+    }
+}
+TEST(lists_descs_that_contradict) {
+    static const int rows[1] = { 1 };
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = 1; d.shape.head_dim = 8;
+    d.n_layers = 1; d.max_context = 16;
+    d.n_k_rows = 1;
+    CHECK_INT((int)swa_cache_bytes(&d), 0);
+    d.n_k_rows = -1;
+    d.k_rows = rows;
+    CHECK_INT((int)swa_cache_bytes(&d), 0);
+    d.n_k_rows = 0;
+    CHECK_INT((int)swa_cache_bytes(&d), 0);
+    d.n_k_rows = 1;
+    CHECK(swa_cache_bytes(&d) > 0);
+}
