@@ -1,6 +1,6 @@
 /* index.c - an indexer beside a sparse layer, as DeepSeek-V3.2 has it: small index keys in a layer of the same cache,
-   scores of all visible keys, and the best of them as a list of positions. The list is the same however the text came
-   in, and a rewind takes index keys back with everything else. */
+   scores of all visible keys, the best of them as a list of positions, and attention over the keys on the list alone.
+   List and output are the same however the text came in, and a rewind takes index keys back with everything else. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "example.h"
@@ -17,21 +17,22 @@ static cache open_cache(const swa_cache_desc *d, const swa_index *ix) {
     check(swa_cache_set_scratch(&c.kv, c.scratch, bytes), "swa_cache_set_scratch");
     return c;
 }
-/* n tokens from pos on: the main layer attends, the index layer stores its keys and picks. The list of the last token
-   goes to pick [TOP]. */
-static void step(swa_cache *kv, const swa_cache_desc *d, int64_t pos, int32_t n, uint32_t text, int32_t *pick) {
-    float *out = (float *)room((size_t)n * HEADS * DIM * sizeof *out);
+/* n tokens from pos on: the index layer stores its keys and picks, the main layer attends to what was picked. The list
+   of the last token goes to pick [TOP]; returns the bits of its output. */
+static unsigned long step(swa_cache *kv, int64_t pos, int32_t n, uint32_t text, int32_t *pick) {
+    float *out = (float *)room((size_t)n * HEADS * DIM * sizeof *out), *mq = rows_at(text, pos, n, HEADS * DIM);
+    float *mk = rows_at(text + 5, pos, n, DIM), *mv = rows_at(text + 6, pos, n, DIM);
     float *q = rows_at(text + 2, pos, n, INDEX_HEADS * INDEX_DIM), *k = rows_at(text + 3, pos, n, INDEX_DIM);
     float *w = rows_at(text + 4, pos, n, INDEX_HEADS); /* from the hidden state; scales are multiplied in */
     int32_t *lists = (int32_t *)room((size_t)n * TOP * sizeof *lists);
+    unsigned long bits;
     swa_run run = { 0 };
-    swa_attn store = { 0 };
+    swa_attn store = { 0 }, sparse = { 0 };
     swa_index ix = { 0 };
     run.pos = pos;
     run.n = n;
     run.rewind = 1;
     check(swa_step_begin(kv, &run, 1), "swa_step_begin");
-    check(attend_at(kv, &d->shapes[MAIN], MAIN, text, pos, n, out), "swa_attend");
     store.mode = SWA_STORE_ONLY;
     store.k.p = k;
     check(swa_attend(kv, INDEX, &store), "swa_attend, index keys");
@@ -40,12 +41,24 @@ static void step(swa_cache *kv, const swa_cache_desc *d, int64_t pos, int32_t n,
     ix.top = TOP;
     ix.pick = lists;
     check(swa_select(kv, INDEX, &ix), "swa_select");
+    sparse.q.p = mq;
+    sparse.k.p = mk;
+    sparse.v.p = mv;
+    sparse.out.p = out;
+    sparse.pick = lists; /* [n][TOP], for all heads; -1 where a token has fewer keys */
+    sparse.pick_token = sparse.pick_n = TOP;
+    check(swa_attend(kv, MAIN, &sparse), "swa_attend, over the list");
     memcpy(pick, lists + (n - 1) * TOP, TOP * sizeof *pick);
+    bits = bits_of(out + (size_t)(n - 1) * HEADS * DIM, HEADS * DIM);
     free(out);
+    free(mq);
+    free(mk);
+    free(mv);
     free(q);
     free(k);
     free(w);
     free(lists);
+    return bits;
 }
 static void show(const char *what, const int32_t *pick) {
     printf("%-28s", what);
@@ -55,10 +68,12 @@ static void show(const char *what, const int32_t *pick) {
 
 int main(void) {
     int32_t whole[TOP], chunks[TOP], other[TOP], again[TOP];
+    unsigned long bits[3] = { 0, 0, 0 };
     swa_shape shapes[2];
     swa_cache_desc d = { 0 };
     swa_index ix = { 0 };
     cache a, b;
+    int same;
     memset(shapes, 0, sizeof shapes);
     shapes[MAIN].n_heads = HEADS;
     shapes[MAIN].n_kv_heads = 1;
@@ -76,19 +91,20 @@ int main(void) {
     a = open_cache(&d, &ix);
     b = open_cache(&d, &ix);
 
-    step(&a.kv, &d, 0, TOKENS, 5, whole); /* one chunk */
+    bits[0] = step(&a.kv, 0, TOKENS, 5, whole); /* one chunk */
     show("all at once", whole);
     for (int32_t pos = 0, n = 0; pos < TOKENS; pos += n) {
         n = pos + 37 < TOKENS ? 37 : TOKENS - pos;
-        step(&b.kv, &d, pos, n, 5, chunks);
+        bits[1] = step(&b.kv, pos, n, 5, chunks);
     }
     show("in chunks of 37", chunks);
-    step(&b.kv, &d, TOKENS - 100, 100, 9, other); /* another ending, and back */
+    (void)step(&b.kv, TOKENS - 100, 100, 9, other); /* another ending, and back */
     show("another ending", other);
-    step(&b.kv, &d, TOKENS - 100, 100, 5, again);
+    bits[2] = step(&b.kv, TOKENS - 100, 100, 5, again);
     show("the first ending again", again);
-    printf("%s\n", memcmp(whole, chunks, sizeof whole) == 0 && memcmp(whole, again, sizeof whole) == 0 ? "the same list"
-                                                                                                       : "OTHER LISTS");
+    same = memcmp(whole, chunks, sizeof whole) == 0 && memcmp(whole, again, sizeof whole) == 0;
+    printf("%s\n", same ? "the same list" : "OTHER LISTS");
+    printf("%s\n", bits[0] == bits[1] && bits[0] == bits[2] ? "the same output, bit for bit" : "OTHER BITS");
     free_cache(&a);
     free_cache(&b);
     return 0;
