@@ -2590,9 +2590,9 @@ typedef struct {
 
 /* Columns of the bias in a block: that of key 0 (by position), how many there are, and the step from key to key. By
    distance, key 0's is the row's own position from there, a float, which is exact up to 2^24; beyond, none has any. */
-typedef struct { int64_t first, n; int step; } swa__columns;
-static swa__columns swa__columns_of(const swa__geo *g, const swa__block *b) {
-    swa__columns c;
+typedef struct { int64_t first, n; int step; } swa__biases;
+static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
+    swa__biases c;
     c.first = b->pos - g->bias_first;
     c.n = g->bias_n;
     c.step = g->by_distance ? -1 : 1;
@@ -2750,7 +2750,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, S
     return s;
 }
 /* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__columns *c, const swa__lanes *n, int i, int k, int count,
+SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lanes *n, int i, int k, int count,
                                             int apart, float *out) {
     const int64_t from = (c->step < 0 ? swa__distance(n->q[i]) : c->first) + c->step * k;
     const int64_t last = from + c->step * (count - 1);
@@ -2934,7 +2934,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
                                         const float *s2, const int v[4]) {
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
         zero = SWV_SET1(0.0f);
-    const swa__columns columns = swa__columns_of(g, b);
+    const swa__biases biases = swa__bias_of(g, b);
     float bias[16];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     if (v[0] >= v[1] && !n->mods && b->present == NULL) {
@@ -2964,7 +2964,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
             distance = SWV_SUB(SWV_SET1(n->q[i]), key);
             slope = SWV_SET1(n->slope[i]);
             if (g->bias) {
-                SWA__FN(bias)(&columns, n, i, k, SWV_N, 1, bias);
+                SWA__FN(bias)(&biases, n, i, k, SWV_N, 1, bias);
                 extra = SWV_LOAD(bias);
             }
         }
@@ -3227,14 +3227,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
                                                const swa__lanes *n, int k, int sinks, int old, const float *s,
                                                SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
-    const swa__columns columns = swa__columns_of(g, b);
+    const swa__biases biases = swa__bias_of(g, b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
-        if (b->list == NULL) SWA__FN(bias)(&columns, n, x, k, mr, nv * SWV_N, bias + x);
+        if (b->list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
         for (i = 0; b->list != NULL && i < mr; i++) {
             const int64_t at = b->list->column[k + i];
-            bias[i * nv * SWV_N + x] = at >= 0 && at < columns.n ? n->bias[x][at] : 0.0f;
+            bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
     for (i = 0; i < mr; i++)
