@@ -82,12 +82,11 @@
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API (dllexport ...),
    SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 314 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
-   whole block, not attention over latents) 91, SWA_NO_BF16 (the type, and products in it) 54, SWA_NO_F16 31,
-   SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 15, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 114,
-   SWA_NO_AVX2 77, SWA_NO_SIMD 192 (all vectors). What is left out is refused, or does not link. An engine of f32 and
-   f16 alone, without the block, index, masks and blobs, takes 164 KB and half the time to compile; without AVX-512
-   too, 118 KB and 0.4 of it. */
+   To leave out, where the implementation stands; of 381 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
+   whole block, not attention over latents) 90, SWA_NO_BF16 (the type, and products in it) 58, SWA_NO_F16 34,
+   SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
+   SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors). What is left out is refused, or does not link. An engine of f32 and
+   f16 alone, without the block, index, masks and blobs, takes 210 KB; without AVX-512 too, 145 KB. */
 
 /* ==== [SECTION 1] PUBLIC API ====================================================================================
    Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
