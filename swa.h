@@ -435,7 +435,7 @@ typedef struct {
        query heads, never by keys. Not with compute SWA_BF16: UNSUPPORTED                                            */
     const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
-    int32_t  pick_n;             /* entries per list, 0 = an empty one                                               */
+    int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1                                */
     int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16, 64, 128); 0 = 1    */
     const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W latest; NULL = none.
                                With sinks or a prefix: UNSUPPORTED                                                   */
@@ -6672,7 +6672,7 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
-    if (a->pick_n < 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
+    if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
     if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;

@@ -592,6 +592,7 @@ static void misuse_lists(swa_cache *c, swa_attn ok) {
     SPOIL(a.pick_n = 1, SWA_ERR_ARG);                        /* entries, but no list */
     SPOIL(a.pick_window = &w.windows[0], SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = -1, SWA_ERR_ARG);
+    SPOIL(a.pick = list, SWA_ERR_ARG);                       /* pick_n forgotten */
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = -1, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 3, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
