@@ -3,6 +3,7 @@
 # that is compiled once per instruction set; their instances are added up by place, in coverage.py, which also knows
 # the places that may stay unreached (uncovered.txt). The last line is `N passed, N failed, N skipped`.
 set -u
+export SWA_TEST_ALL=1                            # what make test leaves out is reached by this
 cd "$(dirname "$0")/../.." || exit 1
 dir=$PWD/build/coverage jobs=${JOBS:-2}
 flags="-std=c99 -O1 -w -fprofile-instr-generate -fcoverage-mapping"
