@@ -904,7 +904,7 @@ static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u;
 
 /* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here: masks refuse it, stored
    rows are cut to the type's range. */
-static uint16_t swa__f16_sourcef32(float f) {
+static uint16_t swa__f16_from_f32(float f) {
     uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
     if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
     if (a >= 0x38800000u) { a += 0xc8000fffu + ((a >> 13) & 1); return (uint16_t)(sign | (a >> 13)); }
@@ -916,7 +916,7 @@ static uint16_t swa__f16_sourcef32(float f) {
     a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
     return (uint16_t)(sign | a);
 }
-static float swa__f32_sourcef16(uint16_t h) {
+static float swa__f32_from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
     if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
     if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
@@ -924,19 +924,19 @@ static float swa__f32_sourcef16(uint16_t h) {
     for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
     return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
 }
-static uint16_t swa__bf16_sourcef32(float f) {
+static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
-static float swa__f32_sourcebf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
+static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
 /* What 0 means. */
 static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
 static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
-    if (SWA__IS_F16(type)) return swa__f32_sourcef16(((const uint16_t *)p)[i]);
-    if (SWA__IS_BF16(type)) return swa__f32_sourcebf16(((const uint16_t *)p)[i]);
+    if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
+    if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
     return (float)((const int8_t *)p)[i];
 }
 
@@ -1067,7 +1067,7 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
         cell->size = 4;
         memcpy(cell->hidden, &masked, 4);
     } else {
-        uint16_t half = type == SWA_F16 ? swa__f16_sourcef32(masked) : swa__bf16_sourcef32(masked);
+        uint16_t half = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
         unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = half & 0x7fffu;
         if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
         cell->size = 2;
@@ -4400,11 +4400,11 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_SCALE(p, n)         swa__scale((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
 #define SWV_TRANSPOSE(r)        ((void)(r))
-#define SWV_LOAD_F16(p)         swa__f32_sourcef16(*(p))
-#define SWV_LOAD_BF16(p)        swa__f32_sourcebf16(*(p))
+#define SWV_LOAD_F16(p)         swa__f32_from_f16(*(p))
+#define SWV_LOAD_BF16(p)        swa__f32_from_bf16(*(p))
 #define SWV_LOAD_Q8(p)          ((float)*(p))
-#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_sourcef32(v))
-#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_sourcef32(v))
+#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
+#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_HALF(x)             swa__half(x)
 #define SWV_LEAVE()             ((void)0)
@@ -4516,7 +4516,7 @@ SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
     float x[4];
     int i;
     wasm_v128_store(x, v);
-    for (i = 0; i < 4; i++) p[i] = swa__f16_sourcef32(x[i]);
+    for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
 }
 SWA__INLINE v128_t swa__half_simd128(v128_t u) {
     v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
