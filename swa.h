@@ -795,8 +795,10 @@ SWA_API const char *swa_isa_name(int isa);
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
 #  define SWA__OPENMP 1
 #  include <omp.h>
+#  define SWA__THREADS() omp_get_max_threads()
 #else
 #  define SWA__OPENMP 0
+#  define SWA__THREADS() 1
 #endif
 #if defined(__GNUC__) || defined(__clang__)
 #  define SWA__TARGET(features) __attribute__((target(features)))
@@ -1443,7 +1445,7 @@ typedef struct { int64_t first, stored; } swa__held;
    says it once, for each of the three. */
 enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
 typedef struct {
-    int      dim, padded;                /* numbers of a row, and as a ring holds them; 0: no such array             */
+    int      dim;                        /* numbers of a row; 0: no such array                                       */
     swa_type type;
     int      tiled;                      /* a ring's K and tail: in tiles of 16 slots, transposed                    */
     size_t   size;                       /* bytes of a number                                                        */
@@ -1466,6 +1468,7 @@ typedef struct {
     int64_t    pinned, sink_slots;       /* sinks; rounded up to 16: where the ring begins                           */
     size_t     base, stride;             /* offset of sequence 0; bytes of a sequence                                */
     size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                                     */
+    swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operand                       */
 } swa__layer;
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
@@ -1526,7 +1529,6 @@ static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int whi
     swa__operand x;
     memset(&x, 0, sizeof x);
     x.dim = which == SWA__K ? s->head_dim : which == SWA__TAIL ? s->tail_dim : s->v_in_k ? 0 : s->v_dim;
-    x.padded = which == SWA__V ? (int)swa__round16(x.dim) : x.dim;
     x.type = type;
     x.size = swa__type_size((int)type);
     return x;
@@ -1569,9 +1571,7 @@ static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
 /* ---- layout ---- */
 
 /* Whether an array of a layer has a scale per slot. */
-static int swa__has_scale(const swa__layer *l, int which) {
-    return l->type[which] == SWA_Q8 && swa__operand_make(&l->shape, SWA_Q8, which).dim > 0;
-}
+static int swa__has_scale(const swa__layer *l, int which) { return l->type[which] == SWA_Q8 && l->x[which].dim > 0; }
 /* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is held whole. */
 static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     const int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
@@ -1597,10 +1597,16 @@ static swa_status swa__layer_region(swa__layer *l) {
     int i;
 
     for (i = 0; i < SWA__OPERANDS; i++) {
-        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
+        const int64_t size = (int64_t)x.size;
+        x.tiled = i != SWA__V && !l->k_rows;
+        x.step = x.tiled ? SWA__TILE * size : size;
+        x.row = size * (x.tiled ? x.dim : swa__round16(x.dim));      /* a tile is whole vectors without padding */
+        x.head = l->slots * x.row;
+        x.slots = l->slots;
+        l->x[i] = x;
         l->at[i] = bytes;
-        const size_t dims = (size_t)(l->k_rows ? swa__round16(x.dim) : x.padded);
-        if (!swa__region(&bytes, slots, dims, x.size)) return SWA_ERR_OVERFLOW;
+        if (!swa__region(&bytes, slots, (size_t)x.row, 1)) return SWA_ERR_OVERFLOW;
     }
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
@@ -1883,36 +1889,41 @@ SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chun
 
 /* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
 
+/* K, tail or V of a sequence in a layer: row i is slot i. */
+static swa__operand swa__ring_operand(const swa__cache *c, int layer, int seq, int which) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const unsigned char *region = swa__region_of(c, layer, seq);
+    swa__operand x = l->x[which];
+    if (x.dim > 0) x.p = region + l->at[which];
+    if (swa__has_scale(l, which)) x.scale = (const float *)(const void *)(region + l->scale_at[which]);
+    return x;
+}
 /* n slots of a layer from one on, as the rows from pos on. */
 static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos, int64_t n) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    const unsigned char *r = swa__region_of(c, layer, seq);
-    const float *scale[SWA__OPERANDS];
-    int i;
+    const swa__operand k = swa__ring_operand(c, layer, seq, SWA__K), v = swa__ring_operand(c, layer, seq, SWA__V);
+    const swa__operand tail = swa__ring_operand(c, layer, seq, SWA__TAIL);
     swa_kv kv;
 
     memset(&kv, 0, sizeof kv);
-    for (i = 0; i < SWA__OPERANDS; i++)
-        scale[i] = swa__has_scale(l, i) ? (const float *)(const void *)(r + l->scale_at[i]) : NULL;
-    kv.k = r + l->at[SWA__K];
-    kv.tail = l->shape.tail_dim > 0 ? r + l->at[SWA__TAIL] : NULL;
-    kv.v = l->shape.v_in_k ? NULL : r + l->at[SWA__V];
-    kv.k_type = l->type[SWA__K];
-    kv.tail_type = l->type[SWA__TAIL];
-    kv.v_type = l->type[SWA__V];
-    kv.k_token = l->k_rows ? swa__round16(l->shape.head_dim) : 0;
-    kv.tail_token = l->k_rows ? swa__round16(l->shape.tail_dim) : 0;
-    kv.k_head = l->slots * (l->k_rows ? kv.k_token : l->shape.head_dim);
-    kv.tail_head = l->slots * (l->k_rows ? kv.tail_token : l->shape.tail_dim);
-    kv.v_token = l->shape.v_in_k ? 0 : swa__round16(l->shape.v_dim);
-    kv.v_head = l->slots * kv.v_token;
-    kv.k_scale_ = scale[SWA__K];
-    kv.tail_scale_ = scale[SWA__TAIL];
-    kv.v_scale_ = scale[SWA__V];
+    kv.k = k.p;
+    kv.tail = tail.p;
+    kv.v = v.p;
+    kv.k_type = k.type;
+    kv.tail_type = tail.type;
+    kv.v_type = v.type;
+    kv.k_token = k.tiled ? 0 : k.row / (int64_t)k.size;
+    kv.tail_token = tail.tiled ? 0 : tail.row / (int64_t)tail.size;
+    kv.v_token = v.row / (int64_t)v.size;
+    kv.k_head = k.head / (int64_t)k.size;
+    kv.tail_head = tail.head / (int64_t)tail.size;
+    kv.v_head = v.head / (int64_t)v.size;
+    kv.k_scale_ = k.scale;
+    kv.tail_scale_ = tail.scale;
+    kv.v_scale_ = v.scale;
 
     kv.pos = pos;
     kv.n = (int32_t)n;
-    kv.slots_ = (int32_t)l->slots;
+    kv.slots_ = (int32_t)k.slots;
     kv.layout_ = 1 + (int32_t)slot;
     return kv;
 }
@@ -2008,20 +2019,22 @@ static uint64_t swa__geometry(const swa__cache *c) {
         v[4] = l->window.left;
         v[5] = l->shape.v_in_k ? l->shape.v_dim : 0;
         for (which = 0; which < SWA__OPERANDS; which++) {
-            const swa__operand x = swa__operand_make(&l->shape, l->type[which], which);
-            v[6 + 2 * which] = x.dim;
-            v[7 + 2 * which] = x.dim > 0 ? (int64_t)x.type : 0;
+            v[6 + 2 * which] = l->x[which].dim;
+            v[7 + 2 * which] = l->x[which].dim > 0 ? (int64_t)l->type[which] : 0;
         }
         h = swa__hash(h, v, sizeof v);
     }
     return h;
 }
 
-/* n numbers, which need not be aligned. */
+/* n numbers, which need not be aligned; each copy is one move. */
 static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from, int64_t step, int n,
                          size_t size) {
-    int d;
-    for (d = 0; d < n; d++) memcpy(to + d * to_step, from + d * step, size);
+    for (; n > 0; n--, to += to_step, from += step) {
+        if (size == 4) memcpy(to, from, 4);
+        else if (size == 2) memcpy(to, from, 2);
+        else *to = *from;
+    }
 }
 /* All rows of a segment into those of another: as much of it as lies together in both at once. */
 static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *from) {
@@ -2122,10 +2135,8 @@ static void swa__record_put(unsigned char *b, int i, int64_t x) { memcpy(b + (si
 static size_t swa__row_bytes(const swa__layer *l) {
     size_t n = 0;
     int i;
-    for (i = 0; i < SWA__OPERANDS; i++) {
-        const swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
-        n += (size_t)x.dim * x.size + (swa__has_scale(l, i) ? sizeof(float) : 0);
-    }
+    for (i = 0; i < SWA__OPERANDS; i++)
+        n += (size_t)l->x[i].dim * l->x[i].size + (swa__has_scale(l, i) ? sizeof(float) : 0);
     return n * (size_t)l->shape.n_kv_heads;
 }
 static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
@@ -3052,12 +3063,6 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const s
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
     }
 }
-/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
-#define SWV_HALVE(n, p, a, c, what) \
-    SWV_UNROLL for (j = 0; j < n; j++) { \
-        const float a = (p)[j], c = (p)[j + n]; \
-        (p)[j] = what; \
-    }
 /* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four find K in L1. */
 static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__geo *g, const swa__block *b, const float *q, float *s,
                                            int v, int v1) {
@@ -3096,6 +3101,12 @@ static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa_
         some[2] = some[3];
     } while (some[2] < range[3]);
 }
+/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
+#define SWV_HALVE(n, p, a, c, what) \
+    SWV_UNROLL for (j = 0; j < n; j++) { \
+        const float a = (p)[j], c = (p)[j + n]; \
+        (p)[j] = what; \
+    }
 static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
                                     const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
@@ -4879,7 +4890,7 @@ typedef struct {
 typedef struct {
     const swa__kernels *kr;
     swa_shape shape;                     /* of the rows                                                              */
-    swa_in    fresh[SWA__OPERANDS];      /* this step's rows, strides resolved; NULL = none                          */
+    swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                                       */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                                    */
     int       as_f32;                    /* tiles are wanted widened: many rows share them                           */
     const swa_kv *kv;                    /* [n_kv] ascending in position                                             */
@@ -4920,29 +4931,6 @@ static const swa__source *swa__seek(swa__cursor *x, int segment) {
     swa__source_head(&x->src, x->h);
     x->segment = segment;
     return &x->src;
-}
-/* This step's rows of one run, as a segment. */
-static swa_kv swa__new_rows(const swa__keys *keys, int64_t row, int64_t pos, int n) {
-    const swa_in *in = keys->fresh;
-    swa_kv kv;
-    memset(&kv, 0, sizeof kv);
-    kv.k = in[SWA__K].p + row * in[SWA__K].token;
-    kv.k_token = in[SWA__K].token;
-    kv.k_head = in[SWA__K].head;
-    if (keys->shape.tail_dim > 0) {
-        kv.tail = in[SWA__TAIL].p + row * in[SWA__TAIL].token;
-        kv.tail_token = in[SWA__TAIL].token;
-        kv.tail_head = in[SWA__TAIL].head;
-    }
-    if (!keys->shape.v_in_k) {
-        kv.v = in[SWA__V].p + row * in[SWA__V].token;
-        kv.v_token = in[SWA__V].token;
-        kv.v_head = in[SWA__V].head;
-    }
-    kv.k_type = kv.tail_type = kv.v_type = SWA_F32;
-    kv.pos = pos;
-    kv.n = n;
-    return kv;
 }
 /* The first segment that ends after position p. */
 static int swa__find(const swa__keys *keys, int64_t p) {
@@ -5517,7 +5505,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     } else {
         const swa_run *run = &call->runs[i];
         const int fresh = j->keys.fresh[SWA__K].p != NULL;
-        swa_kv slots;
+        int x;
         j->pos = run->pos;
         j->row = run->row;
         j->n = call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
@@ -5527,14 +5515,20 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         j->keys.kv = j->kv;
         j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
                                      fresh ? run->pos : run->pos + run->n, j->kv);
-        slots = swa__slots_view(call->c, call->layer, run->seq, 0, 0, 0);
-        swa__source_make(&call->keys, &slots, &j->ring);
+        j->ring.ring = 1;
+        j->fresh.ring = 0;
+        for (x = 0; x < SWA__OPERANDS; x++) {
+            j->ring.x[x] = swa__ring_operand(call->c, call->layer, run->seq, x);
+            j->fresh.x[x] = call->keys.fresh[x];
+            if (fresh && j->fresh.x[x].dim > 0) j->fresh.x[x].p += run->row * j->fresh.x[x].row;
+        }
+        j->keys.base[0] = &j->fresh;
         j->keys.base[1] = &j->ring;
         if (fresh) {
-            swa_kv *rows = &j->kv[j->keys.n_kv++];
-            *rows = swa__new_rows(&call->keys, run->row, run->pos, run->n);
-            swa__source_make(&call->keys, rows, &j->fresh);
-            j->keys.base[0] = &j->fresh;
+            swa_kv *rows = &j->kv[j->keys.n_kv++];       /* where they lie is in base */
+            memset(rows, 0, sizeof *rows);
+            rows->pos = run->pos;
+            rows->n = run->n;
         }
     }
     j->rows = j->n * call->group;
@@ -6523,27 +6517,18 @@ static void swa__fold_rows(swa__part *p) {
 /* What is stored for one run: this step's rows into the ring, of the KV head that both have come to. */
 typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; } swa__store;
 
-/* n rows of K or tail, from row `row` on, into slots of one tile: each is rounded and narrowed beside the stage, and
-   then dealt out over the dims. */
-static void swa__slots_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
+/* n rows of K or tail, from row `row` on, into slots of one tile, or into rows: each is rounded and narrowed beside the
+   stage, and then dealt out over the dims. */
+static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
     const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
-    const size_t es = to->size, pad = swa__pad16(to->dim), lane = (size_t)(slot & (SWA__TILE - 1));
-    const unsigned char *p = from->p + row * from->row;
-    unsigned char *tile = (unsigned char *)(uintptr_t)to->p + (slot - (int64_t)lane) * to->row;
-    float *wide = s->spot.row, scale = 1.0f;
-    int i, d;
-    for (d = to->dim; d < (int)pad; d++) wide[d] = 0.0f;
-    for (i = 0; i < n; i++, p += from->row) {
-        const unsigned char *in = (const unsigned char *)(wide + pad);
-        unsigned char *out = tile + (lane + (size_t)i) * es;
-        s->keys->kr->round((int)s->keys->round[which], p, (int)from->type, to->dim, wide, &scale);
-        s->keys->kr->narrow((int)to->type, wide, wide + pad, pad);
-        for (d = 0; d < to->dim; d++, in += es, out += SWA__TILE * es) {
-            if (es == 4) memcpy(out, in, 4);                       /* each copy is one move */
-            else if (es == 2) memcpy(out, in, 2);
-            else *out = *in;
-        }
-        if (to->scale != NULL) ((float *)(uintptr_t)to->scale)[slot + i] = scale;
+    const size_t pad = swa__pad16(to->dim);
+    float *wide = s->spot.row, scale;
+    unsigned char *narrow = (unsigned char *)(wide + pad);
+    for (; n > 0; n--, row++, slot++) {
+        s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide, &scale);
+        s->keys->kr->narrow((int)to->type, wide, narrow, pad);
+        swa__numbers(swa__operand_at(to, 0, slot), to->step, narrow, (int64_t)to->size, to->dim, to->size);
+        if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
     }
 }
 /* n rows of one operand into slots of one tile: V, and K or tail of all 16, by way of the stage. */
@@ -6562,17 +6547,6 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     if (to->scale != NULL)
         memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a, (size_t)n * sizeof(float));
 }
-/* n rows of K or tail into a ring that holds them as rows. */
-static void swa__rows_store(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
-    const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
-    const swa__kernels *kr = s->keys->kr;
-    float one, *scale = &one, *tmp = s->spot.row;
-    for (; n > 0; n--, row++, slot++) {
-        if (to->scale != NULL) scale = (float *)(uintptr_t)to->scale + slot;
-        kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, tmp, scale);
-        kr->narrow((int)to->type, tmp, (unsigned char *)(uintptr_t)to->p + slot * to->row, swa__pad16(to->dim));
-    }
-}
 static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq, const swa__store *s) {
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
@@ -6584,8 +6558,8 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
         for (i = 0; i < SWA__OPERANDS; i++) {
             if (s->ring.x[i].dim == 0) continue;
-            if (i != SWA__V && !s->ring.x[i].tiled) swa__rows_store(s, i, at - j->pos, slot, (int)n);
-            else (i != SWA__V && n < SWA__TILE ? swa__slots_out : swa__tile_out)(s, i, at - j->pos, slot, (int)n);
+            if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled)) swa__tile_out(s, i, at - j->pos, slot, (int)n);
+            else swa__numbers_out(s, i, at - j->pos, slot, (int)n);
         }
     }
 }
@@ -6625,30 +6599,47 @@ static void swa__part_phase(swa__part *p, int phase) {
     }
     if (phase == 1 && call->c != NULL && swa__stores(&call->a)) swa__store_rows(p);
 }
-static void swa__phase(const swa__call *call, int phase, int part, int parts) {
+/* A part of a phase of a call, which is a swa__call here, and others in later sections. */
+typedef void swa__work(const void *call, int phase, int part, int parts);
+
+static void swa__phase(const void *call, int phase, int part, int parts) {
     swa__part p;
-    swa__part_begin(call, part, parts, &p);
+    swa__part_begin((const swa__call *)call, part, parts, &p);
     swa__part_phase(&p, phase);
 }
 /* Every part of every phase, on the threads of OpenMP or on this one. */
-static void swa__phases(const swa__call *call, int parts) {
+static void swa__phases(swa__work *work, const void *call, int phases, int parts) {
+    int phase, part;
+    for (phase = 0; phase < phases; phase++) {
+#if SWA__OPENMP
+#pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
+#endif
+        for (part = 0; part < parts; part++) work(call, phase, part, parts);
+    }
+}
+static void swa__call_phases(const swa__call *call, int parts) {
     int phase;
     swa__part p;
-#if SWA__OPENMP
-    for (phase = 0; parts > 1 && phase < SWA_PHASES; phase++) {
-        int part;
-#pragma omp parallel for schedule(static, 1) num_threads(parts)
-        for (part = 0; part < parts; part++) swa__phase(call, phase, part, parts);
+    if (parts > 1) {
+        swa__phases(swa__phase, call, SWA_PHASES, parts);
+        return;
     }
-    if (parts > 1) return;
-#endif
-    swa__part_begin(call, 0, parts, &p);           /* one part keeps its job from phase to phase */
+    swa__part_begin(call, 0, 1, &p);               /* one part keeps its job from phase to phase */
     for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
 }
 static swa_in swa__in(swa_in in, int heads, int dim) {
     if (in.head == 0) in.head = dim;
     if (in.token == 0) in.token = (int64_t)heads * dim;
     return in;
+}
+static swa__operand swa__fresh(const swa_shape *s, const swa_in *in, int which) {
+    const int64_t size = (int64_t)sizeof(float);
+    swa__operand x = swa__operand_make(s, SWA_F32, which);
+    x.p = (const unsigned char *)in->p;
+    x.step = size;
+    x.head = size * (in->head != 0 ? in->head : x.dim);
+    x.row = size * (in->token != 0 ? in->token : (int64_t)s->n_kv_heads * x.dim);
+    return x;
 }
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* a: without what its mode does not look at */
@@ -6740,9 +6731,9 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
-    call->keys.fresh[SWA__K] = swa__in(a->k, s->n_kv_heads, s->head_dim);
-    call->keys.fresh[SWA__TAIL] = swa__in(a->k_tail, s->n_kv_heads, s->tail_dim);
-    call->keys.fresh[SWA__V] = swa__in(a->v, s->n_kv_heads, s->v_dim);
+    call->keys.fresh[SWA__K] = swa__fresh(s, &a->k, SWA__K);
+    call->keys.fresh[SWA__TAIL] = swa__fresh(s, &a->k_tail, SWA__TAIL);
+    call->keys.fresh[SWA__V] = swa__fresh(s, &a->v, SWA__V);
 }
 /* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
    run's rows, all its blocks. Less than all of those only splits nothing. */
@@ -6874,15 +6865,10 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
     swa__call call;
     swa_status status;
-    int parts = 1;
-#if SWA__OPENMP
-    parts = omp_get_max_threads();
-#endif
-    status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
-#if SWA__OPENMP
-    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__attend_call(cache, layer, attn, 0, 0, --parts, &call);
-#endif
-    if (status == SWA_OK) swa__phases(&call, parts);
+    int parts = SWA__THREADS();
+    do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
+    while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
+    if (status == SWA_OK) swa__call_phases(&call, parts);
     return status;
 }
 
@@ -6983,15 +6969,10 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
 SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
     swa_status status;
-    int parts = 1;
-#if SWA__OPENMP
-    parts = omp_get_max_threads();
-#endif
-    status = swa__rows_call(rows, attn, parts, &call);
-#if SWA__OPENMP
-    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__rows_call(rows, attn, --parts, &call);
-#endif
-    if (status == SWA_OK) swa__phases(&call, parts);
+    int parts = SWA__THREADS();
+    do status = swa__rows_call(rows, attn, parts, &call);
+    while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
+    if (status == SWA_OK) swa__call_phases(&call, parts);
     return status;
 }
 
@@ -7098,6 +7079,7 @@ typedef struct {
     size_t  naive_bytes, bytes;
     unsigned char *base;
     int     fits;                        /* bytes has not overflowed */
+    swa__call call;                      /* of the attention */
 } swa__mla;
 
 /* ---- weights ---- */
@@ -7659,13 +7641,13 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     return call;
 }
 /* Attention comes first, by path; then all new rows are stored. */
-static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase) {
-    swa__call call = *base;
+static void swa__mla_attend(const swa__mla *x, int phase) {
+    swa__call call = x->call;
     swa__part store;
     swa__naive e;
     swa__ops ops;
     if (x->expanded) {
-        swa__phase(base, phase, x->part, x->parts);
+        swa__phase(&x->call, phase, x->part, x->parts);
         return;
     }
     e.x = x;
@@ -7677,7 +7659,7 @@ static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase)
     call.a.mode = SWA_ATTEND_NO_STORE;
     if (x->absorbed) swa__phase(&call, phase, x->part, x->parts);
     if (x->naive) {
-        call = swa__mla_naive(x, base);
+        call = swa__mla_naive(x, &x->call);
         call.ops = &ops;
         call.a.mode = SWA_ATTEND_NO_STORE;
         (void)swa__naive_carve(x->m, x->sinks, call.scratch + (size_t)x->part * call.part_bytes, &e);
@@ -7686,7 +7668,7 @@ static void swa__mla_attend(const swa__mla *x, const swa__call *base, int phase)
         swa__phase(&call, phase, x->part, x->parts);
     }
     if (phase == 0) return;
-    swa__part_begin(base, x->part, x->parts, &store);
+    swa__part_begin(&x->call, x->part, x->parts, &store);
     swa__store_rows(&store);
 }
 
@@ -7807,7 +7789,7 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
     return swa__mla_fit(mla, swa__layer_of(c, layer), x);
 }
 /* Places the call's arrays, and readies the attention among them. */
-static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts, swa__call *call) {
+static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const swa__cache *c = x->c;
     swa_status status;
     swa_attn a;
@@ -7819,51 +7801,37 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts, sw
     if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
     a = swa__mla_attn(x, 0);
-    status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, call);
+    status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
     if (status != SWA_OK) return status;
-    return swa__call_scratch(call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
+    return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
-static void swa__mla_phase(const swa__mla *x, const swa__call *call, int phase) {
-    if (phase == 1) swa__mla_norms(x);
-    if (phase == 3) swa__mla_rope(x);
-    if (phase == SWA__MLA_ATTEND || phase == SWA__MLA_ATTEND + 1) swa__mla_attend(x, call, phase - SWA__MLA_ATTEND);
-    else swa__mla_products(x, phase);
+static void swa__mla_phase(const void *call, int phase, int part, int parts) {
+    swa__mla x = *(const swa__mla *)call;
+    x.part = part;
+    x.parts = parts;
+    if (phase == 1) swa__mla_norms(&x);
+    if (phase == 3) swa__mla_rope(&x);
+    if (phase == SWA__MLA_ATTEND || phase == SWA__MLA_ATTEND + 1) swa__mla_attend(&x, phase - SWA__MLA_ATTEND);
+    else swa__mla_products(&x, phase);
 }
 SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
                                         int phase, int part, int parts) {
     swa__mla x;
-    swa__call call;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
-    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts, &call);
-    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
-    if (status == SWA_OK) swa__mla_phase(&x, &call, phase);
+    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts);
+    if (status == SWA_OK) status = swa__ticket_check(&x.call, phase, part, parts);
+    if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
     return status;
 }
 SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out) {
     swa__mla x;
-    swa__call call;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
-    int parts = 1, phase, part;
+    int parts = SWA__THREADS();
     if (status != SWA_OK) return status;
-#if SWA__OPENMP
-    parts = omp_get_max_threads();
-#endif
-    status = swa__mla_ready(&x, 0, 0, parts, &call);
-#if SWA__OPENMP
-    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__mla_ready(&x, 0, 0, --parts, &call);
-#endif
-    if (status != SWA_OK) return status;
-    for (phase = 0; phase < SWA_MLA_PHASES; phase++) {
-#if SWA__OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
-#endif
-        for (part = 0; part < parts; part++) {
-            swa__mla mine = x;
-            mine.part = part;
-            swa__mla_phase(&mine, &call, phase);
-        }
-    }
-    return SWA_OK;
+    do status = swa__mla_ready(&x, 0, 0, parts);
+    while (status == SWA_ERR_MEMORY && --parts > 0);
+    if (status == SWA_OK) swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
+    return status;
 }
 
 #endif /* SWA__MLA */
@@ -8207,7 +8175,8 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
         swa__index_list(x, x->p.job.row + t, list, &best);
     }
 }
-static void swa__index_phase(const swa__select *s, int phase, int part, int parts) {
+static void swa__index_phase(const void *call, int phase, int part, int parts) {
+    const swa__select *s = (const swa__select *)call;
     swa__picker x;
     int64_t total, lo, hi, at = 0, length = 0;
     int i, t, n;
@@ -8380,38 +8349,22 @@ SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *i
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }
-/* Every part of both phases, on the threads of OpenMP or on this one. */
-static void swa__index_phases(const swa__select *s, int parts) {
-    int phase, part;
-    for (phase = 0; phase < SWA_PHASES; phase++) {
-#if SWA__OPENMP
-#pragma omp parallel for schedule(static, 1) num_threads(parts)
-#endif
-        for (part = 0; part < parts; part++) swa__index_phase(s, phase, part, parts);
-    }
-}
 SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *index) {
     swa__select s;
     swa_status status;
-    int parts = 1;
-#if SWA__OPENMP
-    parts = omp_get_max_threads();
-#endif
-    status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
-    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__select_ring(cache, layer, index, 0, 0, --parts, &s);
-    if (status == SWA_OK) swa__index_phases(&s, parts);
+    int parts = SWA__THREADS();
+    do status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
+    while (status == SWA_ERR_MEMORY && --parts > 0);
+    if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return status;
 }
 SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index) {
     swa__select s;
     swa_status status;
-    int parts = 1;
-#if SWA__OPENMP
-    parts = omp_get_max_threads();
-#endif
-    status = swa__select_own(rows, index, parts, &s);
-    while (status == SWA_ERR_MEMORY && parts > 1) status = swa__select_own(rows, index, --parts, &s);
-    if (status == SWA_OK) swa__index_phases(&s, parts);
+    int parts = SWA__THREADS();
+    do status = swa__select_own(rows, index, parts, &s);
+    while (status == SWA_ERR_MEMORY && --parts > 0);
+    if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return status;
 }
 
