@@ -19,13 +19,17 @@ PEERS = [("ggml-flash", "ggml flash"), ("ggml-flash-512-chunks", "ggml flash, ch
          ("onnxruntime-gqa", "onnxruntime GQA"), ("naive-loop", "plain loop, -ffast-math")]
 
 
+def ms(x):
+    return "%.0f" % x if x >= 100 else "%.3g" % x
+
+
 def table(rows, note):
     mine = {r["case"]: r for r in rows}
     ours_error = [float(r["ours_error"]) for r in rows if r.get("ours_error") and r["case"].endswith("f32")]
     lines = [note, "", "| | %s | error | same bits |" % " | ".join(words for _, words in CASES),
              "|---|%s|" % "|".join(["---:"] * (len(CASES) + 1) + ["---"])]
     lines.append("| **swa.h**, ms | %s | %s | yes |" % (
-        " | ".join("%.3g" % (float(mine[c]["ours_us"]) / 1000) if c in mine else "" for c, _ in CASES),
+        " | ".join(ms(float(mine[c]["ours_us"]) / 1000) if c in mine else "" for c, _ in CASES),
         "%.0e" % max(ours_error) if ours_error else ""))
     for peer, words in PEERS:
         its = {r["case"]: r for r in rows if r["peer"] == peer}
