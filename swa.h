@@ -804,6 +804,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__TARGET(features) __attribute__((target(features)))
 #  define SWA__INLINE static inline __attribute__((always_inline))
 #  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
+#  define SWA__RESTRICT __restrict__     /* in C++ too */
 #  ifdef __clang__                       /* without it, accumulators stay in memory; clang must be told "full" */
 #    define SWA__UNROLL _Pragma("clang loop unroll(full)")
 #  else
@@ -817,6 +818,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__TARGET(features)
 #  define SWA__INLINE static
 #  define SWA__NOINLINE static
+#  define SWA__RESTRICT
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
 #  define SWA__PREFETCH_L1(p) ((void)(p))
@@ -2695,6 +2697,7 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 
 SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
+    if (type == SWA_F32) return SWV_LOAD((const float *)p);    /* first: what is staged, and asked for per number */
     if (SWA__IS_F16(type)) return SWV_LOAD_F16((const uint16_t *)p);
     if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
     if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
@@ -5374,6 +5377,7 @@ typedef struct {
     const swa_run *runs;
     const swa_rows *rows;                /* ... stateless call                                                       */
     int n_jobs, sinks;
+    swa__scratch first;                  /* of part 0                                                                */
     unsigned char *scratch, *split;      /* part_bytes for each part; results of keys split over parts               */
     size_t part_bytes, split_rows;       /* that have room in split                                                  */
 } swa__call;
@@ -5583,22 +5587,26 @@ static void swa__q_integers(const swa__call *call, const void **src, int n, floa
         src[i] = row + i * ld;
     }
 }
+/* R rows as [dims][R], four dims at a time, which compilers make vectors of. */
+SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float mul, float *SWA__RESTRICT to) {
+    const float *const *x = (const float *const *)src;
+    const float *a = x[0], *b = x[R > 1], *c = x[R > 2 ? 2 : 0], *e = x[R > 2 ? 3 : 0];
+    int d = 0, i;
+    for (; d + 4 <= dims; d += 4, to += 4 * R)
+        for (i = 0; i < 4; i++) {
+            to[R * i] = a[d + i] * mul;
+            if (R > 1) to[R * i + 1] = b[d + i] * mul;
+            if (R > 2) to[R * i + 2] = c[d + i] * mul;
+            if (R > 2) to[R * i + 3] = e[d + i] * mul;
+        }
+    for (; d < dims; d++, to += R)
+        for (i = 0; i < R; i++) to[i] = x[i][d] * mul;
+}
 /* A group of few rows, [dims][step]. */
 static void swa__pack_group(const void *const *src, int step, int dims, float mul, float *to) {
-    const float *const *x = (const float *const *)src;
-    int i, d;
-    if (step == 4) {                     /* the commonest: no stride */
-        const float *a = x[0], *b = x[1], *c = x[2], *e = x[3];
-        for (d = 0; d < dims; d++, to += 4) {
-            to[0] = a[d] * mul;
-            to[1] = b[d] * mul;
-            to[2] = c[d] * mul;
-            to[3] = e[d] * mul;
-        }
-        return;
-    }
-    for (i = 0; i < step; i++)
-        for (d = 0; d < dims; d++) to[d * step + i] = x[i][d] * mul;
+    if (step == 4) swa__pack_rows(4, src, dims, mul, to);
+    else if (step == 2) swa__pack_rows(2, src, dims, mul, to);
+    else swa__pack_rows(1, src, dims, mul, to);
 }
 /* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
 static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
@@ -5988,7 +5996,8 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->call = call;
     p->part = part;
     p->parts = parts;
-    p->w = swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    if (part == 0) p->w = call->first;
+    else p->w = swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
     p->made = -1;
 }
 static const swa__job *swa__job_of(swa__part *p, int i) {
@@ -6632,22 +6641,30 @@ static swa_in swa__in(swa_in in, int heads, int dim) {
     if (in.token == 0) in.token = (int64_t)heads * dim;
     return in;
 }
-static swa__operand swa__fresh(const swa_shape *s, const swa_in *in, int which) {
+/* New rows as an operand; x is zero. */
+static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__operand *x) {
     const int64_t size = (int64_t)sizeof(float);
-    swa__operand x = swa__operand_make(s, SWA_F32, which);
-    x.p = (const unsigned char *)in->p;
-    x.step = size;
-    x.head = size * (in->head != 0 ? in->head : x.dim);
-    x.row = size * (in->token != 0 ? in->token : (int64_t)s->n_kv_heads * x.dim);
-    return x;
+    x->dim = dim;
+    x->type = SWA_F32;
+    x->size = (size_t)size;
+    x->p = (const unsigned char *)in->p;
+    x->step = size;
+    x->head = size * (in->head != 0 ? in->head : dim);
+    x->row = size * (in->token != 0 ? in->token : (int64_t)s->n_kv_heads * dim);
+}
+/* The parts' slices begin at base. */
+static void swa__call_slices(swa__call *call, unsigned char *base) {
+    call->scratch = base;
+    call->first = swa__carve(&call->shape, call->sinks, base);
+    call->part_bytes = call->first.bytes;
 }
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
-/* a: without what its mode does not look at */
-static swa_attn swa__attn_of_mode(const swa_attn *attn) {
-    swa_attn a = *attn;
-    if (a.mode == SWA_STORE_ONLY) a.q.p = NULL;
-    if (a.mode == SWA_ATTEND_STORED) a.k.p = NULL;
-    return a;
+/* A call as it is asked for, without what its mode does not look at; the rest of it zero. */
+static void swa__call_begin(swa__call *call, const swa_attn *attn) {
+    memset(call, 0, sizeof *call);
+    call->a = *attn;
+    if (attn->mode == SWA_STORE_ONLY) call->a.q.p = NULL;
+    if (attn->mode == SWA_ATTEND_STORED) call->a.k.p = NULL;
 }
 /* Whether x is where a call writes. */
 static int swa__written(const swa_attn *a, const void *x) {
@@ -6693,15 +6710,13 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
 }
-static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *attn, int isa) {
+static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     swa_attn *a = &call->a;
     swa__geo *geo = &call->geo;
-    double scale = attn->scale != 0.0f ? (double)attn->scale : 1.0 / sqrt((double)s->head_dim);
-    memset(call, 0, sizeof *call);
+    const double scale = a->scale != 0.0f ? (double)a->scale : 1.0 / sqrt((double)s->head_dim);
     call->kr = swa__kernels_of(isa);
     call->shape = *s;
     call->group = s->n_heads / s->n_kv_heads;
-    *a = *attn;
     a->q = swa__in(a->q, s->n_heads, s->head_dim);
     a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
     if (a->q_sink.p != NULL || a->q_sink_tail.p != NULL) {         /* often the tail alone rotates */
@@ -6731,9 +6746,9 @@ static void swa__call_base(swa__call *call, const swa_shape *s, const swa_attn *
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
-    call->keys.fresh[SWA__K] = swa__fresh(s, &a->k, SWA__K);
-    call->keys.fresh[SWA__TAIL] = swa__fresh(s, &a->k_tail, SWA__TAIL);
-    call->keys.fresh[SWA__V] = swa__fresh(s, &a->v, SWA__V);
+    swa__fresh(s, &a->k, s->head_dim, &call->keys.fresh[SWA__K]);
+    if (s->tail_dim > 0) swa__fresh(s, &a->k_tail, s->tail_dim, &call->keys.fresh[SWA__TAIL]);
+    if (!s->v_in_k) swa__fresh(s, &a->v, s->v_dim, &call->keys.fresh[SWA__V]);
 }
 /* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
    run's rows, all its blocks. Less than all of those only splits nothing. */
@@ -6747,9 +6762,9 @@ static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
 static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
     const swa__layer *l = swa__layer_of(call->c, call->layer);
     size_t rows, split;
-    call->part_bytes = swa__part_bytes(&l->shape, call->sinks);
-    if (base == NULL || bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
-    call->scratch = base;
+    if (base == NULL) return SWA_ERR_MEMORY;
+    swa__call_slices(call, base);
+    if (bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
     call->split = base + call->part_bytes * (size_t)parts;
     split = swa__split_bytes(l, parts, &rows);
     call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
@@ -6813,17 +6828,16 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     swa__cache *c = swa__get(cache);
     swa_status status;
     const swa__layer *l;
-    swa_attn a;
     if (c == NULL || attn == NULL) return SWA_ERR_ARG;
     if (c->begun != SWA_OK) return c->begun;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
-    a = swa__attn_of_mode(attn);
+    swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
-    status = swa__attn_check(&l->shape, &a, (int)l->type[SWA__K]);
-    if (status == SWA_OK) status = swa__layer_check(c, layer, &a, phase, part);
+    status = swa__attn_check(&l->shape, &call->a, (int)l->type[SWA__K]);
+    if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
-    swa__call_base(call, &l->shape, &a, c->d.isa);
+    swa__call_base(call, &l->shape, c->d.isa);
     call->c = c;
     call->layer = layer;
     call->runs = swa__runs_of(c);
@@ -6928,33 +6942,37 @@ static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_k
     return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
            || (s->tail_dim > 0 && swa__written(a, kv->tail));
 }
-static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
+/* A call over rows of the caller's, but for its scratch. */
+static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
     swa_shape s;
-    swa_attn a;
     swa_status status = swa__rows_check(rows, &s);
     int i;
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
-    a = *attn;
-    a.mode = SWA_ATTEND_STORED;          /* keys come from rows->kv */
-    a.k.p = NULL;
+    swa__call_begin(call, attn);
+    call->a.mode = SWA_ATTEND_STORED;    /* keys come from rows->kv */
+    call->a.k.p = NULL;
     for (i = 0; i < rows->n_kv; i++)
-        if (rows->kv[i].n > 0 && swa__reads_written(&s, &a, &rows->kv[i])) return SWA_ERR_ARG;
+        if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i])) return SWA_ERR_ARG;
     i = 0;
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
-    status = swa__attn_check(&s, &a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    status = swa__attn_check(&s, &call->a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
-    if (rows->scratch_bytes < swa__rows_bytes(rows, &s, parts, 0)) return SWA_ERR_MEMORY;
-    swa__call_base(call, &s, &a, rows->isa != 0 ? rows->isa : swa_isa_best());
+    swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
     call->rows = rows;
     call->n_jobs = 1;
     call->sinks = rows->window.n_sink > 0;
-    call->scratch = swa__align64(rows->scratch);
-    call->part_bytes = swa__part_bytes(&s, call->sinks);
+    return SWA_OK;
+}
+static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
+    const swa_status status = swa__rows_begin(rows, attn, parts, call);
+    if (status != SWA_OK) return status;
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
+    swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
-    call->split_rows = swa__rows_split(rows, &s);
-    if (rows->scratch_bytes < swa__rows_bytes(rows, &s, parts, call->split_rows)) call->split_rows = 0;
+    call->split_rows = swa__rows_split(rows, &call->shape);
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows)) call->split_rows = 0;
     return SWA_OK;
 }
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts) {
@@ -7627,14 +7645,15 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     const swa_shape shape = swa_mla_shape(x->m, 1);
     const swa_attn a = swa__mla_attn(x, 1);
     swa__call call = *latent, heads;
-    swa__call_base(&heads, &shape, &a, x->c->d.isa);
+    swa__call_begin(&heads, &a);
+    swa__call_base(&heads, &shape, x->c->d.isa);
     call.shape = shape;
     call.a = heads.a;
     call.geo = heads.geo;
     call.qscale = heads.qscale;
     call.group = heads.group;
     call.sinks = x->sinks;
-    call.scratch = x->naive_parts;
+    swa__call_slices(&call, x->naive_parts);
     call.part_bytes = x->naive_bytes;
     if (x->absorbed) call.split_rows = 0;                /* its memory may be in use */
     else call.split_rows = latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
@@ -8310,27 +8329,15 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
 }
 static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts, swa__select *s) {
     swa_attn a;
-    swa_shape shape;
     swa_status status = swa__index_attn(ix, &a);
-    int64_t last = 0;
-    int i, all_q8 = 1;
-    if (status == SWA_OK) status = swa__rows_check(rows, &shape);
+    int64_t last;
+    int i;
+    if (status == SWA_OK && rows != NULL && rows->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
+    if (status == SWA_OK) status = swa__rows_begin(rows, &a, parts, &s->call);
     if (status != SWA_OK) return status;
-    if (shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
-    for (i = 0; i < rows->n_kv; i++) {
-        const swa_kv *kv = &rows->kv[i];
-        last = swa__max64(last, kv->pos + kv->n);
-        if (kv->n > 0 && swa__k_type(kv) != SWA_Q8) all_q8 = 0;
-    }
-    status = swa__attn_check(&shape, &a, all_q8 ? SWA_Q8 : SWA_F32);
-    if (status != SWA_OK) return status;
-    if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
-    if (rows->scratch == NULL) return SWA_ERR_ARG;
-    swa__call_base(&s->call, &shape, &a, rows->isa != 0 ? rows->isa : swa_isa_best());
-    s->call.rows = rows;
-    s->call.n_jobs = 1;
-    return swa__index_call(s, ix, rows->scratch, rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts,
-                           swa__max64(last, rows->pos + rows->n_tokens));
+    last = rows->pos + rows->n_tokens;
+    for (i = 0; i < rows->n_kv; i++) last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
+    return swa__index_call(s, ix, rows->scratch, rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts, last);
 }
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase, int part,
                                    int parts) {
