@@ -725,7 +725,7 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__AVX512_DOT 0
 #endif
-#if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
+#if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)
 #  define SWA__NEON 1
 #  include <arm_neon.h>
 #else
@@ -813,7 +813,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
 #  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #  define SWA__PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)  /* read once: it pushes nothing else out of L2 */
-#  define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
+#  if SWA__X86
+#    define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
+#  else                                  /* see swa__fetch_l1 */
+#    define SWA__FETCH(p, l1) ((void)(l1), SWA__PREFETCH(p))
+#  endif
 #else
 #  define SWA__TARGET(features)
 #  define SWA__INLINE static
@@ -852,11 +856,17 @@ SWA_API int swa_isa_usable(int isa) {
 #endif
     return 1;
 }
-/* Whether what is read next should be fetched into L1, or into L2 only. Measured: decoding is up to 20 % faster with L1
-   on Zen 5, and with L2 on Zen 4, which lacks the feature asked for. */
+/* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into L1, or into L2 only:
+   the one place where that is chosen, by kind of CPU.
+     AMD Zen 4        L2: with L1 34 % slower (measured)
+     AMD Zen 5        L1: up to 20 % faster (measured); told by a feature that Zen 4 lacks
+     Intel            L2: a line for L1 holds one of 16 fill buffers (Sapphire Rapids, 12 before) until it comes, 9 GB/s
+                      at 110 ns; L2 waits for 48, and its 2 MB (1.25 before) hold the block, 48 KB do not (not measured)
+     Neoverse, Apple  L2: 0.5 to 2 MB (N1, V1, V2), 12 MB for four (M1) hold the block, 64 and 128 KB of L1 do not, or
+                      barely; Apple's lines are 128 bytes: every second fetch is idle (not measured) */
 static int swa__fetch_l1(void) {
 #if SWA__X86
-    return __builtin_cpu_supports("avx512vp2intersect");
+    return __builtin_cpu_supports("avx512vp2intersect") && __builtin_cpu_is("amd");
 #else
     return 0;
 #endif
@@ -2469,7 +2479,8 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
    one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
    SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
-   block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
+   block of the many-rows shape, FEW(rows) its width in the few-rows shape. AT(v, i), if there is one, is number i of v
+   in all lanes, where an FMA takes that at no cost: numbers that lie in a row are then loaded by the vector. */
 
 enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
        SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
@@ -2691,6 +2702,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #define MR SWV_KEYS
 #define NV SWV_LANES
 #define NR (SWV_LANES * SWV_N)
+#ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled                          */
+#  define SWV_STEPS
+#endif
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
 #endif
@@ -2708,6 +2722,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     else if (SWA__IS_BF16(type)) SWV_STORE_BF16((uint16_t *)p, v);
     else if (SWA__IS_Q8(type)) SWV_STORE_Q8((int8_t *)p, v);
     else SWV_STORE((float *)p, v);
+}
+/* p[i] in all lanes; whole: i counts 0, 1, 2... up to a multiple of SWV_N, and *row remembers what is loaded. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *row) {
+#ifdef SWV_AT
+    if (whole) {
+        if (i % SWV_N == 0) *row = SWV_LOAD(p + i);
+        return SWV_AT(*row, i % SWV_N);
+    }
+#endif
+    (void)whole;
+    (void)row;
+    return SWV_SET1(p[i]);
 }
 /* body once per element type, so that the type is a constant inside */
 #define SWV_BY_TYPE(type, body) do { \
@@ -2792,7 +2818,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
     const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
     const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
     int left = gap != 0 && per > 0 ? per : INT32_MAX;
-    SWV acc[4][8], x;
+    SWV acc[4][8], x, numbers;
     size_t at;
     int i, j, u;
     SWV_UNROLL for (j = 0; j < NW; j++) {
@@ -2806,13 +2832,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf + j * 64, b->l1);
             pf += step * 64;
             left -= step;
-            if (left <= 0) {             /* a row may end within a step: then some lines behind it were fetched */
+            if (left <= 0 && (u == 3 || lines > 4)) {    /* a row may end within a step: lines behind it were fetched */
                 pf += gap;
                 left += per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
-                SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+                SWV_UNROLL for (i = 0; i < R; i++)
+                    acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
             }
             SWV_UNROLL for (j = 0; j < NW; j++) SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
         }
@@ -2875,7 +2902,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__g
             if (gap != 0 && per > 0) left = per - (int)(from / line) % per;
             pf += (int64_t)from + (int64_t)(from / ((size_t)g->dk * es)) * gap;
         } else pf = v;
-        for (k = k0; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
+        k = k0;
+#ifdef SWV_AT
+        for (; k + SWV_N <= end; k += SWV_N) {           /* p of several keys at once */
+            SWV numbers[4];
+            int u;
+            SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
+            SWV_UNROLL for (u = 0; u < SWV_N; u++, v += t->v_token * (int64_t)es, pf += step) {
+                if (left-- == 0) {
+                    pf += gap;
+                    left = per - 1;
+                }
+                SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
+                SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
+                SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
+                    SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i][j]);
+            }
+        }
+#endif
+        for (; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
             if (left-- == 0) {
                 pf += gap;
                 left = per - 1;
@@ -3204,7 +3249,8 @@ static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, co
 typedef struct {
     size_t n, rs, cs;
     const float *a, *b;
-    const char *fetch;                   /* a line per step, `line` bytes from one to the next; NULL = none          */
+    int fetches;                         /* a line per step, `line` bytes from one to the next                       */
+    const char *fetch;
     size_t line;
 } SWA__FN(operands);
 
@@ -3216,20 +3262,44 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
     (void)pairs;
     return SWV_FMA(a, b, acc);
 }
+#ifdef SWV_AT
+/* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the vector. Returns how many
+   steps. What it leaves in acc is pinned to registers, or gcc copies it in every turn for the loop behind. */
+SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n, SWV *acc) {
+    SWV numbers[MR * NV], x[NV];
+    size_t p;
+    int i, j, u;
+    for (p = 0; p + SWV_N <= n; p += SWV_N, *a += SWV_N, *b += SWV_N * nv * SWV_N) {
+        SWV_UNROLL for (i = 0; i < rows; i++) numbers[i] = SWV_LOAD(*a + i * 16);
+        SWV_UNROLL for (u = 0; u < SWV_N; u++) {
+            SWV_UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(*b + (u * nv + j) * SWV_N);
+            SWV_UNROLL for (i = 0; i < rows; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i * nv + j]);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
+    return p;
+}
+#endif
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
    K tile itself (rs 16, cs 1). In pairs every number is two. */
 SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
-    SWV b[NV], a;
-    size_t p;
+    SWV b[NV], a, numbers;
+    size_t p = 0;
     int i, j;
-    for (p = 0; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
-        if (x.fetch != NULL) {
+#ifdef SWV_AT
+    if (x.rs == 16) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
+#endif
+    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
+        if (x.fetches) {
             SWA__PREFETCH(x.fetch);
             x.fetch += x.line;
         }
         SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
         SWV_UNROLL for (i = 0; i < rows; i++) {
-            a = SWV_SET1(x.a[(size_t)i * x.rs]);
+            if (x.rs == 1) a = SWA__FN(nth)(rows % SWV_N == 0, x.a, i, &numbers);
+            else a = SWV_SET1(x.a[(size_t)i * x.rs]);
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWA__FN(mul_add)(pairs, a, b[j], acc[i * nv + j]);
         }
@@ -3280,6 +3350,7 @@ SWV_RARE(rare_narrow, MR * NV, 1)
    step covers two dims) each its share. Where nothing is to be fetched, the first line of `own` again and again, which
    is in L1: that costs less than a second loop without the instruction. */
 SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k, SWA__FN(operands) *x) {
+    x->fetches = 1;
     x->fetch = (const char *)x->a;
     x->line = 0;
     if (!fetch || next == NULL || (k % 16 != 0 && !pairs)) return;
@@ -3295,12 +3366,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv
     x.rs = 1;
     x.cs = 16;
     x.b = qt;
+    x.fetches = 0;
+    x.fetch = NULL;
     x.line = 0;
     for (i = 0; i < mr; i++, acc += nv) {
         const float scale = t->tail_scale[k % 16 + i];
         SWV sum[NV];
         x.a = (const float *)t->tail + k % 16 + i;
-        x.fetch = (const char *)x.a;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
         SWA__FN(mk)(pairs, 1, nv, x, sum);
         for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
@@ -3513,6 +3585,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     SWV acc[MR * NV], x;
     int i, j;
     SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
     for (; n_runs > 0; n_runs--, run++) {
@@ -3601,6 +3674,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int nv, const swa__geo *
     SWV_UNROLL for (i = 0; i < rows; i++)
         SWV_UNROLL for (j = 0; j < nv; j++)
             sum[i * nv + j] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + (size_t)(d + i) * (size_t)nr + j * SWV_N);
+    in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
     for (k = 0; k < x->groups; k++) {
@@ -4318,6 +4392,8 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_HALF
 #undef SWV_LEAVE
 #undef SWV_FROM
+#undef SWV_AT
+#undef SWV_STEPS
 #undef SWV_PAIR
 #undef SWV_DOTS
 #undef SWV
@@ -4432,10 +4508,13 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
+/* Each byte to the top of a lane of its own (a place that is none gives 0), where its sign is the lane's: 2^24 times
+   the number, which the conversion takes off again. */
 SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
-    int32_t w;
+    const uint8x16_t top = vcombine_u8(vcreate_u8(0x01ffffff00ffffffu), vcreate_u8(0x03ffffff02ffffffu));
+    uint32_t w;
     memcpy(&w, p, 4);
-    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8((uint64_t)(uint32_t)w)))));
+    return vcvtq_n_f32_s32(vreinterpretq_s32_u8(vqtbl1q_u8(vcombine_u8(vcreate_u8(w), vcreate_u8(0)), top)), 24);
 }
 SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
@@ -4469,7 +4548,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
 #define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
-                                    vshlq_n_s32(vcvtq_s32_f32(n), 23)))
+                                    vshlq_n_s32(vreinterpretq_s32_f32(SWV_ADD((n), vdupq_n_f32(12582912.0f))), 23)))
 #define SWV_PICK(x, lo, hi, a, b) vbslq_f32(vandq_u32(vcgeq_f32((x), (lo)), vcltq_f32((x), (hi))), (a), (b))
 #define SWV_TRANSPOSE(r)        swa__transpose_neon(r)
 #define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
@@ -4479,6 +4558,12 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_HALF(x)             swa__half_neon(x)
+#define SWV_AT(v, i)            vdupq_n_f32((v)[i])
+#ifdef __clang__                         /* or N1 and V2 are bound by what they can dispatch, not by their FMAs      */
+#  define SWV_STEPS             _Pragma("clang loop unroll_count(4)")
+#else
+#  define SWV_STEPS             _Pragma("GCC unroll 4")
+#endif
 #define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
