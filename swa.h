@@ -2481,7 +2481,8 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__LANES = 32,                  /* rows of the widest panel                                                 */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits                        */
-       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together                           */
+       SWA__GROUPS = 64,                 /* blocks whose listed keys are gathered together                           */
+       SWA__LIST_DIMS = 32,              /* dims of o that stay in L1 while these come by                            */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
 #define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -2510,7 +2511,7 @@ typedef struct {
     unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the key's; +16: its first  */
     unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];   /* the tree over them: so many times
                                             [0] += [1], and which then holds all                                     */
-    float   top[SWA__GROUPS][SWA__LANES];    /* of the panel: the groups' maxima                                     */
+    const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                                         */
     int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
                                             many lines at a time                                                     */
     swa__stretch next[SWA_BLOCK];
@@ -3538,35 +3539,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
         }
 }
 /* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after pass, since a group of
-   few keys is a chain of latencies. */
+   few keys is a chain of latencies. On the way fold[k] holds the group's sum and its maximum. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m, float *l) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N;
-    SWV sum[16][NV], now, y;
+    SWV sum[16][NV], y;
     int g, i, j, k;
     for (g = 0; g < x->groups; g++)
         for (j = 0; j < nv; j++) {
-            SWV top = SWV_SET1(SWA__NONE), was = SWV_LOAD(m + j * SWV_N);
+            SWV top = SWV_SET1(SWA__NONE);
             for (k = x->start[g]; k < x->start[g + 1]; k++) {
                 if (x->lane[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
                 top = SWV_MAX(top, SWV_LOAD(s + k * nr + j * SWV_N));
             }
-            top = SWV_ADD(top, SWV_SET1(0.0f));
-            now = SWV_MAX(was, top);
-            SWV_STORE(x->top[g] + j * SWV_N, top);
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_SUB(top, now));
-            SWV_STORE(x->fold[g][0] + j * SWV_N, SWV_SUB(was, now));
-            SWV_STORE(m + j * SWV_N, now);
-        }
-    for (g = 0; g < x->groups; g++)
-        for (j = 0; j < nv; j++) {
-            SWV_STORE(x->fold[g][0] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][0] + j * SWV_N)));
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][1] + j * SWV_N)));
+            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
         }
     for (g = 0; g < x->groups; g++) {
         SWV top[NV];
         for (j = 0; j < nv; j++) {
-            top[j] = SWV_LOAD(x->top[g] + j * SWV_N);
+            top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
@@ -3583,80 +3574,78 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (i = 0; i < x->sums[g]; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
-        for (j = 0; j < nv; j++)
-            SWV_STORE(l + j * SWV_N, SWV_FMA(sum[x->last[g]][j], SWV_LOAD(x->fold[g][1] + j * SWV_N),
-                                             SWV_MUL(SWV_LOAD(l + j * SWV_N), SWV_LOAD(x->fold[g][0] + j * SWV_N))));
+        for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
+    }
+    for (g = 0; g < x->groups; g++) {
+        for (j = 0; j < nv; j++) {
+            float *fold[2];
+            SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c;
+            fold[0] = x->fold[g][0] + j * SWV_N;
+            fold[1] = x->fold[g][1] + j * SWV_N;
+            top = SWV_LOAD(fold[1]);
+            now = SWV_MAX(was, top);
+            a = SWA__FN(exp2)(SWV_SUB(was, now));
+            c = SWA__FN(exp2)(SWV_SUB(top, now));
+            y = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
+            SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(fold[0]), c, y));
+            SWV_STORE(m + j * SWV_N, now);
+            SWV_STORE(fold[0], a);
+            SWV_STORE(fold[1], c);
+        }
         for (i = 0; i < nr && x->fold[g][0][i] >= 1.0f;) i++;
         x->same[g] = i == nr;
     }
 }
-/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. Group k has the
-   runs from first[k] on. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int nv, const swa__geo *g, const swa__list *x,
-                                               const swa__v_run *run, const int *first, int empty, int d, float *o) {
+/* Then p.v: `rows` dims of o from d on of one group's keys, folded into what is there. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x, int k, int d,
+                                               const float *s, float *o) {
     const int nr = nv * SWV_N;
-    SWA__FN(operands) in;
-    SWV acc[MR * NV], sum[MR * NV];
-    int i, j, r, k;
-    SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            sum[i * nv + j] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + (size_t)(d + i) * (size_t)nr + j * SWV_N);
-    in.fetch = NULL;
-    in.line = 0;
-    for (k = 0; k < x->groups; k++) {
-        SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-        for (r = first[k]; r < first[k + 1]; r++) {
-            in.n = run[r].n;
-            in.b = run[r].p;
-            if (g->v_across == 16) {     /* as in many_pv */
-                in.a = run[r].v + d * 16;
-                in.rs = 16;
-                in.cs = 1;
-                SWA__FN(mk)(0, rows, nv, in, acc);
-            } else {
-                in.a = run[r].v + d;
-                in.rs = 1;
-                in.cs = (size_t)g->v_along;
-                SWA__FN(mk)(0, rows, nv, in, acc);
-            }
+    SWV acc[MR * NV], p[NV], y;
+    int i, j, key;
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    for (key = x->start[k]; key < x->start[k + 1]; key++) {
+        const float *v = x->v[key] + d * across;
+        SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
+        SWV_UNROLL for (i = 0; i < rows; i++) {
+            y = SWV_SET1(v[i * across]);
+            SWV_UNROLL for (j = 0; j < nv; j++) acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
         }
-        SWV_UNROLL for (i = 0; i < rows; i++)
-            SWV_UNROLL for (j = 0; j < nv; j++) {
-                if (!x->same[k]) sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
-                sum[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
-            }
     }
+    o += (size_t)d * (size_t)nr;
     SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            SWV_STORE(o + (size_t)(d + i) * (size_t)nr + j * SWV_N, sum[i * nv + j]);
+        SWV_UNROLL for (j = 0; j < nv; j++) {
+            y = SWV_LOAD(o + i * nr + j * SWV_N);
+            if (!x->same[k]) y = SWV_MUL(y, SWV_LOAD(x->fold[k][0] + j * SWV_N));
+            SWV_STORE(o + i * nr + j * SWV_N, SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), y));
+        }
 }
-SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int nv, const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                             float *s, float *o) {
-    swa__list *x = b->list;
-    swa__v_run run[SWA__GROUPS + SWA_BLOCK / 16];
-    int first[SWA__GROUPS + 1], range[4], i, d;
-    for (i = 0, first[0] = 0; i < x->groups; i++) {
-        range[0] = x->start[i];
-        range[1] = range[2] = range[3] = x->start[i + 1];
-        first[i + 1] = first[i] + swa__v_runs(g, b, range, 1, nv * SWV_N, s, run + first[i]);
-    }
-    for (d = 0; d + mr / 2 <= g->dv; d += mr / 2) {
-        for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
-            swa__stretch *next = &x->next[x->ahead];
-            SWA__PREFETCH(next->p);
-            next->p += 64;
-            next->lines--;
-            x->ahead += next->lines <= 0;
+/* A stretch of dims in L1 while group after group comes by; so the number of a group's keys, which no CPU can guess,
+   counts once for several. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int across, int nv, const swa__geo *g, swa__list *x, const float *s,
+                                             float *o) {
+    int i, k, d, from, end;
+    for (from = 0; from < g->dv; from = end) {
+        end = from + SWA__LIST_DIMS < g->dv ? from + SWA__LIST_DIMS : g->dv;
+        for (k = 0; k < x->groups; k++) {
+            for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
+                swa__stretch *next = &x->next[x->ahead];
+                SWA__PREFETCH(next->p);
+                next->p += 64;
+                next->lines--;
+                x->ahead += next->lines <= 0;
+            }
+            for (d = from; d + mr <= end; d += mr) SWA__FN(list_dims)(mr, across, nv, x, k, d, s, o);
+            for (; d < end; d++) SWA__FN(list_dims)(1, across, nv, x, k, d, s, o);
         }
-        SWA__FN(list_dims)(mr / 2, nv, g, x, run, first, n->first_block, d, o);
     }
-    for (; d < g->dv; d++) SWA__FN(list_dims)(1, nv, g, x, run, first, n->first_block, d, o);
 }
 #define SWV_LIST(name, mr, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
                                             float *o, float *m, float *l) { \
     SWA__FN(list_exp)(nv, b, s, m, l); \
-    SWA__FN(list_pv)(mr, nv, g, b, n, s, o); \
+    if (n->first_block) memset(o, 0, (size_t)g->dv * (size_t)(nv * SWV_N) * sizeof(float)); \
+    if (g->v_across == 16) SWA__FN(list_pv)(mr, 16, nv, g, b->list, s, o);     /* a constant: as in many_pv */ \
+    else SWA__FN(list_pv)(mr, 1, nv, g, b->list, s, o); \
 }
 SWV_LIST(list, MR, NV)
 #ifdef SWV_NARROW
@@ -6305,8 +6294,10 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     int t;
     swa__gather_tile(x, &w->room);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
+    for (t = 0; t < list->n; t++)
+        list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
     for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
-    swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
+    swa__gather_next(want, x, e, list->groups * (j->geo.dv / SWA__LIST_DIMS + 1) * (u->n / j->call->kr->nr + 1));
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
     list->n = list->groups = list->sinks = 0;
