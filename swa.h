@@ -432,7 +432,7 @@ typedef struct {
        or that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the
        context: keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows (k_rows, or
        swa_attention's segments). Heads that share a list gather it once; parts share it by tokens, KV heads and then
-       query heads, never by keys. Not with compute SWA_BF16: UNSUPPORTED                                            */
+       query heads, never by keys. Not with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED       */
     const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
     int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1                                */
@@ -635,6 +635,11 @@ typedef struct {
                                         stood at min(pos, sink_pos); StreamingLLM: W-1. 0 = it stands at pos         */
     swa_mla_path path;
     swa_type compute;                /* of the attention, as in swa_attn                                             */
+    const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields as in swa_attn (set
+                                        them for each step). All runs are absorbed then. NULL = none                 */
+    int64_t  pick_token;
+    int32_t  pick_n, pick_block;
+    const swa_window *pick_window;
     void   (*gemm)(void *user, const swa_gemm *product);   /* every product, instead of ours (BLAS); OPAQUE weights
                                         need it. Called by several parts at a time, each with its own outputs        */
     void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out /* [n][cols] */);
@@ -655,7 +660,7 @@ typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
    sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) With w_uqk always ABSORBED. cost (may be NULL) counts everything the block does:
+   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block does:
    multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and the
    types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
@@ -673,8 +678,8 @@ SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_des
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
    own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
    ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
-   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, or w_uqk, over an expanded cache; w_uqk with
-   NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
+   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk or pick over an expanded cache; w_uqk or
+   pick with NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
    inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
@@ -5155,18 +5160,20 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
                         &to->scale[SWA__V][a]);
 }
+/* The scale of a row; what stands for one where rows have none. */
+static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
+    return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+}
 /* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
 static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
                           const swa__spot *to) {
     const swa__operand *x = &src->x[which];
-    const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
     const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
     int i;
     if (x->dim == 0) return;
-    if (x->scale != NULL) memcpy(to->scale[which] + a, x->scale + row, (size_t)(b - a) * sizeof(float));
-    else for (i = a; i < b; i++) to->scale[which][i] = none;
+    for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
         swa__values_in(keys, src, p + row * x->row, a, b, to);
         return;
@@ -5919,7 +5926,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0) swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
         else {
-            to->scale[which][i] = x->scale != NULL ? x->scale[row[i]] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+            to->scale[which][i] = swa__scale_of(x, which, row[i]);
             at[i] = x->p + row[i] * x->row;
         }
     }
@@ -7181,6 +7188,7 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
 static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
+static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
 /* w: the weights as this block has them. */
 static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
@@ -7198,7 +7206,7 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     factor[2] = m->rope_mscale;
     for (i = 0; i < 3; i++)
         if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
-    if (swa__merged(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
     if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;     /* or is the W_UV in w_uk left out? */
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
@@ -7230,7 +7238,7 @@ static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
-    if (swa__merged(m)) return SWA_MLA_ABSORBED;
+    if (swa__never_naive(m)) return SWA_MLA_ABSORBED;
     return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
 /* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the sooner it does; over the
@@ -7356,10 +7364,10 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
     x->expanded = !swa__shape_is(&l->shape, &shape);
     shape = swa_mla_shape(m, 1);
     if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
-        if (m->path == SWA_MLA_ABSORBED || swa__merged(m)) return SWA_ERR_ARG;
+        if (m->path == SWA_MLA_ABSORBED || swa__never_naive(m)) return SWA_ERR_ARG;
         return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
     }
-    if (swa__merged(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
+    if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
     return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
 }
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
@@ -7625,6 +7633,11 @@ static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.out.token = x->a[out].token;
     a.out.head = x->a[out].head;
     if (x->sinks && heads) a.q_sink = swa__reads(x, SWA__A_QSINK, 0);
+    a.pick = m->pick;
+    a.pick_token = m->pick_token;
+    a.pick_n = m->pick_n;
+    a.pick_block = m->pick_block;
+    a.pick_window = m->pick_window;
     if (heads || m->rope_dim == 0) return a;
     a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
     a.q_tail = swa__reads(x, SWA__A_QROPE, 0);
