@@ -660,9 +660,9 @@ typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
    sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block does:
-   multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and the
-   types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
+   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block
+   does: multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and
+   the types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
 
 /* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
@@ -745,6 +745,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__INDEX 0
 #else
 #  define SWA__INDEX 1
+#endif
+#ifdef SWA_NO_LISTS
+#  define SWA__LISTS 0
+#else
+#  define SWA__LISTS 1
 #endif
 #ifdef SWA_NO_MASKS
 #  define SWA__MASKS 0
@@ -2616,6 +2621,8 @@ static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
     c.step = g->by_distance ? -1 : 1;
     return c;
 }
+/* The list that a block's keys are of; NULL: it is a block. */
+static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
@@ -3247,12 +3254,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
                                                SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
+    const swa__list *list = swa__list_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
-        if (b->list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
-        for (i = 0; b->list != NULL && i < mr; i++) {
-            const int64_t at = b->list->column[k + i];
+        if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
+        for (i = 0; list != NULL && i < mr; i++) {
+            const int64_t at = list->column[k + i];
             bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
@@ -3261,7 +3269,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
             SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
             if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
-                if (b->list != NULL) distance = SWV_SET1(b->list->distance[k + i]);
+                if (list != NULL) distance = SWV_SET1(list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
@@ -3543,6 +3551,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
         }
 }
+#if SWA__LISTS
 /* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after pass, since a group of
    few keys is a chain of latencies. On the way fold[k] holds the group's sum and its maximum. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m, float *l) {
@@ -3657,6 +3666,7 @@ SWV_LIST(list, MR, NV)
 SWV_LIST(list_narrow, MR * NV, 1)
 #endif
 #undef SWV_LIST
+#endif
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
     int w, e, k, i;
@@ -3684,6 +3694,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
         if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
     }
+#if SWA__LISTS
     if (!pairs && b->list != NULL) {
 #ifdef SWV_NARROW
         if (nv < NV) SWA__FN(list_narrow)(g, b, n, s, o, m, l);
@@ -3692,6 +3703,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         SWA__FN(list)(g, b, n, s, o, m, l);
         return;
     }
+#endif
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
 #ifdef SWV_FMA2
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
@@ -5014,8 +5026,8 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     w.room = swa__room_carve(s, base, &w);
     w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
     w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
-    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, sizeof(swa__list));
-    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTED / 8);
+    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? sizeof(swa__list) : 0);
+    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
     return w;
 }
 static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
@@ -5378,6 +5390,8 @@ typedef struct {
     size_t part_bytes, split_rows;       /* that have room in split                                                  */
 } swa__call;
 
+static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
+
 /* A tile's [dims][16] as 16 rows of V. */
 static void swa__turn(const swa__call *call, const float *k, float *v) {
     const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE, dvp = (int)swa__pad16(dims);
@@ -5532,7 +5546,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && call->a.pick == NULL;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call);
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -5822,6 +5836,8 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
 
 /* ---- lists of keys ---- */
 
+#if SWA__LISTS
+
 /* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those in [near, until) and
    those on the list; and the sinks [0, sinks). The list is sorted by a bit per entry, so many at a time: bits
    say which of the numbers from `base` on stand in it, `next` is the first number behind them (INT64_MAX: none). */
@@ -5968,6 +5984,7 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
     }
 }
+#endif
 
 /* ---- one unit ---- */
 
@@ -6099,8 +6116,11 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
+#if SWA__LISTS
         if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
-        else swa__lanes_make(j, u, w, r, n, b->pos, l);
+        else
+#endif
+        swa__lanes_make(j, u, w, r, n, b->pos, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
@@ -6132,6 +6152,7 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
+#if SWA__LISTS
 /* Keys gathered for a unit with a list. */
 typedef struct {
     swa__cursor in;
@@ -6333,6 +6354,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
+#endif
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
@@ -6344,10 +6366,12 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
     swa__lanes l;
+#if SWA__LISTS
     if (call->a.pick != NULL) {
         swa__unit_listed(j, u, w);
         return;
     }
+#endif
     for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     swa__unit_begin(j, u, w, &b);
 
@@ -6386,7 +6410,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
-        if (p->call->a.pick != NULL) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
+        if (swa__listed(p->call)) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
         else *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
         *partials += (double)j->rows * heads * j->all.n;
     }
@@ -6418,9 +6442,9 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
-    for (; p->call->a.pick != NULL && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
+    for (; swa__listed(p->call) && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
-    if (p->call->a.pick != NULL) return cut;
+    if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
     cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
     for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
@@ -6433,7 +6457,7 @@ static swa__cut swa__cut_make(swa__part *p) {
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
-    if (j->call->a.pick != NULL) return u->n + 8.0;      /* lists are taken to be alike */
+    if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
     return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
 }
 /* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
@@ -6452,7 +6476,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
 static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
-    const int tile = j->few ? cut->few : cut->many, listed = p->call->a.pick != NULL, group = p->call->group;
+    const int tile = j->few ? cut->few : cut->many, listed = swa__listed(p->call), group = p->call->group;
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
@@ -6680,7 +6704,7 @@ static swa_status swa__pick_check(const swa_attn *a) {
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED : SWA_OK;
