@@ -2479,7 +2479,7 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
    one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
    SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
-   block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
+   block of the many-rows shape, DIMS by LANES that of a list's p.v, twice; FEW(rows) the few-rows shape's width. */
 
 enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
        SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
@@ -2491,8 +2491,8 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__LANES = 32,                  /* rows of the widest panel                                                 */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits                        */
-       SWA__GROUPS = 64,                 /* blocks whose listed keys are gathered together                           */
-       SWA__LIST_DIMS = 32,              /* dims of o that stay in L1 while these come by                            */
+       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together: more, and the keys, those
+                                            fetched meanwhile, q and o of 128 heads are more than 1 MB of L2         */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
 #define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -2511,7 +2511,9 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch                                  */
 /* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
 typedef struct {
-    int     n, groups, sinks;            /* keys; blocks that they come from; the first `sinks` take the sinks' q    */
+    int     n, groups, sinks;            /* keys, whole tiles; blocks that they come from; the first `sinks` take the
+                                            sinks' q                                                                 */
+    int     keys;                        /* those that there are: behind the last one nothing is computed            */
     int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                                     */
     int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up                         */
     int64_t column[SWA_BLOCK];           /* of the bias                                                              */
@@ -2524,7 +2526,7 @@ typedef struct {
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                                         */
     int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
                                             many lines at a time                                                     */
-    swa__stretch next[SWA_BLOCK];
+    swa__stretch next[2 * SWA_BLOCK];
 } swa__list;
 typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
@@ -3610,60 +3612,60 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         x->same[g] = i == nr;
     }
 }
-/* Then p.v: `rows` dims of o from d on of one group's keys, folded into what is there. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x, int k, int d,
+/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x, int empty, int d,
                                                const float *s, float *o) {
     const int nr = nv * SWV_N;
-    SWV acc[MR * NV], p[NV], y;
-    int i, j, key;
-    SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-    for (key = x->start[k]; key < x->start[k + 1]; key++) {
-        const float *v = x->v[key] + d * across;
-        SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
-        SWV_UNROLL for (i = 0; i < rows; i++) {
-            y = SWV_SET1(v[i * across]);
-            SWV_UNROLL for (j = 0; j < nv; j++) acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
-        }
-    }
+    SWV acc[MR * NV], sum[MR * NV], p[NV], y;
+    int i, j, k, key = x->start[0];
     o += (size_t)d * (size_t)nr;
-    SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++) {
-            y = SWV_LOAD(o + i * nr + j * SWV_N);
-            if (!x->same[k]) y = SWV_MUL(y, SWV_LOAD(x->fold[k][0] + j * SWV_N));
-            SWV_STORE(o + i * nr + j * SWV_N, SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), y));
-        }
-}
-/* A stretch of dims in L1 while group after group comes by; so the number of a group's keys, which no CPU can guess,
-   counts once for several. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int across, int nv, const swa__geo *g, swa__list *x, const float *s,
-                                             float *o) {
-    int i, k, d, from, end;
-    for (from = 0; from < g->dv; from = end) {
-        end = from + SWA__LIST_DIMS < g->dv ? from + SWA__LIST_DIMS : g->dv;
-        for (k = 0; k < x->groups; k++) {
-            for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
-                swa__stretch *next = &x->next[x->ahead];
-                SWA__PREFETCH(next->p);
-                next->p += 64;
-                next->lines--;
-                x->ahead += next->lines <= 0;
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + i * SWV_N);
+    for (k = 0; k < x->groups; k++) {
+        SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+        for (; key < x->start[k + 1]; key++) {
+            const float *v = x->v[key] + d * across;
+            SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
+            SWV_UNROLL for (i = 0; i < rows; i++) {
+                y = SWV_SET1(v[i * across]);
+                SWV_UNROLL for (j = 0; j < nv; j++) acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
-            for (d = from; d + mr <= end; d += mr) SWA__FN(list_dims)(mr, across, nv, x, k, d, s, o);
-            for (; d < end; d++) SWA__FN(list_dims)(1, across, nv, x, k, d, s, o);
         }
+        if (!x->same[k])
+            SWV_UNROLL for (i = 0; i < rows; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
+        SWV_UNROLL for (i = 0; i < rows; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                sum[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
     }
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
-#define SWV_LIST(name, mr, nv) \
+SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g, swa__list *x, int empty,
+                                             const float *s, float *o) {
+    int i, d;
+    for (d = 0; d + rows <= g->dv; d += rows) {
+        for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
+            swa__stretch *next = &x->next[x->ahead];
+            SWA__PREFETCH(next->p);
+            next->p += 64;
+            next->lines--;
+            x->ahead += next->lines <= 0;
+        }
+        SWA__FN(list_dims)(rows, across, nv, x, empty, d, s, o);
+    }
+    for (; rows == 6 && d + 2 <= g->dv; d += 2) SWA__FN(list_dims)(2, across, nv, x, empty, d, s, o);
+    for (; d < g->dv; d++) SWA__FN(list_dims)(1, across, nv, x, empty, d, s, o);
+}
+#define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
                                             float *o, float *m, float *l) { \
     SWA__FN(list_exp)(nv, b, s, m, l); \
-    if (n->first_block) memset(o, 0, (size_t)g->dv * (size_t)(nv * SWV_N) * sizeof(float)); \
-    if (g->v_across == 16) SWA__FN(list_pv)(mr, 16, nv, g, b->list, s, o);     /* a constant: as in many_pv */ \
-    else SWA__FN(list_pv)(mr, 1, nv, g, b->list, s, o); \
+    if (g->v_across == 16) SWA__FN(list_pv)(rows, 16, nv, g, b->list, n->first_block, s, o);   /* as in many_pv */ \
+    else SWA__FN(list_pv)(rows, 1, nv, g, b->list, n->first_block, s, o); \
 }
-SWV_LIST(list, MR, NV)
+SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_NARROW
-SWV_LIST(list_narrow, MR * NV, 1)
+SWV_LIST(list_narrow, MR, 1)
 #endif
 #undef SWV_LIST
 #endif
@@ -4329,6 +4331,7 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV
 #undef SWV_N
 #undef SWV_KEYS
+#undef SWV_DIMS
 #undef SWV_LANES
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
@@ -4403,6 +4406,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_N                   1
 #define SWV_KEYS                4
 #define SWV_LANES               4
+#define SWV_DIMS                2
 #define SWV_FEW(r)              4
 #define SWV_FEW_KEYS(r, type)   4
 #define SWV_CONSTRAINT(x)       "+m"(x)
@@ -4460,6 +4464,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                8
 #define SWV_LANES               2
+#define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+w"(x)
@@ -4558,6 +4563,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                4
 #define SWV_LANES               2
+#define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
 #define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+r"(x)
@@ -4629,6 +4635,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_N                   8
 #define SWV_KEYS                4
 #define SWV_LANES               3
+#define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
@@ -4711,6 +4718,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_N                   16
 #define SWV_KEYS                8
 #define SWV_LANES               2
+#define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
 #define SWV_FEW_KEYS(r, type)   ((r) > 2 && (type) == SWA_F32 ? 2 : 4)
 #define SWV_INDEX               3
@@ -5850,6 +5858,16 @@ typedef struct {
     uint64_t *bits;                      /* [SWA__LISTED/64]                                                         */
 } swa__wanted;
 
+static int swa__low_bit(uint64_t x) {    /* of x != 0 */
+#ifdef __GNUC__
+    return __builtin_ctzll(x);
+#else
+    int i = 0;
+    for (; (x & 0xff) == 0; x >>= 8) i += 8;
+    for (; (x & 1) == 0; x >>= 1) i++;
+    return i;
+#endif
+}
 /* Bits [a, b) of a block's 256. */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
@@ -5873,13 +5891,9 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
 static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
     int64_t at = swa__max64(e - x->base, 0);
     while (at < SWA__LISTED) {
-        uint64_t left = x->bits[at / 64] >> (at & 63);
-        if (left == 0) at = (at | 63) + 1;
-        else {
-            for (; (left & 0xff) == 0; left >>= 8) at += 8;
-            for (; (left & 1) == 0; left >>= 1) at++;
-            break;
-        }
+        const uint64_t left = x->bits[at / 64] >> (at & 63);
+        if (left != 0) return x->base + at + swa__low_bit(left);
+        at = (at | 63) + 1;
     }
     return x->base + at;
 }
@@ -5923,7 +5937,11 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 
     pos = next * SWA_BLOCK;
     memset(seen, 0, 4 * sizeof *seen);
-    for (e -= pos >> per; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
+    if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo && pos + SWA_BLOCK <= x->hi) {
+        memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);       /* all of the block as it stands */
+        e = INT64_MAX;
+    } else e -= pos >> per;
+    for (; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
         swa__bits_set(seen, swa__max64(e << per, x->lo - pos), swa__min64((e + 1) << per, x->hi - pos));
     swa__bits_set(seen, x->near - pos, x->until - pos);
     swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
@@ -5971,7 +5989,7 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     int i, row;
     l->lo[0] = 0;
     l->hi[0] = l->lo[1] = x->sinks;
-    l->hi[1] = x->n;
+    l->hi[1] = x->keys;
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
@@ -5979,7 +5997,7 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     for (i = 0; i < SWA__LANES && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
-        l->last[i] = (float)x->n;
+        l->last[i] = (float)x->keys;
         l->q[i] = 0.0f;
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
     }
@@ -6203,7 +6221,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         if (y->dim == 0) continue;
         for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n; tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
-        if (y->tiled || list->n_ahead == SWA_BLOCK) continue;
+        if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
         list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
         list->next[list->n_ahead++].lines = ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
     }
@@ -6230,24 +6248,28 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
 /* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int g) {
     int at[SWA__TILE], i, k, w, n = 0;
-    for (i = 0; i < SWA__TILE; i++) at[i] = -1;
+    unsigned have = 0, high;             /* sums; those of the tree's upper half */
+    at[0] = 0;
     for (k = list->start[g]; k < list->start[g + 1]; k++) {
-        const int lane = list->lane[k] < 0 ? -1 : list->lane[k] & (SWA__TILE - 1);
-        int *to = &at[lane < 0 ? 0 : lane];
+        const int lane = list->lane[k] & (SWA__TILE - 1);
         list->slot[k] = 0;
-        if (lane >= 0 && *to < 0) list->slot[k] = SWA__TILE, *to = n++;
-        if (lane >= 0) list->slot[k] = (unsigned char)(list->slot[k] | *to);
+        if (list->lane[k] < 0) continue;
+        if ((have >> lane & 1) == 0) list->slot[k] = SWA__TILE, at[lane] = n++;
+        list->slot[k] = (unsigned char)(list->slot[k] | at[lane]);
+        have |= 1u << lane;
     }
     list->sums[g] = 0;
-    for (w = SWA__TILE / 2; w > 0; w /= 2)
-        for (i = 0; i < w; i++) {
-            if (at[i + w] < 0) continue;
-            if (at[i] < 0) at[i] = at[i + w];
+    for (w = SWA__TILE / 2; w > 0; w /= 2) {
+        for (high = have >> w; high != 0; high &= high - 1) {
+            i = swa__low_bit(high);
+            if ((have >> i & 1) == 0) at[i] = at[i + w];
             else {
                 list->add[g][list->sums[g]][0] = (unsigned char)at[i];
                 list->add[g][list->sums[g]++][1] = (unsigned char)at[i + w];
             }
         }
+        have = (have | have >> w) & ((1u << w) - 1);
+    }
     list->last[g] = (unsigned char)at[0];
 }
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
@@ -6279,13 +6301,18 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
-    int c, i;
+    unsigned left;
+    int c;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         if (bits == 0xffffu) n = (int)swa__round16(n) + SWA__TILE;
-        else for (i = 0; bits >> i != 0; i++) n += (int)(bits >> i & 1);
+        else for (left = bits; left != 0; left &= left - 1) n++;
     }
     return n;
+}
+/* Towards the end where they fill the kernel's last step. */
+static int swa__gather_full(const swa__list *list) {
+    return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos, const uint64_t seen[4],
@@ -6296,13 +6323,14 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     const int from = list->n;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        unsigned left;
         int whole = 0;
         if (bits == 0) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
         if (s == keys->n_kv) break;
         if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
-        for (i = c; i < c + SWA__TILE; i++) {
-            if ((bits >> (i - c) & 1) == 0) continue;
+        for (left = bits; left != 0; left &= left - 1) {
+            i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
             if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
             swa__gather_key(x, pos + i);
@@ -6320,12 +6348,13 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__list *list = x->b.list;
     swa__lanes l;
     int t;
+    list->keys = list->n;
     swa__gather_tile(x, &w->room);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
     for (t = 0; t < list->n; t++)
         list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
     for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
-    swa__gather_next(want, x, e, list->groups * (j->geo.dv / SWA__LIST_DIMS + 1) * (u->n / j->call->kr->nr + 1));
+    swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
     list->n = list->groups = list->sinks = 0;
@@ -6346,7 +6375,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.q = j->pos + t;
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0; at = swa__wanted_block(j, &want, at + 1, seen)) {
-        if (x.b.list->groups == SWA__GROUPS || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);

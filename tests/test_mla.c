@@ -717,7 +717,8 @@ TEST_EACH_ISA(lists_of_keys) {
             for (int pos = 0; pos < N; pos += chunk) {
                 const int n = pos + chunk < N ? chunk : N - pos;
                 r.s.m.pick = pick[pos];
-                r.s.m.pick_n = r.s.m.pick_token = P;
+                r.s.m.pick_n = P;
+                r.s.m.pick_token = P;
                 if (what == 1 || what == 2) r.s.m.pick_window = &near;
                 if (!rig_run(&r, x, N, pos, pos + n, n, out)) return;
             }
