@@ -432,7 +432,7 @@ typedef struct {
        or that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the
        context: keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows (k_rows, or
        swa_attention's segments). Heads that share a list gather it once; parts share it by tokens, KV heads and then
-       query heads, never by keys. Not with compute SWA_BF16: UNSUPPORTED                                            */
+       query heads, never by keys. Not with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED       */
     const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
     int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1                                */
@@ -635,6 +635,11 @@ typedef struct {
                                         stood at min(pos, sink_pos); StreamingLLM: W-1. 0 = it stands at pos         */
     swa_mla_path path;
     swa_type compute;                /* of the attention, as in swa_attn                                             */
+    const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields as in swa_attn (set
+                                        them for each step). All runs are absorbed then. NULL = none                 */
+    int64_t  pick_token;
+    int32_t  pick_n, pick_block;
+    const swa_window *pick_window;
     void   (*gemm)(void *user, const swa_gemm *product);   /* every product, instead of ours (BLAS); OPAQUE weights
                                         need it. Called by several parts at a time, each with its own outputs        */
     void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out /* [n][cols] */);
@@ -655,9 +660,9 @@ typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
    sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) With w_uqk always ABSORBED. cost (may be NULL) counts everything the block does:
-   multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and the
-   types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
+   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block
+   does: multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and
+   the types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
 
 /* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
@@ -673,8 +678,8 @@ SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_des
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
    own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
    ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
-   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, or w_uqk, over an expanded cache; w_uqk with
-   NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
+   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk or pick over an expanded cache; w_uqk or
+   pick with NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
    inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
@@ -740,6 +745,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__INDEX 0
 #else
 #  define SWA__INDEX 1
+#endif
+#ifdef SWA_NO_LISTS
+#  define SWA__LISTS 0
+#else
+#  define SWA__LISTS 1
 #endif
 #ifdef SWA_NO_MASKS
 #  define SWA__MASKS 0
@@ -2479,8 +2489,9 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
    one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
    SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
-   block of the many-rows shape, FEW(rows) its width in the few-rows shape. AT(v, i), if there is one, is number i of v
-   in all lanes, where an FMA takes that at no cost: numbers that lie in a row are then loaded by the vector. */
+   block of the many-rows shape, DIMS by LANES that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v,
+   i), if there is one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a row are
+   then loaded by the vector. */
 
 enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
        SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
@@ -2492,7 +2503,8 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__LANES = 32,                  /* rows of the widest panel                                                 */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits                        */
-       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together                           */
+       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together: more, and the keys, those
+                                            fetched meanwhile, q and o of 128 heads are more than 1 MB of L2         */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
 #define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -2511,7 +2523,9 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch                                  */
 /* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
 typedef struct {
-    int     n, groups, sinks;            /* keys; blocks that they come from; the first `sinks` take the sinks' q    */
+    int     n, groups, sinks;            /* keys, whole tiles; blocks that they come from; the first `sinks` take the
+                                            sinks' q                                                                 */
+    int     keys;                        /* those that there are: behind the last one nothing is computed            */
     int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                                     */
     int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up                         */
     int64_t column[SWA_BLOCK];           /* of the bias                                                              */
@@ -2521,10 +2535,10 @@ typedef struct {
     unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the key's; +16: its first  */
     unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];   /* the tree over them: so many times
                                             [0] += [1], and which then holds all                                     */
-    float   top[SWA__GROUPS][SWA__LANES];    /* of the panel: the groups' maxima                                     */
+    const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                                         */
     int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
                                             many lines at a time                                                     */
-    swa__stretch next[SWA_BLOCK];
+    swa__stretch next[2 * SWA_BLOCK];
 } swa__list;
 typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
@@ -2621,6 +2635,8 @@ static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
     c.step = g->by_distance ? -1 : 1;
     return c;
 }
+/* The list that a block's keys are of; NULL: it is a block. */
+static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
@@ -3311,12 +3327,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
                                                SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
+    const swa__list *list = swa__list_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
-        if (b->list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
-        for (i = 0; b->list != NULL && i < mr; i++) {
-            const int64_t at = b->list->column[k + i];
+        if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
+        for (i = 0; list != NULL && i < mr; i++) {
+            const int64_t at = list->column[k + i];
             bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
@@ -3325,7 +3342,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
             SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
             if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
-                if (b->list != NULL) distance = SWV_SET1(b->list->distance[k + i]);
+                if (list != NULL) distance = SWV_SET1(list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
@@ -3610,36 +3627,27 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
         }
 }
+#if SWA__LISTS
 /* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after pass, since a group of
-   few keys is a chain of latencies. */
+   few keys is a chain of latencies. On the way fold[k] holds the group's sum and its maximum. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m, float *l) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N;
-    SWV sum[16][NV], now, y;
+    SWV sum[16][NV], y;
     int g, i, j, k;
     for (g = 0; g < x->groups; g++)
         for (j = 0; j < nv; j++) {
-            SWV top = SWV_SET1(SWA__NONE), was = SWV_LOAD(m + j * SWV_N);
+            SWV top = SWV_SET1(SWA__NONE);
             for (k = x->start[g]; k < x->start[g + 1]; k++) {
                 if (x->lane[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
                 top = SWV_MAX(top, SWV_LOAD(s + k * nr + j * SWV_N));
             }
-            top = SWV_ADD(top, SWV_SET1(0.0f));
-            now = SWV_MAX(was, top);
-            SWV_STORE(x->top[g] + j * SWV_N, top);
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_SUB(top, now));
-            SWV_STORE(x->fold[g][0] + j * SWV_N, SWV_SUB(was, now));
-            SWV_STORE(m + j * SWV_N, now);
-        }
-    for (g = 0; g < x->groups; g++)
-        for (j = 0; j < nv; j++) {
-            SWV_STORE(x->fold[g][0] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][0] + j * SWV_N)));
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][1] + j * SWV_N)));
+            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
         }
     for (g = 0; g < x->groups; g++) {
         SWV top[NV];
         for (j = 0; j < nv; j++) {
-            top[j] = SWV_LOAD(x->top[g] + j * SWV_N);
+            top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
@@ -3656,65 +3664,60 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (i = 0; i < x->sums[g]; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
-        for (j = 0; j < nv; j++)
-            SWV_STORE(l + j * SWV_N, SWV_FMA(sum[x->last[g]][j], SWV_LOAD(x->fold[g][1] + j * SWV_N),
-                                             SWV_MUL(SWV_LOAD(l + j * SWV_N), SWV_LOAD(x->fold[g][0] + j * SWV_N))));
+        for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
+    }
+    for (g = 0; g < x->groups; g++) {
+        for (j = 0; j < nv; j++) {
+            float *fold[2];
+            SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c;
+            fold[0] = x->fold[g][0] + j * SWV_N;
+            fold[1] = x->fold[g][1] + j * SWV_N;
+            top = SWV_LOAD(fold[1]);
+            now = SWV_MAX(was, top);
+            a = SWA__FN(exp2)(SWV_SUB(was, now));
+            c = SWA__FN(exp2)(SWV_SUB(top, now));
+            y = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
+            SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(fold[0]), c, y));
+            SWV_STORE(m + j * SWV_N, now);
+            SWV_STORE(fold[0], a);
+            SWV_STORE(fold[1], c);
+        }
         for (i = 0; i < nr && x->fold[g][0][i] >= 1.0f;) i++;
         x->same[g] = i == nr;
     }
 }
-/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. Group k has the
-   runs from first[k] on. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int nv, const swa__geo *g, const swa__list *x,
-                                               const swa__v_run *run, const int *first, int empty, int d, float *o) {
+/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x, int empty, int d,
+                                               const float *s, float *o) {
     const int nr = nv * SWV_N;
-    SWA__FN(operands) in;
-    SWV acc[MR * NV], sum[MR * NV];
-    int i, j, r, k;
-    SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            sum[i * nv + j] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + (size_t)(d + i) * (size_t)nr + j * SWV_N);
-    in.fetches = 0;
-    in.fetch = NULL;
-    in.line = 0;
+    SWV acc[MR * NV], sum[MR * NV], p[NV], y;
+    int i, j, k, key = x->start[0];
+    o += (size_t)d * (size_t)nr;
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + i * SWV_N);
     for (k = 0; k < x->groups; k++) {
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-        for (r = first[k]; r < first[k + 1]; r++) {
-            in.n = run[r].n;
-            in.b = run[r].p;
-            if (g->v_across == 16) {     /* as in many_pv */
-                in.a = run[r].v + d * 16;
-                in.rs = 16;
-                in.cs = 1;
-                SWA__FN(mk)(0, rows, nv, in, acc);
-            } else {
-                in.a = run[r].v + d;
-                in.rs = 1;
-                in.cs = (size_t)g->v_along;
-                SWA__FN(mk)(0, rows, nv, in, acc);
+        for (; key < x->start[k + 1]; key++) {
+            const float *v = x->v[key] + d * across;
+            SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
+            SWV_UNROLL for (i = 0; i < rows; i++) {
+                y = SWV_SET1(v[i * across]);
+                SWV_UNROLL for (j = 0; j < nv; j++) acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
         }
+        if (!x->same[k])
+            SWV_UNROLL for (i = 0; i < rows; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
         SWV_UNROLL for (i = 0; i < rows; i++)
-            SWV_UNROLL for (j = 0; j < nv; j++) {
-                if (!x->same[k]) sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
+            SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
-            }
     }
-    SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            SWV_STORE(o + (size_t)(d + i) * (size_t)nr + j * SWV_N, sum[i * nv + j]);
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
-SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int nv, const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                             float *s, float *o) {
-    swa__list *x = b->list;
-    swa__v_run run[SWA__GROUPS + SWA_BLOCK / 16];
-    int first[SWA__GROUPS + 1], range[4], i, d;
-    for (i = 0, first[0] = 0; i < x->groups; i++) {
-        range[0] = x->start[i];
-        range[1] = range[2] = range[3] = x->start[i + 1];
-        first[i + 1] = first[i] + swa__v_runs(g, b, range, 1, nv * SWV_N, s, run + first[i]);
-    }
-    for (d = 0; d + mr / 2 <= g->dv; d += mr / 2) {
+SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g, swa__list *x, int empty,
+                                             const float *s, float *o) {
+    int i, d;
+    for (d = 0; d + rows <= g->dv; d += rows) {
         for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
@@ -3722,21 +3725,24 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int nv, const swa__geo *g, c
             next->lines--;
             x->ahead += next->lines <= 0;
         }
-        SWA__FN(list_dims)(mr / 2, nv, g, x, run, first, n->first_block, d, o);
+        SWA__FN(list_dims)(rows, across, nv, x, empty, d, s, o);
     }
-    for (; d < g->dv; d++) SWA__FN(list_dims)(1, nv, g, x, run, first, n->first_block, d, o);
+    for (; rows == 6 && d + 2 <= g->dv; d += 2) SWA__FN(list_dims)(2, across, nv, x, empty, d, s, o);
+    for (; d < g->dv; d++) SWA__FN(list_dims)(1, across, nv, x, empty, d, s, o);
 }
-#define SWV_LIST(name, mr, nv) \
+#define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
                                             float *o, float *m, float *l) { \
     SWA__FN(list_exp)(nv, b, s, m, l); \
-    SWA__FN(list_pv)(mr, nv, g, b, n, s, o); \
+    if (g->v_across == 16) SWA__FN(list_pv)(rows, 16, nv, g, b->list, n->first_block, s, o);   /* as in many_pv */ \
+    else SWA__FN(list_pv)(rows, 1, nv, g, b->list, n->first_block, s, o); \
 }
-SWV_LIST(list, MR, NV)
+SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_NARROW
-SWV_LIST(list_narrow, MR * NV, 1)
+SWV_LIST(list_narrow, MR, 1)
 #endif
 #undef SWV_LIST
+#endif
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
     int w, e, k, i;
@@ -3764,6 +3770,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
         if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
     }
+#if SWA__LISTS
     if (!pairs && b->list != NULL) {
 #ifdef SWV_NARROW
         if (nv < NV) SWA__FN(list_narrow)(g, b, n, s, o, m, l);
@@ -3772,6 +3779,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         SWA__FN(list)(g, b, n, s, o, m, l);
         return;
     }
+#endif
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
 #ifdef SWV_FMA2
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
@@ -4399,6 +4407,7 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV
 #undef SWV_N
 #undef SWV_KEYS
+#undef SWV_DIMS
 #undef SWV_LANES
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
@@ -4473,6 +4482,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_N                   1
 #define SWV_KEYS                4
 #define SWV_LANES               4
+#define SWV_DIMS                2
 #define SWV_FEW(r)              4
 #define SWV_FEW_KEYS(r, type)   4
 #define SWV_CONSTRAINT(x)       "+m"(x)
@@ -4533,6 +4543,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                8
 #define SWV_LANES               2
+#define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+w"(x)
@@ -4637,6 +4648,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                4
 #define SWV_LANES               2
+#define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
 #define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+r"(x)
@@ -4708,6 +4720,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_N                   8
 #define SWV_KEYS                4
 #define SWV_LANES               3
+#define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
@@ -4790,6 +4803,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_N                   16
 #define SWV_KEYS                8
 #define SWV_LANES               2
+#define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
 #define SWV_FEW_KEYS(r, type)   ((r) > 2 && (type) == SWA_F32 ? 2 : 4)
 #define SWV_INDEX               3
@@ -5105,8 +5119,8 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     w.room = swa__room_carve(s, base, &w);
     w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
     w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
-    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, sizeof(swa__list));
-    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTED / 8);
+    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? sizeof(swa__list) : 0);
+    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
     return w;
 }
 static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
@@ -5251,18 +5265,20 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
                         &to->scale[SWA__V][a]);
 }
+/* The scale of a row; what stands for one where rows have none. */
+static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
+    return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+}
 /* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
 static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
                           const swa__spot *to) {
     const swa__operand *x = &src->x[which];
-    const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
     const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
     int i;
     if (x->dim == 0) return;
-    if (x->scale != NULL) memcpy(to->scale[which] + a, x->scale + row, (size_t)(b - a) * sizeof(float));
-    else for (i = a; i < b; i++) to->scale[which][i] = none;
+    for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
         swa__values_in(keys, src, p + row * x->row, a, b, to);
         return;
@@ -5467,6 +5483,8 @@ typedef struct {
     size_t part_bytes, split_rows;       /* that have room in split                                                  */
 } swa__call;
 
+static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
+
 /* A tile's [dims][16] as 16 rows of V. */
 static void swa__turn(const swa__call *call, const float *k, float *v) {
     const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE, dvp = (int)swa__pad16(dims);
@@ -5621,7 +5639,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && call->a.pick == NULL;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call);
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -5911,6 +5929,8 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
 
 /* ---- lists of keys ---- */
 
+#if SWA__LISTS
+
 /* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those in [near, until) and
    those on the list; and the sinks [0, sinks). The list is sorted by a bit per entry, so many at a time: bits
    say which of the numbers from `base` on stand in it, `next` is the first number behind them (INT64_MAX: none). */
@@ -5923,6 +5943,16 @@ typedef struct {
     uint64_t *bits;                      /* [SWA__LISTED/64]                                                         */
 } swa__wanted;
 
+static int swa__low_bit(uint64_t x) {    /* of x != 0 */
+#ifdef __GNUC__
+    return __builtin_ctzll(x);
+#else
+    int i = 0;
+    for (; (x & 0xff) == 0; x >>= 8) i += 8;
+    for (; (x & 1) == 0; x >>= 1) i++;
+    return i;
+#endif
+}
 /* Bits [a, b) of a block's 256. */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
@@ -5946,13 +5976,9 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
 static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
     int64_t at = swa__max64(e - x->base, 0);
     while (at < SWA__LISTED) {
-        uint64_t left = x->bits[at / 64] >> (at & 63);
-        if (left == 0) at = (at | 63) + 1;
-        else {
-            for (; (left & 0xff) == 0; left >>= 8) at += 8;
-            for (; (left & 1) == 0; left >>= 1) at++;
-            break;
-        }
+        const uint64_t left = x->bits[at / 64] >> (at & 63);
+        if (left != 0) return x->base + at + swa__low_bit(left);
+        at = (at | 63) + 1;
     }
     return x->base + at;
 }
@@ -5996,7 +6022,11 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 
     pos = next * SWA_BLOCK;
     memset(seen, 0, 4 * sizeof *seen);
-    for (e -= pos >> per; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
+    if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo && pos + SWA_BLOCK <= x->hi) {
+        memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);       /* all of the block as it stands */
+        e = INT64_MAX;
+    } else e -= pos >> per;
+    for (; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
         swa__bits_set(seen, swa__max64(e << per, x->lo - pos), swa__min64((e + 1) << per, x->hi - pos));
     swa__bits_set(seen, x->near - pos, x->until - pos);
     swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
@@ -6015,7 +6045,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0) swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
         else {
-            to->scale[which][i] = x->scale != NULL ? x->scale[row[i]] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+            to->scale[which][i] = swa__scale_of(x, which, row[i]);
             at[i] = x->p + row[i] * x->row;
         }
     }
@@ -6044,7 +6074,7 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     int i, row;
     l->lo[0] = 0;
     l->hi[0] = l->lo[1] = x->sinks;
-    l->hi[1] = x->n;
+    l->hi[1] = x->keys;
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
@@ -6052,11 +6082,12 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     for (i = 0; i < SWA__LANES && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
-        l->last[i] = (float)x->n;
+        l->last[i] = (float)x->keys;
         l->q[i] = 0.0f;
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
     }
 }
+#endif
 
 /* ---- one unit ---- */
 
@@ -6188,8 +6219,11 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
+#if SWA__LISTS
         if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
-        else swa__lanes_make(j, u, w, r, n, b->pos, l);
+        else
+#endif
+        swa__lanes_make(j, u, w, r, n, b->pos, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
@@ -6221,6 +6255,7 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
+#if SWA__LISTS
 /* Keys gathered for a unit with a list. */
 typedef struct {
     swa__cursor in;
@@ -6271,7 +6306,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         if (y->dim == 0) continue;
         for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n; tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
-        if (y->tiled || list->n_ahead == SWA_BLOCK) continue;
+        if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
         list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
         list->next[list->n_ahead++].lines = ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
     }
@@ -6298,24 +6333,28 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
 /* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int g) {
     int at[SWA__TILE], i, k, w, n = 0;
-    for (i = 0; i < SWA__TILE; i++) at[i] = -1;
+    unsigned have = 0, high;             /* sums; those of the tree's upper half */
+    at[0] = 0;
     for (k = list->start[g]; k < list->start[g + 1]; k++) {
-        const int lane = list->lane[k] < 0 ? -1 : list->lane[k] & (SWA__TILE - 1);
-        int *to = &at[lane < 0 ? 0 : lane];
+        const int lane = list->lane[k] & (SWA__TILE - 1);
         list->slot[k] = 0;
-        if (lane >= 0 && *to < 0) list->slot[k] = SWA__TILE, *to = n++;
-        if (lane >= 0) list->slot[k] = (unsigned char)(list->slot[k] | *to);
+        if (list->lane[k] < 0) continue;
+        if ((have >> lane & 1) == 0) list->slot[k] = SWA__TILE, at[lane] = n++;
+        list->slot[k] = (unsigned char)(list->slot[k] | at[lane]);
+        have |= 1u << lane;
     }
     list->sums[g] = 0;
-    for (w = SWA__TILE / 2; w > 0; w /= 2)
-        for (i = 0; i < w; i++) {
-            if (at[i + w] < 0) continue;
-            if (at[i] < 0) at[i] = at[i + w];
+    for (w = SWA__TILE / 2; w > 0; w /= 2) {
+        for (high = have >> w; high != 0; high &= high - 1) {
+            i = swa__low_bit(high);
+            if ((have >> i & 1) == 0) at[i] = at[i + w];
             else {
                 list->add[g][list->sums[g]][0] = (unsigned char)at[i];
                 list->add[g][list->sums[g]++][1] = (unsigned char)at[i + w];
             }
         }
+        have = (have | have >> w) & ((1u << w) - 1);
+    }
     list->last[g] = (unsigned char)at[0];
 }
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
@@ -6347,13 +6386,18 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
-    int c, i;
+    unsigned left;
+    int c;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         if (bits == 0xffffu) n = (int)swa__round16(n) + SWA__TILE;
-        else for (i = 0; bits >> i != 0; i++) n += (int)(bits >> i & 1);
+        else for (left = bits; left != 0; left &= left - 1) n++;
     }
     return n;
+}
+/* Towards the end where they fill the kernel's last step. */
+static int swa__gather_full(const swa__list *list) {
+    return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos, const uint64_t seen[4],
@@ -6364,13 +6408,14 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     const int from = list->n;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        unsigned left;
         int whole = 0;
         if (bits == 0) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
         if (s == keys->n_kv) break;
         if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
-        for (i = c; i < c + SWA__TILE; i++) {
-            if ((bits >> (i - c) & 1) == 0) continue;
+        for (left = bits; left != 0; left &= left - 1) {
+            i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
             if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
             swa__gather_key(x, pos + i);
@@ -6388,8 +6433,11 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__list *list = x->b.list;
     swa__lanes l;
     int t;
+    list->keys = list->n;
     swa__gather_tile(x, &w->room);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
+    for (t = 0; t < list->n; t++)
+        list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
     for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
     swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
     x->first = 0;
@@ -6412,7 +6460,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.q = j->pos + t;
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0; at = swa__wanted_block(j, &want, at + 1, seen)) {
-        if (x.b.list->groups == SWA__GROUPS || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
@@ -6420,6 +6468,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
+#endif
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
@@ -6431,10 +6480,12 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
     swa__lanes l;
+#if SWA__LISTS
     if (call->a.pick != NULL) {
         swa__unit_listed(j, u, w);
         return;
     }
+#endif
     for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     swa__unit_begin(j, u, w, &b);
 
@@ -6473,7 +6524,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
-        if (p->call->a.pick != NULL) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
+        if (swa__listed(p->call)) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
         else *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
         *partials += (double)j->rows * heads * j->all.n;
     }
@@ -6505,9 +6556,9 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
-    for (; p->call->a.pick != NULL && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
+    for (; swa__listed(p->call) && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
-    if (p->call->a.pick != NULL) return cut;
+    if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
     cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
     for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
@@ -6520,7 +6571,7 @@ static swa__cut swa__cut_make(swa__part *p) {
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
-    if (j->call->a.pick != NULL) return u->n + 8.0;      /* lists are taken to be alike */
+    if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
     return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
 }
 /* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
@@ -6539,7 +6590,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
 static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
-    const int tile = j->few ? cut->few : cut->many, listed = p->call->a.pick != NULL, group = p->call->group;
+    const int tile = j->few ? cut->few : cut->many, listed = swa__listed(p->call), group = p->call->group;
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
@@ -6767,7 +6818,7 @@ static swa_status swa__pick_check(const swa_attn *a) {
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED : SWA_OK;
@@ -7275,6 +7326,7 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
 static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
+static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
 /* w: the weights as this block has them. */
 static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
@@ -7292,7 +7344,7 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     factor[2] = m->rope_mscale;
     for (i = 0; i < 3; i++)
         if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
-    if (swa__merged(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
     if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;     /* or is the W_UV in w_uk left out? */
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
@@ -7324,7 +7376,7 @@ static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
-    if (swa__merged(m)) return SWA_MLA_ABSORBED;
+    if (swa__never_naive(m)) return SWA_MLA_ABSORBED;
     return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
 /* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the sooner it does; over the
@@ -7450,10 +7502,10 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
     x->expanded = !swa__shape_is(&l->shape, &shape);
     shape = swa_mla_shape(m, 1);
     if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
-        if (m->path == SWA_MLA_ABSORBED || swa__merged(m)) return SWA_ERR_ARG;
+        if (m->path == SWA_MLA_ABSORBED || swa__never_naive(m)) return SWA_ERR_ARG;
         return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
     }
-    if (swa__merged(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
+    if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
     return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
 }
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
@@ -7719,6 +7771,11 @@ static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.out.token = x->a[out].token;
     a.out.head = x->a[out].head;
     if (x->sinks && heads) a.q_sink = swa__reads(x, SWA__A_QSINK, 0);
+    a.pick = m->pick;
+    a.pick_token = m->pick_token;
+    a.pick_n = m->pick_n;
+    a.pick_block = m->pick_block;
+    a.pick_window = m->pick_window;
     if (heads || m->rope_dim == 0) return a;
     a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
     a.q_tail = swa__reads(x, SWA__A_QROPE, 0);

@@ -445,4 +445,18 @@ static inline void at_oracle(const at_case *c, const at_data *s, double *out, do
     o.bias_by_distance = c->bias == 2;
     or_attention(&o, out, lse, t_doubles(c->n));
 }
+/* One query at a position over the caller's rows, which have one KV head: all but the attention, with scratch. */
+static inline void at_one_query(swa_rows *r, int heads, int dim, const swa_kv *kv, int n_kv, int64_t pos) {
+    memset(r, 0, sizeof *r);
+    r->shape.n_heads = heads;
+    r->shape.n_kv_heads = 1;
+    r->shape.head_dim = dim;
+    r->window = swa_window_causal();
+    r->pos = pos;
+    r->n_tokens = 1;
+    r->kv = kv;
+    r->n_kv = n_kv;
+    r->scratch_bytes = swa_attention_bytes(r, 1);
+    r->scratch = t_alloc(r->scratch_bytes);
+}
 #endif /* SWA_TEST_ATTEND_H */

@@ -682,6 +682,50 @@ TEST(auto_takes_the_named_path) {
             CHECK_BITS(a + (size_t)from * 40, b + (size_t)from * 40, (size_t)chunk * 40);
         }
 }
+/* A list of the W latest keys is the window, in any order and beside entries that name nothing; one of all keys is no
+   list. Every run is absorbed then, also one that AUTO would expand. */
+TEST_EACH_ISA(lists_of_keys) {
+    enum { N = 60, W = 13, P = N + 9 };
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 64, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.max_context = N;
+    const size_t total = N * 40;
+    const float *x = normal(total, 1.0);
+    const swa_window near = swa_window_sliding(W);
+    for (int what = 0; what < 4; what++) {                   /* the window: listed, near, both in part; all keys */
+        static int32_t pick[N][P];
+        float *once = t_floats(total), *out = t_floats(total);
+        rig r;
+        s.windowed = what < 3;
+        s.window = near;
+        s.parts = 0;
+        t_label("list %d", what);
+        if (!rig_open(&r, &s, SWA_MLA_ABSORBED, N) || !rig_run(&r, x, N, 0, N, N, once)) return;
+        s.windowed = 0;
+        for (int t = 0; t < N; t++)
+            for (int j = 0; j < P; j++) {
+                const int at = (j * 31 + t) % P;             /* 69 and 31 have no factor in common */
+                const int seen = what == 0 ? W : what == 1 ? 0 : what == 2 ? W / 2 : N;
+                pick[t][at] = j < seen ? t - j : j == seen ? t + 1 : -1 - j;
+            }
+        for (int chunk = 1; chunk <= N; chunk += 29) {
+            s.parts = chunk == 30 ? 3 : 1;
+            if (!rig_open(&r, &s, SWA_MLA_AUTO, N)) return;
+            for (int pos = 0; pos < N; pos += chunk) {
+                const int n = pos + chunk < N ? chunk : N - pos;
+                r.s.m.pick = pick[pos];
+                r.s.m.pick_n = P;
+                r.s.m.pick_token = P;
+                if (what == 1 || what == 2) r.s.m.pick_window = &near;
+                if (!rig_run(&r, x, N, pos, pos + n, n, out)) return;
+            }
+            CHECK_BITS(out, once, total);
+        }
+    }
+}
 TEST_EACH_ISA(rollback) {
     const int n = 60;
     setup s;
@@ -1107,6 +1151,7 @@ static swa_status misuse_call(misuse *u, const swa_mla *m) {
         }
     return a;
 }
+static const int32_t list[2] = { 0, -1 };
 TEST(misuse_of_the_desc) {
     misuse u;
     swa_mla m;
@@ -1154,6 +1199,10 @@ TEST(misuse_of_the_desc) {
     m.v_dim = 15;                                                   /* of which a cache of latents knows nothing */
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1) > 0);
     REFUSED(m.compute = (swa_type)77, SWA_ERR_ARG);
+    REFUSED(m.pick = list, SWA_ERR_ARG);                            /* pick_n forgotten */
+    REFUSED(m.pick_n = 2, SWA_ERR_ARG);                             /* entries, but no list */
+    REFUSED((m.pick = list, m.pick_n = 2, m.compute = SWA_BF16), SWA_ERR_UNSUPPORTED);
+    INVALID((m.pick = list, m.pick_n = 2, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
 }
 TEST(misuse_of_scratch) {
     misuse u;
@@ -1251,6 +1300,7 @@ TEST(misuse_of_the_calls) {
     CHECK_OK(misuse_call(&u, &m));
     REFUSED(m.path = SWA_MLA_ABSORBED, SWA_ERR_ARG);                /* expanded rows hold no latents */
     REFUSED(m.w_uqk = m.w_uq, SWA_ERR_ARG);
+    REFUSED((m.pick = list, m.pick_n = 2), SWA_ERR_ARG);
     INVALID(m.v_dim = 15, SWA_ERR_ARG);
     INVALID(m.nope_dim = 15, SWA_ERR_ARG);
 }
