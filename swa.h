@@ -3460,7 +3460,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
                                              const swa__lanes *n, const float *q, int which, int old, float *s,
                                              SWV *top) {
-    const int nr = nv * SWV_N;
+    const int nr = nv * SWV_N, tree = b->list != NULL && b->list->tree;
     SWA__FN(operands) x;
     SWV acc[MR * NV], max[NV];
     int k, i, j, lo = n->lo[which] / mr * mr;
@@ -3471,6 +3471,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
     x.b = q;
     for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
+        const int edge = k < n->full_lo || k + mr > n->full_hi;
         SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
         x.a = (const float *)t->k + k % 16;
         SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
@@ -3480,7 +3481,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || n->mods || b->present != NULL) {
+        if (which == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
             SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
             SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
 #ifdef SWV_NARROW
@@ -3489,7 +3490,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
 #endif
             SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-        } else if (k < n->full_lo || k + mr > n->full_hi)
+        } else if (edge)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
@@ -6141,12 +6142,11 @@ static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int 
     return t;
 }
 /* Counts the nodes that were gathered: a node, then all below it, branch by branch. */
-SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x, float *present) {
+SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     const int end = x->nodes + x->n_nodes;
     float next[SWA_BLOCK], roots = 0.0f;
     int above[SWA_BLOCK], k;
     for (k = 0; k < SWA_BLOCK; k++) {
-        present[k] = k < x->n && x->lane[k] >= 0 ? 1.0f : 0.0f;
         x->in[k] = 0.0f;
         x->out[k] = k < x->nodes ? FLT_MAX : 1.0f;       /* of a node first: how many it and those below it are */
         above[k] = k < x->nodes || k >= end ? -1 : swa__node_key(x, j->parents[x->node[k]]);
@@ -6169,14 +6169,13 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
     const int64_t base = j->keys_to;
     const swa__list *x = b->list;
     int i, t = -1;
-    float node = -1.0f;
+    float node = -1.0f, first = 0.0f;
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
     l->hi[0] = x->sinks;
     l->hi[1] = x->n;
-    l->full_lo = 0;
-    l->full_hi = SWA_BLOCK;
+    l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
     l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
     for (i = 0; i < SWA__LANES; i++) {
@@ -6194,7 +6193,10 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
         l->sink[i] = (float)swa__max64(swa__min64(swa__min64(j->window.n_sink, q + 1), lo) - base, 0);
         l->q[i] = (float)(q - base);
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
+        if (l->first[i] > first) first = l->first[i];
+        if (node < 0.0f) l->full_hi = 0;
     }
+    for (l->full_lo = 0; l->full_lo < x->nodes && -x->distance[l->full_lo] < first;) l->full_lo++;
 }
 
 /* ---- one unit ---- */
@@ -6564,13 +6566,10 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
-/* The keys of one group of a tree: history's, and the nodes of w->listed. */
-static void swa__gather_tree(const swa__job *j, const swa__scratch *w, const uint64_t seen[4], swa__gather *x) {
+/* After the keys of history, the nodes of w->listed: one group of a tree. */
+static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
     int32_t i;
-    list->n = list->groups = list->sinks = x->tile.n = 0;
-    swa__gather_block(x, &w->room, x->b.pos, seen, j->window.n_sink);
-    list->nodes = list->n;
     for (i = 0; i < j->n; i++) {
         const int64_t at = j->pos + i;   /* where it is found */
         int64_t pos;
@@ -6592,8 +6591,9 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     const int t0 = u->r0 / j->call->group, end = (u->r0 + u->n - 1) / j->call->group + 1;
     int64_t lo = w->lo[0], hi = w->hi[0];
     swa__gather x;
+    swa__picked last;
     swa__lanes l;
-    int t, history;
+    int t, sinks, room;
     swa__block_begin(&x.b);
     x.b.list = w->list;
     x.b.list->tree = 1;
@@ -6610,15 +6610,21 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         uint64_t seen[4] = { 0, 0, 0, 0 };
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
-        history = swa__gather_most(0, seen);
+        x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
+        swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
+        room = SWA_BLOCK - x.b.list->n;
+        sinks = x.b.list->sinks;
+        last = x.tile;                   /* what the first nodes will share a tile with */
         for (t = t0; t < end; t = x.b.list->until) {
             x.b.list->from = t;
-            x.b.list->until = swa__paths_fit(j, w, t0, t, end, x.b.pos, SWA_BLOCK - history);
-            swa__gather_tree(j, w, seen, &x);
+            x.b.list->until = swa__paths_fit(j, w, t0, t, end, x.b.pos, room);
+            x.b.list->n = x.b.list->nodes = SWA_BLOCK - room;
+            x.b.list->sinks = sinks;
+            x.tile = last;
+            swa__gather_nodes(j, w, &x);
             if (x.b.list->n == 0) continue;
             swa__gather_sums(x.b.list, 0);
-            swa__nodes_count(j, x.b.list, w->room.present);
-            x.b.present = w->room.present;
+            swa__nodes_count(j, x.b.list);
             swa__block_many(j, u, w, &x.b, &l);
         }
     }
