@@ -2619,9 +2619,8 @@ typedef struct {
     int     nodes, n_nodes;
     int32_t from, until;                 /* tokens that it was gathered for                                          */
     int32_t node[SWA_BLOCK];             /* of a node's key: its number in the tree, ascending                       */
-    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: seen by rows whose lane.node is in [in, out): nodes are counted
-                                            in the order of a walk through all branches, so that what lies below one
-                                            follows it                                                               */
+    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose lanes.node is in [in, out): nodes are
+                                            counted branch by branch, so that what lies below one follows it         */
 } swa__list;
 typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
@@ -6720,7 +6719,8 @@ static swa__cut swa__cut_make(swa__part *p) {
         cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
     if (p->call->a.pick != NULL) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
-    cut.split = !p->call->trees && partials <= (double)p->call->split_rows;      /* by keys: nobody stages what another has staged */
+    /* by keys: nobody stages what another has staged */
+    cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
     for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
          swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;
@@ -8701,8 +8701,8 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
    every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
    caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
 
-   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, MLA. The API may
-                    change. */
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, trees of drafts,
+                    MLA. The API may change. */
 
 /* ==== [SECTION 16] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense

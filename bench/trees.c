@@ -1,6 +1,6 @@
 /* A tree of drafts beside a chain of as many tokens: one layer's attention over a full window, for trees that begin at
-   16 places within a block of 256 positions (where history and nodes of that block are more than 256, it is gone through
-   again).
+   16 places within a block of 256 positions. Where history and nodes of that block are more than 256, it is gone
+   through again.
 
    build/bench_trees [-q] [word]   -q: fewer samples; word: cases with it in the name. One core; times are of the
    thread's own CPU clock, medians of samples taken in turn. */

@@ -1515,8 +1515,8 @@ static void misuse_parents(void) {
     ACCEPT(swa_tree_positions, (many, 0, 0, pos));
 }
 static void misuse_trees(void) {
-    static const int32_t parents[3] = { -1, 0, 0 }, list[2] = { 0, 1 }, bad[][2] = { { 0, 0 }, { 0, 3 }, { 1, 2 }, { 0, -1 },
-                                      { INT32_MIN, 0 }, { INT32_MAX, 0 } };
+    static const int32_t parents[3] = { -1, 0, 0 }, list[2] = { 0, 1 };
+    static const int32_t bad[][2] = { { 0, 0 }, { 0, 3 }, { 1, 2 }, { 0, -1 }, { INT32_MIN, 0 }, { INT32_MAX, 0 } };
     const size_t room = swa_cache_scratch_bytes(&w.desc, 2);
     swa_run r = t_run(2, 0, 3);
     swa_index ix = good_index();

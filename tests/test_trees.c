@@ -343,102 +343,118 @@ TEST(trees_in_every_layer) {
         t_free_to(mark);
     }
 }
+enum { N = 5, AT = 30 };
+static const int32_t tree_parents[N] = { -1, 0, 0, 2, -1 }, good_path[3] = { 0, 2, 3 };
+
+/* Two caches with AT rows each, and a tree in the first. */
+typedef struct { model m; swa_cache kv, straight, copy; int row[CONTEXT]; } waiting;
+
+static int wait_tree(waiting *x, int64_t pos, const int *row) {
+    swa_run run = t_run(0, pos, N);
+    run.parents = tree_parents;
+    return model_step(&x->m, &x->kv, &run, row, x->m.out);
+}
+static int wait_open(waiting *x) {
+    model_make(&x->m, SWA_F16);
+    for (int i = 0; i < CONTEXT; i++) x->row[i] = i;
+    if (!t_cache_new(&x->kv, &x->m.d, 1) || !t_cache_new(&x->straight, &x->m.d, 1)) return 0;
+    if (!t_cache_new(&x->copy, &x->m.d, 1)) return 0;
+    for (int i = 0; i < AT; i += AT / 3) {
+        swa_run run = t_run(0, i, AT / 3);
+        if (!model_step(&x->m, &x->kv, &run, x->row + i, x->m.out)) return 0;
+        if (!model_step(&x->m, &x->straight, &run, x->row + i, x->m.out)) return 0;
+    }
+    return 1;
+}
 /* Until a path is accepted the rows of a tree are no positions. */
 TEST(trees_wait_for_commit) {
-    enum { N = 5, AT = 30 };
-    static const int32_t parents[N] = { -1, 0, 0, 2, -1 }, path[3] = { 0, 2, 3 }, other[2] = { 0, 3 }, far[2] = { 0, N };
-    static const int32_t chain[2] = { -1, 0 };
-    model m;
-    swa_cache kv, straight, copy;
-    swa_run run;
+    static const int32_t other[2] = { 0, 3 }, far[2] = { 0, N };
+    waiting x;
+    swa_run run = t_run(0, AT, N);
     swa_kv spans[3];
-    unsigned char *blob;
-    int row[CONTEXT], n = 0;
-    size_t bytes;
-    model_make(&m, SWA_F16);
-    for (int i = 0; i < CONTEXT; i++) row[i] = i;
-    REQUIRE(t_cache_new(&kv, &m.d, 1) && t_cache_new(&straight, &m.d, 1) && t_cache_new(&copy, &m.d, 1));
-    for (int i = 0; i < AT; i += AT / 3) {
-        run = t_run(0, i, AT / 3);
-        REQUIRE(model_step(&m, &kv, &run, row + i, m.out) && model_step(&m, &straight, &run, row + i, m.out));
-    }
-    bytes = swa_cache_save_bytes(&kv, 0);
-    blob = (unsigned char *)t_alloc(8 * bytes);
-    CHECK_OK(swa_cache_save(&kv, 0, blob, bytes));
-    CHECK_STATUS(swa_cache_commit(&kv, 0, path, 1), SWA_ERR_ORDER);              /* there is no tree */
-
-    run = t_run(0, AT, N);
-    run.parents = parents;
-    CHECK_OK(swa_step_begin(&kv, &run, 1));
-    CHECK_STATUS(swa_cache_commit(&kv, 0, path, 1), SWA_ERR_ORDER);              /* and not stored */
-    REQUIRE(model_step(&m, &kv, &run, row + AT, m.out));                         /* begun again, as it died halfway */
-    CHECK_INT(swa_cache_end(&kv, 0), AT + N);
-    CHECK_INT(swa_cache_slot(&kv, 0, 2, AT), -1);
-    CHECK(swa_cache_slot(&kv, 0, 2, AT - 1) >= 0);
-    for (int i = 0, spanned = swa_cache_spans(&kv, 0, 2, spans); i < spanned; i++) n += spans[i].n;
+    unsigned char blob[1 << 16];
+    int n = 0;
+    REQUIRE(wait_open(&x));
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 1), SWA_ERR_ORDER);       /* there is no tree */
+    run.parents = tree_parents;
+    CHECK_OK(swa_step_begin(&x.kv, &run, 1));
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 1), SWA_ERR_ORDER);       /* and not stored */
+    REQUIRE(wait_tree(&x, AT, x.row + AT));                                      /* begun again: it died halfway */
+    CHECK_INT(swa_cache_end(&x.kv, 0), AT + N);
+    CHECK_INT(swa_cache_slot(&x.kv, 0, 2, AT), -1);
+    CHECK(swa_cache_slot(&x.kv, 0, 2, AT - 1) >= 0);
+    for (int i = 0, spanned = swa_cache_spans(&x.kv, 0, 2, spans); i < spanned; i++) n += spans[i].n;
     CHECK_INT(n, AT);
-    CHECK_STATUS(swa_cache_read(&kv, 0, 2, AT, 1, m.out, NULL), SWA_ERR_ORDER);
-    CHECK_OK(swa_cache_read(&kv, 0, 2, AT - 1, 1, m.out, NULL));
-    CHECK_STATUS(swa_cache_truncate(&kv, 0, AT + 1), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_cache_truncate(&kv, 0, AT + N), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_cache_fork(&kv, 1, 0, -1), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_cache_copy(&copy, 0, &kv, 0, AT + 1), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_cache_save(&kv, 0, blob + bytes, 7 * bytes), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_cache_save(&kv, -1, blob + bytes, 7 * bytes), SWA_ERR_ORDER);
-    CHECK(swa_cache_min_end(&kv, 0) <= AT);
-    CHECK_STATUS(swa_step_one(&kv, 0, AT + N, 1), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_step_one(&kv, 0, AT, 1), SWA_ERR_ORDER);                    /* and no rewind asked for */
+    CHECK_STATUS(swa_cache_read(&x.kv, 0, 2, AT, 1, x.m.out, NULL), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_read(&x.kv, 0, 2, AT - 1, 1, x.m.out, NULL));
+    CHECK_STATUS(swa_cache_truncate(&x.kv, 0, AT + 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_truncate(&x.kv, 0, AT + N), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_fork(&x.kv, 1, 0, -1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_copy(&x.copy, 0, &x.kv, 0, AT + 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_save(&x.kv, 0, blob, sizeof blob), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_save(&x.kv, -1, blob, sizeof blob), SWA_ERR_ORDER);
+    CHECK(swa_cache_min_end(&x.kv, 0) <= AT);
+    CHECK_STATUS(swa_step_one(&x.kv, 0, AT + N, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_step_one(&x.kv, 0, AT, 1), SWA_ERR_ORDER);                  /* and no rewind asked for */
     run = t_run(0, AT + 1, 1);
     run.rewind = 1;
-    CHECK_STATUS(swa_step_begin(&kv, &run, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_step_begin(&x.kv, &run, 1), SWA_ERR_ORDER);
     run = t_run(1, 0, 3);
-    REQUIRE(model_step(&m, &kv, &run, row, m.out));                              /* the other sequence goes on */
-    CHECK_STATUS(swa_cache_commit(&kv, 0, other, 2), SWA_ERR_ARG);
-    CHECK_STATUS(swa_cache_commit(&kv, 0, path + 1, 2), SWA_ERR_ARG);
-    CHECK_STATUS(swa_cache_commit(&kv, 0, far, 2), SWA_ERR_ARG);
-    CHECK_STATUS(swa_cache_commit(&kv, 0, NULL, 2), SWA_ERR_ARG);
-    CHECK_STATUS(swa_cache_commit(&kv, 0, path, -1), SWA_ERR_ARG);
-    CHECK_STATUS(swa_cache_commit(&kv, 2, path, 1), SWA_ERR_ARG);
-    CHECK_OK(swa_cache_fork(&kv, 1, 0, AT));                                     /* what lies before it may be copied */
-    CHECK_STATUS(swa_cache_commit(&kv, 1, NULL, 0), SWA_ERR_ORDER);              /* and is no tree */
-    CHECK_OK(swa_cache_copy(&copy, 0, &kv, 0, AT));
-    same_caches(&copy, &straight);
-    CHECK_OK(swa_cache_commit(&kv, 0, path, 3));
-    CHECK_STATUS(swa_cache_commit(&kv, 0, path, 3), SWA_ERR_ORDER);
+    REQUIRE(model_step(&x.m, &x.kv, &run, x.row, x.m.out));                      /* the other sequence goes on */
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, other, 2), SWA_ERR_ARG);
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path + 1, 2), SWA_ERR_ARG);
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, far, 2), SWA_ERR_ARG);
+    CHECK_OK(swa_cache_fork(&x.kv, 1, 0, AT));                                   /* what lies before it may be copied */
+    CHECK_STATUS(swa_cache_commit(&x.kv, 1, NULL, 0), SWA_ERR_ORDER);            /* and is no tree */
+    CHECK_OK(swa_cache_copy(&x.copy, 0, &x.kv, 0, AT));
+    same_caches(&x.copy, &x.straight);
+    CHECK_OK(swa_cache_commit(&x.kv, 0, good_path, 3));
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 3), SWA_ERR_ORDER);
     for (int i = 0; i < 3; i++) {
         run = t_run(0, AT + i, 1);
-        REQUIRE(model_step(&m, &straight, &run, row + AT + path[i], m.out));
+        REQUIRE(model_step(&x.m, &x.straight, &run, x.row + AT + good_path[i], x.m.out));
     }
-    same_caches(&kv, &straight);
-
-    /* four ways to drop one */
-    for (int way = 0; way < 4; way++) {
-        run = t_run(0, AT + 3, N);
-        run.parents = parents;
-        REQUIRE(model_step(&m, &kv, &run, row + 100, m.out));
-        if (way == 0) CHECK_OK(swa_cache_truncate(&kv, 0, AT + 3));
-        if (way == 1) CHECK_OK(swa_cache_commit(&kv, 0, NULL, 0));
-        if (way == 2) {                              /* another tree in its place, all of which is accepted */
-            run = t_run(0, AT + 3, 2);
-            run.parents = chain;
-            run.rewind = 1;
-            REQUIRE(model_step(&m, &kv, &run, row + 200, m.out));
-            CHECK_OK(swa_cache_commit(&kv, 0, chain + 1, 1));
-            CHECK_OK(swa_cache_truncate(&kv, 0, AT + 3));
-        }
-        if (way < 3) same_caches(&kv, &straight);
-    }
-    CHECK_OK(swa_cache_load(&kv, 0, blob, bytes));
-    CHECK_INT(swa_cache_end(&kv, 0), AT);
-    REQUIRE_OK(swa_cache_truncate(&straight, 0, AT));
-    same_caches(&kv, &straight);
-    CHECK_STATUS(swa_cache_commit(&kv, 0, NULL, 0), SWA_ERR_ORDER);
-    CHECK_OK(swa_cache_save(&kv, 0, blob, bytes));
-    run = t_run(0, AT, N);
-    run.parents = parents;
-    REQUIRE(model_step(&m, &kv, &run, row, m.out));
-    CHECK_OK(swa_cache_reset(&kv, 0, 7, 0));
-    CHECK_OK(swa_step_one(&kv, 0, 7, 1));
+    same_caches(&x.kv, &x.straight);
+}
+TEST(trees_are_dropped) {
+    static const int32_t chain[2] = { -1, 0 };
+    waiting x;
+    swa_run run;
+    unsigned char blob[1 << 16];
+    size_t bytes;
+    REQUIRE(wait_open(&x));
+    bytes = swa_cache_save_bytes(&x.kv, 0);
+    REQUIRE(bytes <= sizeof blob);
+    CHECK_OK(swa_cache_save(&x.kv, 0, blob, bytes));
+    REQUIRE(wait_tree(&x, AT, x.row + 100));
+    CHECK_OK(swa_cache_truncate(&x.kv, 0, AT));
+    same_caches(&x.kv, &x.straight);
+    REQUIRE(wait_tree(&x, AT, x.row + 100));
+    CHECK_OK(swa_cache_commit(&x.kv, 0, NULL, 0));
+    same_caches(&x.kv, &x.straight);
+    REQUIRE(wait_tree(&x, AT, x.row + 100));
+    run = t_run(0, AT, 2);                               /* another tree in its place, of which all is accepted */
+    run.parents = chain;
+    run.rewind = 1;
+    REQUIRE(model_step(&x.m, &x.kv, &run, x.row + 200, x.m.out));
+    CHECK_OK(swa_cache_commit(&x.kv, 0, chain + 1, 1));
+    CHECK_OK(swa_cache_truncate(&x.kv, 0, AT));
+    same_caches(&x.kv, &x.straight);
+    REQUIRE(wait_tree(&x, AT, x.row + 100));
+    CHECK_OK(swa_cache_load(&x.kv, 0, blob, bytes));
+    same_caches(&x.kv, &x.straight);
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, NULL, 0), SWA_ERR_ORDER);
+    CHECK_OK(swa_cache_save(&x.kv, 0, blob, bytes));
+    REQUIRE(wait_tree(&x, AT, x.row));
+    CHECK_OK(swa_cache_reset(&x.kv, 0, 7, 0));
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, NULL, 0), SWA_ERR_ORDER);
+    CHECK_OK(swa_step_one(&x.kv, 0, 7, 1));
+    run = t_run(1, 0, 2);                                /* one that is all there is */
+    run.parents = chain;
+    REQUIRE(model_step(&x.m, &x.kv, &run, x.row, x.m.out));
+    CHECK_INT(swa_cache_min_end(&x.kv, 1), 2);
+    CHECK_OK(swa_cache_commit(&x.kv, 1, NULL, 0));
+    CHECK_INT(swa_cache_end(&x.kv, 1), 0);
 }
 /* A step over which a path was accepted is over, however it was accepted. */
 TEST(trees_end_their_step) {
