@@ -364,10 +364,10 @@ typedef struct {
 } swa_run;
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
    and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
-   reset, truncate, fork, copy and load the only call that changes what a cache contains. Once begun, the rows count:
-   every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (other sequences may
-   go on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step
-   then, also not the one before: every attend returns begin's status. One step at a time per cache. */
+   reset, truncate, commit, fork, copy and load the only call that changes what a cache contains. Once begun, the rows
+   count: every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (others may go
+   on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step then,
+   also not the one before: every attend returns begin's status. One step at a time per cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
@@ -6189,7 +6189,7 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
         l->node[i] = node;
         l->first[i] = (float)swa__max64(lo - base, 0);
         l->last[i] = FLT_MAX;
-        l->sink[i] = (float)swa__max64(swa__min64(swa__min64(j->window.n_sink, q + 1), lo) - base, 0);
+        l->sink[i] = (float)swa__max64(j->window.n_sink - base, 0);          /* none of them lies behind q */
         l->q[i] = (float)(q - base);
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
         if (l->first[i] > first) first = l->first[i];
