@@ -236,6 +236,26 @@ TEST_EACH_ISA(trees_have_the_bits_of_their_paths) {
         t_free_to(mark);
     }
 }
+/* Begun near a block's end, so that history and nodes are more than a block; with the window's edge in another block,
+   which tokens of several depths meet. Nothing that is not masked is computed as if it were. */
+TEST_EACH_ISA(trees_across_blocks) {
+    static const int W[4] = { 0, 330, 100, 600 };
+    for (int i = 0; i < (t_thin(isa) ? 4 : 12); i++) {
+        const t_block *mark = t_.blocks;
+        at_case c = i % 3 ? at_new(8, 2, 16, 16, 1) : at_new(5, 1, 16, 24, 1);
+        const int history = 256 * t_int(1, 3) - t_int(1, 70);
+        pair x;
+        t_label("case %d", i);
+        if (W[i % 4]) at_sliding(&c, W[i % 4] + t_int(0, 40));
+        REQUIRE(pair_open(&x, &c, history + 2 * NODES, isa));
+        x.how.put_first = 0;
+        if (!pair_plain(&x, history)) return;
+        for (int round = 0; round < 2; round++)
+            if (!pair_tree(&x, t_int(NODES / 2, NODES))) return;
+        pair_rows(&x);
+        t_free_to(mark);
+    }
+}
 
 /* ---- what a cache says and takes ---- */
 
