@@ -133,10 +133,11 @@ typedef enum {
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
     SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a layer that has stored
                             this step's rows, or lacks an earlier one's; a phase before which a part was left out;
-                            rows that are not stored yet; part, phase or layer out of range                          */
+                            rows that are not stored yet, or a tree of which no path was accepted yet; part, phase or
+                            layer out of range                                                                       */
     SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
     SWA_ERR_CAPACITY,    /* rows were stored before they were attended, and n > capacity-(W-1): a row that they need
-                            was overwritten                                                                          */
+                            was overwritten. Or a tree of so many nodes, which could not be taken back              */
     SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass max_context: copy the
                             sequence into a larger cache                                                             */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
@@ -359,17 +360,39 @@ typedef struct {
                            to 0, so that a run which is used again rewinds only if that is meant again               */
     int32_t row;        /* out: the run's first packed row                                                           */
     swa_status status;  /* out: SWA_OK, or why this run was refused                                                  */
+    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit. NULL: a chain                */
 } swa_run;
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
    and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
-   reset, truncate, fork, copy and load the only call that changes what a cache contains. Once begun, the rows count:
-   every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (other sequences may
-   go on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step
-   then, also not the one before: every attend returns begin's status. One step at a time per cache. */
+   reset, truncate, commit, fork, copy and load the only call that changes what a cache contains. Once begun, the rows
+   count: every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (others may go
+   on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step then,
+   also not the one before: every attend returns begin's status. One step at a time per cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 SWA_API int32_t    swa_step_tokens(const swa_cache *cache);   /* packed rows of the step; 0 = none is begun          */
+
+/* Trees of drafts (Medusa, EAGLE, SpecInfer): a run with parents holds several ways in which its sequence may go on.
+   Token i follows token parents[i] < i, or if that is -1 the sequence's last one; it stands at pos plus the number of
+   tokens above it, and of the run sees those and itself, where the window shows them: the output has the bits of that
+   path decoded alone. RoPE, ALiBi and bias go by these positions: swa_tree_positions().
+     swa_run run = {0}; run.pos = pos; run.n = n; run.parents = parents;    // begin, all layers, verify, then:
+     swa_cache_commit(&kv, 0, path, n_path);                                // its end is pos + n_path
+   Row i waits in the slot of position pos+i, so a tree takes n positions of max_context and of what can be taken back.
+   Begin refuses with CAPACITY what could not be: up to max_rollback nodes always fit. ARG: a parent < -1 or >= i, or a
+   prefix besides. OVERFLOW: more than 32,768 nodes. parents is yours and not copied: it stays as it is until commit.
+   Until then a sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it; all
+   else that would change or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
+   Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last block of 256 positions
+   is gone through again where history and nodes in it are more than 256 together. UNSUPPORTED: with a list (pick),
+   with compute SWA_BF16, in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one). */
+/* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
+SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions);
+/* Of the tree that was stored last the n tokens of path stay, each the parent of the next, and become positions pos..
+   pos+n-1 in every layer; all others are forgotten. n 0: none stays. ARG: not a path from the root. ORDER: there is no
+   tree, or a layer has not stored it. Cost: a copy of the rows that are not where they belong yet. */
+SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n);
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
@@ -660,9 +683,9 @@ typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
    sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block
-   does: multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and
-   the types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
+   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the
+   block does: multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be
+   set, and the types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
 
 /* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
@@ -678,9 +701,9 @@ SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_des
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
    own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
    ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
-   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk or pick over an expanded cache; w_uqk or
-   pick with NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
-   inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk or pick over an expanded cache; w_uqk
+   or pick with NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads
+   that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with the same parts: else
@@ -1460,6 +1483,7 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 typedef struct {
     int64_t start, end, origin;
     int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
+    const int32_t *parents;              /* [end - begun] its last rows are a tree; NULL = they are positions        */
 } swa__seq;
 typedef struct { int64_t first, stored; } swa__held;
 
@@ -1801,6 +1825,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     int i;
     s->start = s->end = start;
     s->origin = origin;
+    s->parents = NULL;
     for (i = 0; i < c->d.n_layers; i++) swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
 }
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
@@ -1818,12 +1843,15 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
     if (pos >= s->end) return;
     s->end = pos;
+    s->parents = NULL;                   /* a tree is forgotten whole */
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
         held->first = swa__min64(held->first, pos);
         held->stored = swa__min64(held->stored, pos);
     }
 }
+/* The end of the rows that are positions: behind it may stand a tree. */
+static int64_t swa__settled(const swa__seq *s) { return s->parents != NULL ? s->begun : s->end; }
 /* The end of the rows that every layer has stored. */
 static int64_t swa__least_stored(const swa__cache *c, int seq) {
     int64_t least = INT64_MAX;
@@ -1849,7 +1877,7 @@ SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
     swa__cache *c = swa__check_seq(cache, seq);
     swa_status status;
     if (c == NULL || end < 0) return SWA_ERR_ARG;
-    if (end > swa__seq_of(c, seq)->end) return SWA_ERR_ORDER;
+    if (end > swa__settled(swa__seq_of(c, seq))) return SWA_ERR_ORDER;
     status = swa__forget_check(c, seq, end);
     if (status != SWA_OK) return status;
     swa__forget(c, seq, end);
@@ -1878,7 +1906,7 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
             const int64_t first = swa__held_of(c, i, seq)->first, floor = swa__floor(l, s);
             if (next > floor && first > floor) next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
-    return pos;
+    return pos <= swa__settled(s) ? pos : s->end;
 }
 SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
     swa__cache *c = swa__check_seq(cache, seq);
@@ -1899,7 +1927,7 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
     if (c == NULL) return -1;
     l = swa__layer_of(c, layer);
     s = swa__seq_of(c, seq);
-    if (pos < s->start || pos >= s->end || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
+    if (pos < s->start || pos >= swa__settled(s) || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
     return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
 SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback) {
@@ -1967,10 +1995,14 @@ static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, 
     }
     return count;
 }
+/* The end of the positions that stand in a layer's ring. */
+static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
+    return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
+}
 SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     if (c == NULL || out == NULL) return -1;
-    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__held_of(c, layer, seq)->stored, out);
+    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__readable(c, layer, seq), out);
 }
 
 /* ---- one row in, one row out ---- */
@@ -1998,7 +2030,7 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     int64_t p;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
     for (p = pos; p < pos + n; p++) {
-        if (p >= swa__held_of(c, layer, seq)->stored) return SWA_ERR_ORDER;
+        if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
     s = &swa__layer_of(c, layer)->shape;
@@ -2116,7 +2148,7 @@ SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from,
     s = swa__seq_of(f, src);
     if (end == -1) end = s->end;
     if (t == f && dst == src) return swa_cache_truncate(to, src, end);
-    if (end > s->end || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;       /* announced is not stored */
+    if (end > swa__settled(s) || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;     /* announced, not stored */
     status = swa__forget_check(f, src, end);
     if (status != SWA_OK) return status;
     if (end - s->start > t->limit) return SWA_ERR_FULL;
@@ -2239,7 +2271,9 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < c->d.n_seqs; i++)
-        if ((seq == -1 || seq == i) && swa__least_stored(c, i) < swa__seq_of(c, i)->end) return SWA_ERR_ORDER;
+        if ((seq == -1 || seq == i)
+            && swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i))) < swa__seq_of(c, i)->end)
+            return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
@@ -2380,6 +2414,36 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 /* ==== [SECTION 8] STEP ==========================================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
+enum { SWA__NODES = 1 << 15 };           /* most of a tree: SWA__LISTED bits hold them                               */
+
+/* How many nodes stand above node i. */
+static int32_t swa__depth(const int32_t *parents, int32_t i) {
+    int32_t depth = 0;
+    for (i = parents[i]; i >= 0; i = parents[i]) depth++;
+    return depth;
+}
+static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
+    int32_t i;
+    if (n > SWA__NODES) return SWA_ERR_OVERFLOW;
+    for (i = 0; i < n; i++)
+        if (parents[i] < -1 || parents[i] >= i) return SWA_ERR_ARG;
+    return SWA_OK;
+}
+/* A tree's rows take the slots of so many positions, and must leave what the query at pos needs: then any path of it
+   can stay, and none. */
+static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
+    const swa__seq *s = swa__seq_of(c, r->seq);
+    const swa_status status = swa__parents_check(r->parents, r->n);
+    int i;
+    if (status != SWA_OK) return status;
+    if (!SWA__LISTS) return SWA_ERR_UNSUPPORTED;         /* their keys are gathered as a list's are */
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        const int64_t need = swa__needed(l, s, r->pos);
+        if (r->n > l->cap || (need < r->pos && need < r->pos + r->n - l->cap)) return SWA_ERR_CAPACITY;
+    }
+    return SWA_OK;
+}
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
@@ -2388,18 +2452,22 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
     if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
+    if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
 
     least = swa__least_stored(c, r->seq);
     if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;     /* a gap; a layer lacks rows of an earlier step */
+    if (r->pos > swa__settled(s)) return SWA_ERR_ORDER;              /* a tree was not committed */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end)) return SWA_ERR_ORDER;
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
     if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;       /* queries of a KV head */
-    return swa__forget_check(c, r->seq, r->pos);
+    if (swa__forget_check(c, r->seq, r->pos) != SWA_OK) return SWA_ERR_LOST;
+    return r->parents != NULL ? swa__tree_check(c, r) : SWA_OK;
 }
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__forget(c, r->seq, r->pos);
     swa__append(c, r->seq, r->n);
     swa__seq_of(c, r->seq)->begun = r->pos;
+    swa__seq_of(c, r->seq)->parents = r->parents;
     swa__audit(c, r->seq, r->pos);
 }
 /* Checks all runs; writes what became of each, and its row. */
@@ -2449,6 +2517,39 @@ SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t 
 SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     const swa__cache *c = swa__get(cache);
     return c != NULL ? c->n_tokens : 0;
+}
+
+SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
+    swa_status status;
+    int32_t i;
+    if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
+    if (pos > INT64_MAX - 1 - n) return SWA_ERR_OVERFLOW;
+    status = swa__parents_check(parents, n);
+    for (i = 0; i < n && status == SWA_OK; i++) positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
+    return status;
+}
+/* Rows move towards the front, first things first: none is overwritten before it has moved. */
+SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    swa__seq *s;
+    int32_t i;
+    int layer;
+    if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
+    s = swa__seq_of(c, seq);
+    if (s->parents == NULL || swa__least_stored(c, seq) < s->end) return SWA_ERR_ORDER;
+    for (i = 0; i < n; i++)
+        if (path[i] < 0 || path[i] >= s->end - s->begun || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
+            return SWA_ERR_ARG;
+    for (layer = 0; layer < c->d.n_layers; layer++)
+        for (i = 0; i < n && swa__layer_of(c, layer)->ring == layer; i++) {
+            const swa_kv to = swa__segment(c, layer, seq, s->begun + i, 1);
+            const swa_kv from = swa__segment(c, layer, seq, s->begun + path[i], 1);
+            if (path[i] != i) swa__rows_copy(&swa__layer_of(c, layer)->shape, &to, &from);
+        }
+    s->parents = NULL;
+    swa__forget(c, seq, s->begun + n);
+    swa__audit(c, seq, INT64_MAX);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
@@ -2539,6 +2640,13 @@ typedef struct {
     int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
                                             many lines at a time                                                     */
     swa__stretch next[2 * SWA_BLOCK];
+    int     tree;                        /* 1: a group of a tree's keys, which no two rows need see alike. History, then
+                                            from key number `nodes` on                                               */
+    int     nodes, n_nodes;
+    int32_t from, until;                 /* tokens that it was gathered for                                          */
+    int32_t node[SWA_BLOCK];             /* of a node's key: its number in the tree, ascending                       */
+    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose lanes.node is in [in, out): nodes are
+                                            counted branch by branch, so that what lies below one follows it         */
 } swa__list;
 typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
@@ -2576,6 +2684,7 @@ typedef struct {                         /* what a row may see of a block, keys 
     float q[SWA__LANES], slope[SWA__LANES];              /* if so: position, and for ALiBi -slope * log2 e           */
     const float *bias[SWA__LANES];
     const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
+    float node[SWA__LANES];              /* of a tree: the row's last node, counted as in swa__list; -1 = sees none  */
 } swa__lanes;
 
 #if SWA__INDEX
@@ -2637,6 +2746,9 @@ static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
 }
 /* The list that a block's keys are of; NULL: it is a block. */
 static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
+static const swa__list *swa__tree_of(const swa__block *b) {
+    return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
+}
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
@@ -3327,22 +3439,22 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
                                                SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
-    const swa__list *list = swa__list_of(b);
+    const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
         if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
         for (i = 0; list != NULL && i < mr; i++) {
-            const int64_t at = list->column[k + i];
+            const int64_t at = list->column[k + i] + (g->by_distance ? swa__distance(n->q[x]) : 0);
             bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
     for (i = 0; i < mr; i++)
         for (j = 0; j < nv; j++) {
-            SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
+            SWV key = SWV_SET1(tree != NULL ? -tree->distance[k + i] : (float)(k + i)), a = acc[i * nv + j];
             if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
-                if (list != NULL) distance = SWV_SET1(list->distance[k + i]);
+                if (list != tree) distance = SWV_SET1(list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
@@ -3350,6 +3462,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
             else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
                               k < old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
             if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
+            if (tree != NULL)
+                a = SWV_PICK(SWV_LOAD(n->node + j * SWV_N), SWV_SET1(tree->in[k + i]), SWV_SET1(tree->out[k + i]), a,
+                             none);
             acc[i * nv + j] = a;
         }
 }
@@ -3436,7 +3551,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
                                              const swa__lanes *n, const float *q, int which, int old, float *s,
                                              SWV *top) {
-    const int nr = nv * SWV_N;
+    const int nr = nv * SWV_N, tree = swa__tree_of(b) != NULL;
     SWA__FN(operands) x;
     SWV acc[MR * NV], max[NV];
     int k, i, j, lo = n->lo[which] / mr * mr;
@@ -3447,6 +3562,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
     x.b = q;
     for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
+        const int edge = k < n->full_lo || k + mr > n->full_hi;
         SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
         x.a = (const float *)t->k + k % 16;
         SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
@@ -3456,7 +3572,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || n->mods || b->present != NULL) {
+        if (which == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
             SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
             SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
 #ifdef SWV_NARROW
@@ -3465,7 +3581,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
 #endif
             SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-        } else if (k < n->full_lo || k + mr > n->full_hi)
+        } else if (edge)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
@@ -4976,7 +5092,12 @@ static int swa__has_dots(const swa__kernels *kr) {
    bits: listed, or near, or a sink, and shown by the window. The keys of a block are a group; groups are gathered into
    tiles one behind the other, 256 keys or 32 groups at a time, so that q.k works on full tiles however few keys a block
    has; then each group is reduced alone and folded in order of position. That is the canonical order of a call that
-   masks all other keys, and hence the bits of it. */
+   masks all other keys, and hence the bits of it.
+
+   A tree's rows see history alike, and its whole blocks go the ordinary way. From the block of the first node on, keys
+   are gathered as a list's are, a block being a group: history, then nodes in the order of the run, in which every path
+   ascends, each with the lane of its position. A node is hidden from rows that do not stand below it. Where history and
+   nodes are more than 256, tokens take turns; a row that sees nothing of a group keeps what it has. */
 
 /* ---- keys: segments, and their operands ---- */
 
@@ -5477,7 +5598,7 @@ typedef struct {
     int layer;
     const swa_run *runs;
     const swa_rows *rows;                /* ... stateless call                                                       */
-    int n_jobs, sinks;
+    int n_jobs, sinks, trees;            /* trees: a run of the step is one                                          */
     swa__scratch first;                  /* of part 0                                                                */
     unsigned char *scratch, *split;      /* part_bytes for each part; results of keys split over parts               */
     size_t part_bytes, split_rows;       /* that have room in split                                                  */
@@ -5534,6 +5655,8 @@ typedef struct {
     swa_window window;                   /* with the run's prefix                                                    */
     int64_t pos, row;                    /* first query's position and packed row                                    */
     int n, rows;                         /* queries; rows of a KV head                                               */
+    const int32_t *parents;              /* [n] the run is a tree: segments hold row i as position pos + i, and keys_to
+                                            is where its first node's block begins; or NULL                          */
     int few;                             /* few rows: which shape runs                                               */
     swa__geo geo;
     swa__keys keys;
@@ -5549,6 +5672,11 @@ static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + t, lo, hi);
     *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
     *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
+}
+/* The same for node t of a tree, but for where keys end: hi - 1 is its position. */
+static void swa__node_window(const swa__job *j, int32_t t, int64_t *lo, int64_t *hi) {
+    swa__bounds(&j->window, j->pos + swa__depth(j->parents, t), lo, hi);
+    *lo = swa__max64(*lo, j->keys_from);
 }
 /* The end of the pinned sinks that token t sees; 0 if there are none. */
 static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
@@ -5602,6 +5730,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
     j->geo = call->geo;
     j->keys = call->keys;
+    j->parents = NULL;
     if (call->rows != NULL) {
         j->pos = call->rows->pos;
         j->row = 0;
@@ -5619,6 +5748,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         j->window = swa__layer_of(call->c, call->layer)->window;
         j->window.prefix = run->prefix;
         j->window.prefix_first = run->pos;
+        j->parents = run->parents;
         j->keys.kv = j->kv;
         j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
                                      fresh ? run->pos : run->pos + run->n, j->kv);
@@ -5639,7 +5769,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call);
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL;
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -5647,6 +5777,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
         j->keys_from = j->keys.kv[0].pos;
         j->keys_to = last->pos + last->n;
+        if (j->parents != NULL) j->keys_to = j->pos / SWA_BLOCK * SWA_BLOCK;
     }
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
@@ -5778,14 +5909,20 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
 /* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token, so the first and
-   the last one tell. */
+   the last one tell; but in a tree, whose tokens all see these blocks to the end. */
 static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
                              swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
-    l->lo[1] = swa__clip(w->lo[first] - pos);
+    int64_t lo = w->lo[first], full_lo = w->lo[last];
+    int t;
+    for (t = first; j->parents != NULL && t <= last; t++) {
+        lo = swa__min64(lo, w->lo[t]);
+        full_lo = swa__max64(full_lo, w->lo[t]);
+    }
+    l->lo[1] = swa__clip(lo - pos);
     l->hi[1] = swa__clip(w->hi[last] - pos);
-    l->full_lo = swa__clip(w->lo[last] - pos);
+    l->full_lo = swa__clip(full_lo - pos);
     l->full_hi = swa__clip(w->hi[first] - pos);
     l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
     l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
@@ -5793,7 +5930,7 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
 /* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
 static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     const swa__geo *g = &j->geo;
-    if (g->by_distance) return j->pos + t - pos < g->bias_n + SWA_BLOCK - 1;
+    if (g->by_distance) return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
 static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__lanes *l) {
@@ -5834,7 +5971,7 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         if (!l->mods) continue;
-        l->q[i] = (float)(j->pos + t - pos);
+        l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
         swa__lane_mods(j, j->row + t, from + head, i, l);
     }
     for (; !j->few && i < j->call->kr->nr; i++) {      /* idle lanes do as the last row does */
@@ -6087,6 +6224,97 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
     }
 }
+
+/* ---- trees: the block of the first node, and those that follow ---- */
+
+/* The key of a node that was gathered; -1: it was not. */
+static int swa__node_key(const swa__list *x, int32_t node) {
+    int lo = x->nodes, hi = x->nodes + x->n_nodes;
+    while (lo < hi) {
+        const int mid = (lo + hi) / 2;
+        if (x->node[mid] < node) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < x->nodes + x->n_nodes && x->node[lo] == node ? lo : -1;
+}
+/* From node t at position q on upwards: so many nodes within the block at pos are not in the set yet; mark: now. */
+static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set, int mark) {
+    int n = 0;
+    for (; q >= pos + SWA_BLOCK; q--) t = j->parents[t];
+    for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
+        if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
+    return n;
+}
+/* The tokens from `from` on, up to `end`, of whose paths the block at pos has room for: at least one. w->listed: those
+   nodes. */
+static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end, int64_t pos, int room) {
+    int t, more;
+    memset(w->listed, 0, ((size_t)j->n + 63) / 64 * sizeof *w->listed);
+    for (t = from; t < end; t++) {
+        const int64_t q = w->hi[t - t0] - 1;
+        more = swa__path_new(j, t, q, pos, w->listed, 0);
+        if (more > room) break;
+        room -= swa__path_new(j, t, q, pos, w->listed, 1);
+    }
+    return t;
+}
+/* Counts the nodes that were gathered: a node, then all below it, branch by branch. */
+SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
+    const int end = x->nodes + x->n_nodes;
+    float next[SWA_BLOCK], roots = 0.0f;
+    int above[SWA_BLOCK], k;
+    for (k = 0; k < SWA_BLOCK; k++) {
+        x->in[k] = 0.0f;
+        x->out[k] = k < x->nodes ? FLT_MAX : 1.0f;       /* of a node first: how many it and those below it are */
+        above[k] = k < x->nodes || k >= end ? -1 : swa__node_key(x, j->parents[x->node[k]]);
+    }
+    for (k = end - 1; k >= x->nodes; k--)
+        if (above[k] >= 0) x->out[above[k]] += x->out[k];
+    for (k = x->nodes; k < end; k++) {
+        float *at = above[k] >= 0 ? &next[above[k]] : &roots;
+        x->in[k] = *at;
+        *at += x->out[k];
+        next[k] = x->in[k] + 1.0f;
+        x->out[k] += x->in[k];
+    }
+}
+/* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if they are of no token
+   that the keys are for. */
+static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
+                            const swa__block *b, swa__lanes *l) {
+    const int group = j->call->group, t0 = u->r0 / group;
+    const int64_t base = j->keys_to;
+    const swa__list *x = b->list;
+    int i, t = -1;
+    float node = -1.0f, first = 0.0f;
+    memset(l->lo, 0, sizeof l->lo);
+    memset(l->hi, 0, sizeof l->hi);
+    if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
+    l->hi[0] = x->sinks;
+    l->hi[1] = x->n;
+    l->full_hi = x->nodes;
+    swa__q_scales(j, w, r, l);
+    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
+    for (i = 0; i < SWA__LANES; i++) {
+        const int row = u->r0 + r + (i < n ? i : n - 1);
+        const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
+        if (row / group != t) {
+            int64_t at = q;
+            int32_t last = t = row / group;
+            for (; at >= b->pos + SWA_BLOCK; at--) last = j->parents[last];
+            node = t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
+        }
+        l->node[i] = node;
+        l->first[i] = (float)swa__max64(lo - base, 0);
+        l->last[i] = FLT_MAX;
+        l->sink[i] = (float)swa__max64(j->window.n_sink - base, 0);          /* none of them lies behind q */
+        l->q[i] = (float)(q - base);
+        swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
+        if (l->first[i] > first) first = l->first[i];
+        if (node < 0.0f) l->full_hi = 0;
+    }
+    for (l->full_lo = 0; l->full_lo < x->nodes && -x->distance[l->full_lo] < first;) l->full_lo++;
+}
 #endif
 
 /* ---- one unit ---- */
@@ -6220,7 +6448,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
 #if SWA__LISTS
-        if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
+        if (b->list != NULL && b->list->tree) swa__lanes_tree(j, u, w, r, n, b, l);
+        else if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
         else
 #endif
         swa__lanes_make(j, u, w, r, n, b->pos, l);
@@ -6234,15 +6463,18 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__panel_keep(j, u, r, n, w);
     }
 }
-/* q packed, results empty. */
-static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b) {
-    const swa__call *call = j->call;
-    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+static void swa__block_begin(swa__block *b) {
     b->l1 = swa__fetch_l1();
     b->present = NULL;
     b->list = NULL;
     b->shift = 0;
     swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
+}
+/* q packed, results empty. */
+static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b) {
+    const swa__call *call = j->call;
+    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+    swa__block_begin(b);
     swa__pack_q(j, u, q, w, w->q, w->q_scale);
     if (swa__has_q_sink(j))
         swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
@@ -6427,18 +6659,23 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     list->groups += list->n > from;
     list->start[list->groups] = list->n;
 }
-/* What has been gathered goes through the kernel. e: the number from which the list goes on. */
+/* What has been gathered, made ready for the kernel. */
+static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
+    swa__list *list = x->b.list;
+    int t;
+    list->keys = list->n;
+    swa__gather_tile(x, &w->room);
+    for (t = 0; t < list->n; t++)
+        list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
+    for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
+}
+/* It goes through the kernel. e: the number from which the list goes on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__wanted *want,
                             int64_t e, swa__gather *x) {
     swa__list *list = x->b.list;
     swa__lanes l;
-    int t;
-    list->keys = list->n;
-    swa__gather_tile(x, &w->room);
+    swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
-    for (t = 0; t < list->n; t++)
-        list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
-    for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
     swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
@@ -6453,6 +6690,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     swa__gather x;
     swa__unit_begin(j, u, w, &x.b);
     x.b.list = w->list;
+    x.b.list->tree = 0;
     x.b.pos = 0;
     x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
@@ -6467,6 +6705,68 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     }
     if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
+}
+/* After the keys of history, the nodes of w->listed: one group of a tree. */
+static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gather *x) {
+    swa__list *list = x->b.list;
+    int32_t i;
+    for (i = 0; i < j->n; i++) {
+        const int64_t at = j->pos + i;   /* where it is found */
+        int64_t pos;
+        if ((w->listed[i / 64] >> (i & 63) & 1) == 0) continue;
+        pos = j->pos + swa__depth(j->parents, i);
+        list->node[list->n] = i;
+        swa__gather_key(x, pos);
+        if (pos < j->window.n_sink) list->sinks = list->n;
+        swa__gather_one(x, &w->room, swa__find(x->in.keys, at), at);
+    }
+    list->n_nodes = list->n - list->nodes;
+    list->groups = list->n > 0;
+    list->start[0] = 0;
+    list->start[1] = list->n;
+    swa__gather_done(j, w, x);
+}
+/* A unit of a tree: what is left for its rows, from the block of the first node on. */
+SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
+    const int t0 = u->r0 / j->call->group, end = (u->r0 + u->n - 1) / j->call->group + 1;
+    int64_t lo = w->lo[0], hi = w->hi[0];
+    swa__gather x;
+    swa__picked last;
+    swa__lanes l;
+    int t, sinks, room;
+    swa__block_begin(&x.b);
+    x.b.list = w->list;
+    x.b.list->tree = 1;
+    x.b.list->ahead = x.b.list->n_ahead = x.b.list->per = 0;
+    x.in = swa__cursor_at(&j->keys, u->h);
+    x.geo = &j->geo;
+    x.q = j->keys_to;
+    x.first = 1;
+    for (t = t0 + 1; t < end; t++) {
+        lo = swa__min64(lo, w->lo[t - t0]);
+        hi = swa__max64(hi, w->hi[t - t0]);
+    }
+    for (x.b.pos = j->keys_to; x.b.pos < hi; x.b.pos += SWA_BLOCK) {
+        uint64_t seen[4] = { 0, 0, 0, 0 };
+        swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
+        swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
+        x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
+        swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
+        room = SWA_BLOCK - x.b.list->n;
+        sinks = x.b.list->sinks;
+        last = x.tile;                   /* what the first nodes will share a tile with */
+        for (t = t0; t < end; t = x.b.list->until) {
+            x.b.list->from = t;
+            x.b.list->until = swa__paths_fit(j, w, t0, t, end, x.b.pos, room);
+            x.b.list->n = x.b.list->nodes = SWA_BLOCK - room;
+            x.b.list->sinks = sinks;
+            x.tile = last;
+            swa__gather_nodes(j, w, &x);
+            if (x.b.list->n == 0) continue;
+            swa__nodes_count(j, x.b.list);
+            swa__block_many(j, u, w, &x.b, &l);
+        }
+    }
 }
 #endif
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
@@ -6486,7 +6786,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         return;
     }
 #endif
-    for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
+    for (t = 0; t < tokens; t++)
+        (j->parents != NULL ? swa__node_window : swa__window_of)(j, t0 + t, &w->lo[t], &w->hi[t]);
     swa__unit_begin(j, u, w, &b);
 
     /* a place ahead holds as long as units follow one another as the heads do */
@@ -6508,6 +6809,9 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
+#if SWA__LISTS
+    if (j->parents != NULL) swa__unit_tree(j, u, w);
+#endif
     if (u->part == NULL) swa__unit_end(j, u, w);
 }
 
@@ -6560,7 +6864,8 @@ static swa__cut swa__cut_make(swa__part *p) {
         cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
     if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
-    cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
+    /* by keys: nobody stages what another has staged */
+    cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
     for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
          swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;
@@ -6602,7 +6907,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
             if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;      /* of one token */
             if (!cut->split) {
-                if (u.n < j->rows && !listed)
+                if (u.n < j->rows && !listed && j->parents == NULL)
                     u.list = swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
                 u.blocks = u.list.n;
                 u.at = swa__block_from(&j->keys, &u.list, 0);
@@ -6953,7 +7258,8 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
     if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
     for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
-        if (swa__seq_of(c, r->seq)->end - r->n != r->pos) status = SWA_ERR_ORDER;    /* changed since begin */
+        const swa__seq *s = swa__seq_of(c, r->seq);
+        if (s->end - r->n != r->pos || s->parents != r->parents) status = SWA_ERR_ORDER;     /* changed since begin */
         else status = swa__past_check(c, layer, r, a);
     }
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
@@ -6964,13 +7270,17 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     swa__cache *c = swa__get(cache);
     swa_status status;
     const swa__layer *l;
+    int i, trees = 0;
     if (c == NULL || attn == NULL) return SWA_ERR_ARG;
     if (c->begun != SWA_OK) return c->begun;
+    for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
     status = swa__attn_check(&l->shape, &call->a, (int)l->type[SWA__K]);
+    if (status == SWA_OK && trees && call->a.q.p != NULL && (call->a.pick != NULL || call->a.compute == SWA_BF16))
+        status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
     swa__call_base(call, &l->shape, c->d.isa);
@@ -6978,6 +7288,7 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     call->layer = layer;
     call->runs = swa__runs_of(c);
     call->n_jobs = c->n_runs;
+    call->trees = trees;
     call->sinks = l->window.n_sink > 0;
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
@@ -7421,6 +7732,7 @@ static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
     const int64_t lo = swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
     if (x->expanded) return SWA_MLA_NAIVE;
     if (x->m->path != SWA_MLA_AUTO) return x->m->path;
+    if (run->parents != NULL) return SWA_MLA_ABSORBED;   /* which gathers keys as they are */
     return swa__mla_rule(x->m, run->pos - lo + swa__min64(window->n_sink, lo), run->n);
 }
 
@@ -7637,9 +7949,12 @@ static void swa__mla_norms(const swa__mla *x) {
     const swa_run *run = swa__runs_of(x->c);
     int i;
     for (i = 0; i < x->c->n_runs; i++, run++) {
-        int64_t t, pos = run->pos;
-        for (t = run->row; t < run->row + run->n; t++, pos++) {
+        int64_t t;
+        for (t = run->row; t < run->row + run->n; t++) {
+            const int32_t node = (int32_t)(t - run->row);
+            int64_t pos = run->pos + node;
             if (t % x->parts != x->part) continue;
+            if (run->parents != NULL) pos = run->pos + swa__depth(run->parents, node);
             swa__mla_angles_make(x, 0, t, pos);
             if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
             swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
@@ -7963,6 +8278,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
     a = swa__mla_attn(x, 0);
     status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
+    if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
@@ -8465,6 +8781,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
     if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
     status = swa__ring_call(cache, layer, &a, phase, part, parts, &s->call);
+    if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     for (i = 0; i < c->n_runs; i++) last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, last);
@@ -8535,8 +8852,8 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
    every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
    caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
 
-   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, MLA. The API may
-                    change. */
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, trees of drafts,
+                    MLA. The API may change. */
 
 /* ==== [SECTION 16] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense

@@ -36,6 +36,7 @@ typedef struct {
     int     k_rows;                 /* the ring holds K as rows */
     int     cuts;                   /* without a ring: this many random cuts of the keys */
     int64_t capacity, origin, max_context;
+    const int32_t *parents;         /* the one step is a tree */
 } at_how;
 
 /* h query heads over kv heads of K dk and V dv wide; f32 all, causal, default scale. */
@@ -250,6 +251,7 @@ static inline int at_runs(const swa_cache *kv, const at_case *c, const at_how *h
     for (int i = 0; i <= how->others; i++) {
         swa_run r = order[i] ? t_run(order[i], swa_cache_end(kv, order[i]), t_int(0, 5)) : t_run(0, c->start + from, n);
         r.rewind = how->rewind;
+        if (!order[i]) r.parents = how->parents;
         if (!order[i]) mine = *n_runs;
         if (!order[i] && c->span > from) r.prefix = c->start + c->span;
         if (r.n > 0) runs[(*n_runs)++] = r;

@@ -750,6 +750,56 @@ TEST_EACH_ISA(rollback) {
         CHECK_BITS(out, once, total);
     }
 }
+/* A tree of drafts: RoPE by its tokens' positions, every path to the bit as it is decoded alone, by every path of the
+   arithmetic that decoding takes. */
+TEST_EACH_ISA(trees) {
+    enum { N = 9, AT = 26, HIDDEN = 40 };
+    static const int32_t parents[N] = { -1, -1, 0, 2, 1, 2, 3, 6, 0 };
+    for (int i = 0; i < 2 * N_PATHS; i++) {
+        const int p = i % N_PATHS;
+        setup s;
+        masters w;
+        rig tree, alone;
+        swa_run run = t_run(0, AT, N);
+        const float *x = normal((AT + N) * HIDDEN, 1.0), *nodes = x + AT * HIDDEN;
+        float *out = t_floats(N * HIDDEN), *one = t_floats((AT + N) * HIDDEN);
+        make_block(&s, HIDDEN, 4, 24, 32, 16, 8, 16);
+        make_weights(&s, &w, SWA_F32, 0, 0);
+        s.isa = isa;
+        s.windowed = 1;
+        s.window = i < N_PATHS ? swa_window_sliding(17) : swa_window_sinks(8, 3);
+        if (i >= N_PATHS) s.m.sink_pos = 7;
+        s.max_rollback = N;
+        s.parts = 1 + i % 3;
+        s.k_type = i % 2 ? SWA_F16 : SWA_F32;
+        t_label("%s, %d", path_name(p), i);
+        if (!rig_open(&tree, &s, p, AT) || !rig_run(&tree, x, AT, 0, AT, 1, one)) return;
+        if (!rig_open(&alone, &s, p, AT) || !rig_run(&alone, x, AT, 0, AT, 1, one)) return;
+        run.parents = parents;
+        REQUIRE_OK(swa_step_begin(&tree.cache, &run, 1));
+        if (p == SWA_MLA_NAIVE) {                        /* which expands keys that stand in order */
+            CHECK_STATUS(swa_mla_forward(&tree.cache, 0, &tree.s.m, nodes, out), SWA_ERR_UNSUPPORTED);
+            continue;
+        }
+        if (!rig_layer(&tree, 0, nodes, out)) return;
+        for (int leaf = 0; leaf < N; leaf++) {
+            int32_t path[N];
+            int n = 0;
+            for (int at = leaf; at >= 0; at = parents[at]) n++;
+            for (int at = leaf, j = n; at >= 0; at = parents[at]) path[--j] = at;
+            for (int j = 0; j < n; j++) {
+                swa_run next = t_run(0, AT + j, 1);
+                if (!rig_step(&alone, &next, 1, nodes + path[j] * HIDDEN, one)) return;
+                CHECK_BITS(out + path[j] * HIDDEN, one, HIDDEN);
+            }
+            if (leaf < N - 1) CHECK_OK(swa_cache_truncate(&alone.cache, 0, AT));
+            else CHECK_OK(swa_cache_commit(&tree.cache, 0, path, n));
+        }
+        run = t_run(0, swa_cache_end(&alone.cache, 0), 1);
+        if (!rig_step(&alone, &run, 1, x, one) || !rig_step(&tree, &run, 1, x, out)) return;
+        CHECK_BITS(out, one, HIDDEN);
+    }
+}
 typedef struct { int calls, bad; } hook_log;
 static void hook(void *user, const swa_gemm *p) {
     hook_log *log = (hook_log *)user;

@@ -1,5 +1,5 @@
-/* swa_select over the caller's rows: scores against double, and the lists against the scores by the rule that the header
-   states, to the entry; then again on another instruction set, with other segments and parts: the same bits. */
+/* swa_select over the caller's rows: scores against double, and the lists against the scores by the rule that the
+   header states, to the entry; then again on another instruction set, with other segments and parts: the same bits. */
 #define SWA_IMPLEMENTATION
 #include "../../swa.h"
 #define FUZZ_NAME "index"
@@ -149,7 +149,8 @@ static void check_list(const problem *p, int t, const float *score, const int32_
     }
     for (int64_t e = 0, i = 0; e < p->ix.score_n; e++)
         if (taken[e] && pick[i++] != first + e)
-            FUZZ_DIE("entry %d of the list of token %d is %d, not %ld", (int)i - 1, t, (int)pick[i - 1], (long)(first + e));
+            FUZZ_DIE("entry %d of the list of token %d is %d, not %ld", (int)i - 1, t, (int)pick[i - 1],
+                     (long)(first + e));
     for (; n < p->ix.top; n++)
         if (pick[n] != -1) FUZZ_DIE("entry %d behind the list of token %d is %d", n, t, (int)pick[n]);
 }
@@ -176,7 +177,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     a = compute(&in, &p);
     against_oracle(&p, &a);
     b = compute(&in, &p);
-    if (memcmp(a.pick, b.pick, a.n_pick * sizeof *a.pick) != 0 || memcmp(a.score, b.score, a.n_score * sizeof *a.score) != 0)
+    if (memcmp(a.pick, b.pick, a.n_pick * sizeof *a.pick) != 0
+        || memcmp(a.score, b.score, a.n_score * sizeof *a.score) != 0)
         FUZZ_DIE("other segments, parts or instruction set: other bits");
     free(a.pick); free(a.score);
     free(b.pick); free(b.score);
