@@ -25,7 +25,7 @@ typedef struct {
                                     of the window: attn.bias_by_distance. 0 = none                                   */
     int         n_shared;        /* the last so many layers read the rows of the last layer of their kind before     */
     int         images;          /* tokens of an image all see each other: run.prefix                                */
-    int         pick, pick_block;   /* P, C: entries of a token's list, as swa_select gives them, and keys of an entry */
+    int         pick, pick_block;   /* P, C: entries of a token's list, as swa_select gives them; keys of each */
     int         pick_by_head;    /* 1: a list per KV head; 0: one for all                                            */
     int         pick_own;        /* 1: the block that the query lies in is seen without being listed: pick_window    */
     int         rate[2];         /* tokens that a C and an H layer's compressed row stands for: the first rows, of whole

@@ -1,7 +1,8 @@
 /* hybrid.c - the attention of the models in families.h (Mistral, gpt-oss, Gemma 2 to 4, Llama 4, MiMo, MLA, ...):
    windows and full layers in turn, a shape per layer, shared rows, sink logits, softcap, chunks, images, latents, a
-   bias by distance, lists of keys, compressed rows. Each is built at its real sizes to see what its ring takes, then run with small ones: two
-   sequences, prefill in chunks, one decoding while the other's prompt comes in, against attention in double. */
+   bias by distance, lists of keys, compressed rows. Each is built at its real sizes to see what its ring takes, then
+   run with small ones: two sequences, prefill in chunks, one decoding while the other's prompt comes in, against
+   attention in double. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "example.h"
