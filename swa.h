@@ -4040,7 +4040,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int 
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
     SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, n, &in, acc););
-    for (i = n / 32 * 32; i + 16 <= n; i += 16) SWA__FN(dots16)(R, T, type, &in, i, acc);
+    i = n / 32 * 32;
+    if (i + 16 <= n) {
+        SWA__FN(dots16)(R, T, type, &in, i, acc);
+        i += 16;
+    }
     if (i < n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
             SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
@@ -4140,14 +4144,37 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
         }
     }
 }
-/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one in the order
-   of memory. */
+/* One token, weight rows from r on, one by one in the order of memory. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x, float *y, int r) {
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    SWA__FN(piece) in;
+    float part[1][16];
+    int k, i, n, m, w;
+    memset(part, 0, sizeof part);
+    in.ws = ws;
+    in.xs = 0;
+    for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                in.x = x + k + i;
+                SWA__FN(dots)(1, 1, type, 3, i == 0, m, in, part);
+            }
+            for (w = 8; w > 0; w /= 2)
+                for (i = 0; i < w; i++) part[0][i] = part[0][i] + part[0][i + w];
+            y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
+        }
+}
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one, in a loop
+   per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float part[16][16], sum[16];
-    int r = 0, k, i, n, m, w;
+    int r = 0, k, i, n, m;
     memset(part, 0, sizeof part);
     in.ws = ws;
     in.xs = 0;
@@ -4166,19 +4193,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
             SWA__FN(tree)(PR, part, sum);
             for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
         }
-    for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
-                in.x = x + k + i;
-                SWA__FN(dots)(1, 1, type, 3, i == 0, m, in, part);
-            }
-            for (w = 8; w > 0; w /= 2)
-                for (i = 0; i < w; i++) part[0][i] = part[0][i] + part[0][i + w];
-            y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
-        }
+    SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
 }
 /* The inputs [d, d1) of C vectors of columns from w on and T tokens. part < SWV_N: only so many columns are there (C is
    1 then). */
