@@ -1191,8 +1191,8 @@ SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, in
     return 2 * B + rest;
 }
 
-SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
-                                       void *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type,
+                                                 float masked, void *out, size_t bytes) {
     static const int32_t side[1] = { 512 };
     int64_t band = swa_compressed_band(kind, W, head_dim);
     swa_mask_desc desc;
@@ -1221,8 +1221,8 @@ static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64
     return W >= 2 * B ? SWA__TILE_OPEN : 1;
 }
 
-SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim, int64_t S,
-                                   float masked, float *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim,
+                                             int64_t S, float masked, float *out, size_t bytes) {
     const unsigned char *picture = (const unsigned char *)mask512;
     unsigned char *row = (unsigned char *)out;
     size_t side = (size_t)S, need;
@@ -1884,7 +1884,8 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
     if (pos < s->start || pos >= s->end || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
     return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
-SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback) {
+SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
+                                                int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
     if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
     reach = swa__reach(window);
@@ -2433,8 +2434,8 @@ SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     return c != NULL ? c->n_tokens : 0;
 }
 
-SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
-                                     int n_seqs, int32_t chunk) {
+SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
+                                               const int32_t *lens, int n_seqs, int32_t chunk) {
     int i;
     if (plan == NULL || lens == NULL || n_seqs <= 0 || chunk <= 0) return SWA_ERR_ARG;
     for (i = 0; i < n_seqs; i++) {
@@ -7411,7 +7412,8 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
     if (swa__merged(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
     return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
 }
-SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
+SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens,
+                                               int parts) {
     const size_t ring = swa_cache_scratch_bytes(desc, parts);
     size_t most = 0, total;
     swa__layer l;
