@@ -85,7 +85,8 @@
    To leave out, where the implementation stands; of 381 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
    whole block, not attention over latents) 90, SWA_NO_BF16 (the type, and products in it) 58, SWA_NO_F16 34,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
-   SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors). What is left out is refused, or does not link. An engine of f32 and
+   SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors), SWA_SMALL ?? (fewer shapes of kernels: decoding with groups of 2, and
+   half panels of MLA, up to ?? % slower). What is left out is refused, or does not link. An engine of f32 and
    f16 alone, without the block, index, masks and blobs, takes 210 KB; without AVX-512 too, 145 KB. */
 
 /* ==== [SECTION 1] PUBLIC API ====================================================================================
@@ -750,6 +751,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__BLOB 0
 #else
 #  define SWA__BLOB 1
+#endif
+#ifdef SWA_SMALL                         /* fewer shapes of kernels, the same bits: groups of 2 rows run one by one  */
+#  define SWA__SMALL 1
+#else
+#  define SWA__SMALL 0
 #endif
 #ifdef SWA_NO_F16                        /* types: a branch on one that is left out is none, nor what it calls */
 #  define SWA__IS_F16(type)  0
@@ -2648,7 +2654,7 @@ static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4
 /* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are not far then: see
    swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16
    with AVX2, where registers are short: not worth 21 KB.) */
-static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go over at once. */
 static int swa__few_piece(int rows, int dims, int type) {
     const int keys = 16384 / (dims * (int)swa__type_size(type)) / 16 * 16;
@@ -2967,7 +2973,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const sw
     for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d, more); \
 }
 SWV_ROWS(1)
+#if !SWA__SMALL
 SWV_ROWS(2)
+#endif
 SWV_ROWS(4)
 #undef SWV_ROWS
 
@@ -3076,7 +3084,9 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const sw
         }
 #endif
         if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+#if !SWA__SMALL
         else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
+#endif
         else SWA__FN(few_keys1)(g, b, q, s, v, end);
     }
 }
@@ -3126,7 +3136,9 @@ static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa_
             float *to = o + r * g->dvp;
             step = swa__few_step(rows - r);
             if (step == 4) SWA__FN(few_values4)(g, b, some, pr, to, more);
+#if !SWA__SMALL
             else if (step == 2) SWA__FN(few_values2)(g, b, some, pr, to, more);
+#endif
             else SWA__FN(few_values1)(g, b, some, pr, to, more);
         }
         more = 1;
@@ -3265,8 +3277,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(oper
    those in s. */
 typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
 
-/* Modification and mask of a group's scores. Out of line and for panels of any width: only groups at an edge, and
-   blocks with a modification, come here. */
+/* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for panels of any width:
+   few blocks come here. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
                                             const SWA__FN(group) *of, const float *s, SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
@@ -3388,7 +3400,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || n->mods || b->present != NULL || k < n->full_lo || k + mr > n->full_hi) {
+        if (which == 0 || k < old || n->mods || b->present != NULL) {
             SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
             SWA__FN(group) of;
             of.mr = mr;
@@ -3399,7 +3411,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
             SWA__FN(rare)(g, b, n, &of, s, rare);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-        }
+        } else if (k < n->full_lo || k + mr > n->full_hi)
+            SWV_UNROLL for (i = 0; i < mr; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                                               SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++) {
                 max[j] = SWV_MAX(max[j], acc[i * nv + j]);
@@ -3427,24 +3443,25 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float 
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
                                                 const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
-    SWV part[16];
+    SWV part[16][NV];
     int i, j, k, r, w;
-    for (j = 0; j < nv; j++) {
-        for (i = 0; i < 16; i++) {
-            part[i] = SWV_SET1(0.0f);
+    for (i = 0; i < 16; i++)
+        for (j = 0; j < nv; j++) {
+            float *at = s + j * SWV_N;
+            SWV sum = SWV_SET1(0.0f);
             for (r = 0; r < 4; r += 2) {
-                float *at = s + j * SWV_N;
                 k = range[r] + ((i - range[r]) & 15);
                 for (; k + 48 < range[r + 1]; k += 64)
-                    part[i] = SWA__FN(exp_keys)(4, 16 * nr, edge, at + k * nr, top[j], part[i]);
+                    sum = SWA__FN(exp_keys)(4, 16 * nr, edge, at + k * nr, top[j], sum);
                 for (; k < range[r + 1]; k += 16)
-                    part[i] = SWA__FN(exp_keys)(1, 16 * nr, edge, at + k * nr, top[j], part[i]);
+                    sum = SWA__FN(exp_keys)(1, 16 * nr, edge, at + k * nr, top[j], sum);
             }
+            part[i][j] = sum;
         }
-        for (w = 8; w > 0; w /= 2)
-            for (i = 0; i < w; i++) part[i] = SWV_ADD(part[i], part[i + w]);
-        l[j] = part[0];
-    }
+    for (w = 8; w > 0; w /= 2)
+        for (i = 0; i < w; i++)
+            for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
+    for (j = 0; j < nv; j++) l[j] = part[0][j];
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = i) {
             const float *scale = b->tile[k / 16].v_scale;
@@ -3756,7 +3773,9 @@ SWV_MANY(many_narrow, 0, MR * NV, 1)
 #endif
 #ifdef SWV_FMA2
 SWV_MANY(many_pairs, 1, MR, NV)
+#  ifdef SWV_NARROW
 SWV_MANY(many_narrow_pairs, 1, MR * NV, 1)
+#  endif
 #endif
 #undef SWV_MANY
 
@@ -4781,7 +4800,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
-#define SWV_NARROW                       /* half a panel: 16 keys, one vector of rows                                */
+#if !SWA__SMALL
+#  define SWV_NARROW                     /* half a panel: 16 keys, one vector of rows                                */
+#endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
 #endif
@@ -4815,7 +4836,9 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
                                                   const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
         if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
+#if !SWA__SMALL
         else if (rows == 2) swa__dots(2, g, b, q, sum, s, v);
+#endif
         else swa__dots(1, g, b, q, sum, s, v);
     }
 }
@@ -4850,10 +4873,18 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWA__PAIRS_MANY   swa__many_pairs_avx512
-#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
 #else
 #  define SWA__PAIRS_MANY   NULL
+#endif
+#if SWA__AVX512_DOT && SWA__BF16 && !SWA__SMALL
+#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
+#else
 #  define SWA__PAIRS_NARROW NULL
+#endif
+#if SWA__SMALL
+#  define SWA__MANY_NARROW  NULL
+#else
+#  define SWA__MANY_NARROW  swa__many_narrow_avx512
 #endif
 #define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
     NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL SWA__NO_MLA_KERNELS }
@@ -4877,7 +4908,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
         SWA__NO_KERNELS(avx2),
 #endif
 #if SWA__AVX512
-        SWA__KERNELS(avx512, 32, swa__many_narrow_avx512, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
+        SWA__KERNELS(avx512, 32, SWA__MANY_NARROW, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
 #else
         SWA__NO_KERNELS(avx512)
 #endif
