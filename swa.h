@@ -85,7 +85,8 @@
    To leave out, where the implementation stands; of 381 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
    whole block, not attention over latents) 90, SWA_NO_BF16 (the type, and products in it) 58, SWA_NO_F16 34,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
-   SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors). What is left out is refused, or does not link. An engine of f32 and
+   SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors), SWA_SMALL ?? (fewer shapes of kernels: decoding with groups of 2, and
+   half panels of MLA, up to ?? % slower). What is left out is refused, or does not link. An engine of f32 and
    f16 alone, without the block, index, masks and blobs, takes 210 KB; without AVX-512 too, 145 KB. */
 
 /* ==== [SECTION 1] PUBLIC API ====================================================================================
@@ -784,6 +785,11 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__BLOB 1
 #endif
+#ifdef SWA_SMALL                         /* fewer shapes of kernels, the same bits: groups of 2 rows run one by one  */
+#  define SWA__SMALL 1
+#else
+#  define SWA__SMALL 0
+#endif
 #ifdef SWA_NO_F16                        /* types: a branch on one that is left out is none, nor what it calls */
 #  define SWA__IS_F16(type)  0
 #else
@@ -838,6 +844,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__INLINE static inline __attribute__((always_inline))
 #  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
 #  define SWA__RESTRICT __restrict__     /* in C++ too */
+#  define SWA__COLD __attribute__((cold))                    /* small rather than fast, with all that it alone calls */
 #  ifdef __clang__                       /* without it, accumulators stay in memory; clang must be told "full" */
 #    define SWA__UNROLL _Pragma("clang loop unroll(full)")
 #  else
@@ -856,6 +863,7 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__INLINE static
 #  define SWA__NOINLINE static
 #  define SWA__RESTRICT
+#  define SWA__COLD
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
 #  define SWA__PREFETCH_L1(p) ((void)(p))
@@ -915,7 +923,7 @@ SWA_API int swa_isa_best(void) {
     while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
     return isa;
 }
-SWA_API const char *swa_isa_name(int isa) {
+SWA__COLD SWA_API const char *swa_isa_name(int isa) {
     static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
     return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
 }
@@ -987,7 +995,7 @@ static float swa__load1(int type, const void *p, size_t i) {
     return (float)((const int8_t *)p)[i];
 }
 
-SWA_API const char *swa_status_str(swa_status status) {
+SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
         "ok", "bad argument", "size or position overflows", "buffer too small",
         "call out of order, or layer, part or phase out of range",
@@ -1074,7 +1082,7 @@ SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_
     swa__bounds(window, q, lo, hi);
     return SWA_OK;
 }
-SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
+SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
     int64_t lo, hi;
     if (!swa__window_ok(window)) return "hidden: the window is invalid";
     if (q < 0 || k < 0 || q == INT64_MAX) return "hidden: there is no such position";
@@ -1162,13 +1170,13 @@ static void swa__mask_open(unsigned char *p, int64_t k0, int64_t n, int64_t lo, 
     if (lo < hi) swa__mask_fill(p + (size_t)(lo - k0) * cell->size, (size_t)(hi - lo), cell->size, cell->visible);
 }
 
-SWA_API size_t swa_mask_bytes(const swa_mask_desc *desc) {
+SWA__COLD SWA_API size_t swa_mask_bytes(const swa_mask_desc *desc) {
     swa__mask_cell cell;
     size_t columns, bytes;
     return swa__mask_measure(desc, &cell, &columns, &bytes) == SWA_OK ? bytes : 0;
 }
 
-SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) {
     swa__mask_cell cell;
     size_t columns, need, first = 0;                /* first: the block's first column */
     unsigned char *row = (unsigned char *)out;
@@ -1215,7 +1223,7 @@ SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size_t bytes) 
    every head above 128; its C++ sample is 310P's rule but for W = 3B, where it has T = 3B for 2B, and never rounds
    the head up to a multiple of 16 before it divides. A model of the kernels' public source; no NPU was asked. */
 
-SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
+SWA__COLD SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     if (head_dim < 1) return 0;
     if (kind == SWA_COMPRESSED_PY) return head_dim <= 128 ? 128 : 64;
     if (kind == SWA_COMPRESSED_CPP) return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;    /* 0 above 1024 */
@@ -1223,7 +1231,7 @@ SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
 }
 
-SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
+SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
     int64_t B = swa_compressed_block(kind, head_dim), rest;
     if (B == 0 || W <= 0) return 0;
     if (W < 3 * B || (W == 3 * B && kind != SWA_COMPRESSED_310P)) return W;
@@ -1232,8 +1240,8 @@ SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim
     return 2 * B + rest;
 }
 
-SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
-                                       void *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type,
+                                                 float masked, void *out, size_t bytes) {
     static const int32_t side[1] = { 512 };
     int64_t band = swa_compressed_band(kind, W, head_dim);
     swa_mask_desc desc;
@@ -1262,8 +1270,8 @@ static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64
     return W >= 2 * B ? SWA__TILE_OPEN : 1;
 }
 
-SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim, int64_t S,
-                                   float masked, float *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim,
+                                             int64_t S, float masked, float *out, size_t bytes) {
     const unsigned char *picture = (const unsigned char *)mask512;
     unsigned char *row = (unsigned char *)out;
     size_t side = (size_t)S, need;
@@ -1376,7 +1384,7 @@ static double swa__yarn_pair(const swa_yarn_desc *desc, int rotary, double turns
     return (double)rotary * log((double)desc->original / (turns * 6.283185307179586)) / (2.0 * log(desc->base));
 }
 
-SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
+SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
     double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
     int i, stretch;
     if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base)) return SWA_ERR_ARG;
@@ -1753,11 +1761,11 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->data = at;
     return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
 }
-SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
+SWA__COLD SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
     swa__cache c;
     return swa__layout(desc, &c, NULL) == SWA_OK ? c.total : 0;
 }
-SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes) {
     swa__cache head, *c;
     swa_status status = swa__layout(desc, &head, NULL);
     int i;
@@ -1865,7 +1873,7 @@ static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
     return pos <= s->start || pos >= s->end || swa__exact(c, seq, pos) ? SWA_OK : SWA_ERR_LOST;
 }
 
-SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin) {
+SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
@@ -1873,7 +1881,7 @@ SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
-SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
+SWA__COLD SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
     swa__cache *c = swa__check_seq(cache, seq);
     swa_status status;
     if (c == NULL || end < 0) return SWA_ERR_ARG;
@@ -1908,7 +1916,7 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
         }
     return pos <= swa__settled(s) ? pos : s->end;
 }
-SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
+SWA__COLD SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
     swa__cache *c = swa__check_seq(cache, seq);
     const swa__seq *s;
     int i;
@@ -1930,7 +1938,8 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
     if (pos < s->start || pos >= swa__settled(s) || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
     return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
-SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback) {
+SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
+                                                int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
     if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
     reach = swa__reach(window);
@@ -2139,7 +2148,7 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
             swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
         }
 }
-SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end) {
+SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end) {
     swa__cache *t = swa__check_seq(to, dst), *f = swa__check_seq(from, src);
     swa__seq *s;
     swa_status status;
@@ -2162,7 +2171,7 @@ SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from,
     swa__audit(t, dst, INT64_MAX);
     return SWA_OK;
 }
-SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
+SWA__COLD SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
     return swa_cache_copy(cache, dst, cache, src, end);
 }
 
@@ -2519,7 +2528,7 @@ SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     return c != NULL ? c->n_tokens : 0;
 }
 
-SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
+SWA__COLD SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
     swa_status status;
     int32_t i;
     if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
@@ -2529,7 +2538,7 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
     return status;
 }
 /* Rows move towards the front, first things first: none is overwritten before it has moved. */
-SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n) {
+SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n) {
     swa__cache *c = swa__check_seq(cache, seq);
     swa__seq *s;
     int32_t i;
@@ -2552,8 +2561,8 @@ SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *pa
     return SWA_OK;
 }
 
-SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
-                                     int n_seqs, int32_t chunk) {
+SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
+                                               const int32_t *lens, int n_seqs, int32_t chunk) {
     int i;
     if (plan == NULL || lens == NULL || n_seqs <= 0 || chunk <= 0) return SWA_ERR_ARG;
     for (i = 0; i < n_seqs; i++) {
@@ -2784,7 +2793,7 @@ static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4
 /* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are not far then: see
    swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16
    with AVX2, where registers are short: not worth 21 KB.) */
-static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 ? 2 : 1; }
+static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go over at once. */
 static int swa__few_piece(int rows, int dims, int type) {
     const int keys = 16384 / (dims * (int)swa__type_size(type)) / 16 * 16;
@@ -2909,8 +2918,9 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
     return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
 }
-/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
+/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. Out of line: its call is
+   nothing beside a tanh. */
+SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
     if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
     if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
     if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
@@ -2934,35 +2944,27 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lan
 
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
 
-/* q.k of R rows with the NW vectors of keys from vector v on: one pass over K, every number read once for all rows.
-   Meanwhile V of the same tiles is fetched into L2. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
-                                            const float *q, float *s, int v) {
-    const size_t es = SWA__FN(size)(type), end = (size_t)g->dk * 16 * es;
+/* What the loops of this shape read on their way to memory: the next line is at `at`; after `left` more steps a row
+   ends, and the next begins `gap` bytes further on. */
+typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
+
+/* Four dims a turn of q.k of R rows with NW vectors of keys, k[j] where the j-th begins. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns, const float *q, const char *const *k,
+                                              SWA__FN(stream) pf, SWV (*acc)[8]) {
+    const size_t es = SWA__FN(size)(type);
     const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
-    const swa__tile *t[8];
-    const swa__tile *first = &b->tile[v * SWV_N / 16];
-    const int per = g->dvp * (int)swa__type_size(first->v_type) / 64;     /* lines of a V row, if rows lie apart */
-    const int64_t gap = (first->v_token - g->dvp) * (int64_t)swa__type_size(first->v_type);
-    const char *k[8], *pf = (const char *)first->v;     /* in the ring, V of the next tiles follows */
-    int left = gap != 0 && per > 0 ? per : INT32_MAX;
-    SWV acc[4][8], x, numbers;
-    size_t at;
+    size_t at, end = (size_t)turns * 64 * es;
+    SWV x, numbers;
     int i, j, u;
-    SWV_UNROLL for (j = 0; j < NW; j++) {
-        t[j] = &b->tile[(v + j) * SWV_N / 16];
-        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
-        SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
-    }
-    for (at = 0; at + 64 * es <= end; at += 64 * es) {
+    for (at = 0; at < end; at += 64 * es) {
         SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
             const int step = (u + 1) * lines / 4 - u * lines / 4;
-            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf + j * 64, b->l1);
-            pf += step * 64;
-            left -= step;
-            if (left <= 0 && (u == 3 || lines > 4)) {    /* a row may end within a step: lines behind it were fetched */
-                pf += gap;
-                left += per;
+            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
+            pf.at += step * 64;
+            pf.left -= step;
+            if (pf.left <= 0 && (u == 3 || lines > 4)) {         /* lines behind a row were fetched, too */
+                pf.at += pf.gap;
+                pf.left += pf.per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
@@ -2972,14 +2974,41 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
             SWV_UNROLL for (j = 0; j < NW; j++) SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
         }
     }
-    for (; at < end; at += 16 * es, q += R)
+}
+/* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every number read once for
+   all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop over most dims is there once per type, and
+   where less than the full width is wanted not even that: then every number's type is looked up. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
+                                            const float *q, float *s, int v) {
+    const swa__tile *t[8];
+    const swa__tile *first = &b->tile[v * SWV_N / 16];
+    const size_t v_size = swa__type_size(first->v_type);
+    const int turns = g->dk / 4;
+    const size_t es = swa__type_size(type);
+    SWA__FN(stream) pf;
+    const char *k[8];
+    SWV acc[4][8], x;
+    int i, j, d;
+    pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
+    pf.gap = (first->v_token - g->dvp) * (int64_t)v_size;
+    pf.per = g->dvp * (int)v_size / 64;  /* lines of a V row, if rows lie apart */
+    pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
+    pf.l1 = b->l1;
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        t[j] = &b->tile[(v + j) * SWV_N / 16];
+        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
+        SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
+    }
+    if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_turns)(R, NW, type, turns, q, k, pf, acc);
+    else SWV_BY_TYPE(type, SWA__FN(few_turns)(R, NW, T, turns, q, k, pf, acc););
+    for (d = turns * 4; d < g->dk; d++)
         SWV_UNROLL for (j = 0; j < NW; j++) {
-            x = SWA__FN(load)(type, k[j] + at);
-            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+            x = SWA__FN(load)(type, k[j] + (size_t)d * 16 * es);
+            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[d * R + i]), x, acc[i][j]);
         }
     SWV_UNROLL for (j = 0; j < NW; j++) {
-        if (type == SWA_Q8 || t[j]->k_scale != NULL) {
-            x = t[j]->k_scale != NULL ? SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16) : SWV_SET1(1.0f);
+        if (t[j]->k_scale != NULL) {
+            x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16);
             SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
         }
         SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
@@ -3007,78 +3036,83 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
         SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
     }
 }
-/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc. Fetches the next block's K, in
-   one stream through all of a block's passes over V. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
-                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
+/* p.v of R rows over n keys of a tile, NW vectors of dims each, rows `row` bytes apart. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, const float *p, const char *v, int64_t row,
+                                             SWA__FN(stream) pf, size_t step, SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
-    const int l1 = b->l1;
     SWV x[8];
     int i, j, k;
-    while (k0 < k1) {
-        const swa__tile *t = &b->tile[k0 / 16];
-        const char *v = (const char *)t->v + (k0 % 16 * t->v_token + d0) * (int64_t)es;
-        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * NW * SWV_N, next = b->t0 + at / g->dk;
-        const int end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1, per = g->dk / (NW * SWV_N);
-        const char *pf = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
-        const size_t step = pf != NULL ? line : 0;               /* nothing to fetch: what is here already */
-        int64_t gap = 0;
-        int left = INT32_MAX;                                    /* fetches until the row's end, if rows lie apart */
-        if (pf != NULL) {
-            const size_t from = (size_t)(at % g->dk) * 16 * es + (size_t)(k0 % 16) * line;
-            gap = b->tile[next].next_gap;
-            if (gap != 0 && per > 0) left = per - (int)(from / line) % per;
-            pf += (int64_t)from + (int64_t)(from / ((size_t)g->dk * es)) * gap;
-        } else pf = v;
-        k = k0;
+    k = 0;
 #ifdef SWV_AT
-        for (; k + SWV_N <= end; k += SWV_N) {           /* p of several keys at once */
-            SWV numbers[4];
-            int u;
-            SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
-            SWV_UNROLL for (u = 0; u < SWV_N; u++, v += t->v_token * (int64_t)es, pf += step) {
-                if (left-- == 0) {
-                    pf += gap;
-                    left = per - 1;
-                }
-                SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
-                SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
-                SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
-                    SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i][j]);
+    for (; k + SWV_N <= n; k += SWV_N) {                 /* p of several keys at once */
+        SWV numbers[4];
+        int u;
+        SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
+        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step) {
+            if (pf.left-- == 0) {
+                pf.at += pf.gap;
+                pf.left = pf.per - 1;
             }
-        }
-#endif
-        for (; k < end; k++, v += t->v_token * (int64_t)es, pf += step) {
-            if (left-- == 0) {
-                pf += gap;
-                left = per - 1;
-            }
-            SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf + (size_t)j * 64, l1);
+            SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1);
             SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
             SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
-                SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
+                SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i][j]);
         }
-        k0 = end;
+    }
+#endif
+    for (; k < n; k++, v += row, pf.at += step) {
+        if (pf.left-- == 0) {
+            pf.at += pf.gap;
+            pf.left = pf.per - 1;
+        }
+        SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1);
+        SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
+        SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
+            SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
     }
 }
-/* p.v of R rows for NW vectors of dims from d0 on, tile runs of one type after another (a staged tile is f32 whatever
-   the ring's type); more: added to what o has from the keys before. A single vector is the rest of dims that fill no
-   NW, and bound by its one chain: there the type may be looked up per number, which saves a copy per type. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, int rest, const swa__geo *g, const swa__block *b,
-                                              const int range[4], const float *p, float *o, int d0, int more) {
+/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc; a staged tile is f32 whatever
+   the ring's type. Fetches the next block's K, in one stream through all of a block's passes over V. Once per type
+   there is only the loop over a tile's keys. A single vector is the rest of dims that fill no NW, and bound by its one
+   chain: there the type is looked up per number, which saves that too. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__geo *g, const swa__block *b,
+                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
+    const int dims = NW * SWV_N, per = g->dk / dims;
+    SWA__FN(stream) pf;
+    for (int end; k0 < k1; k0 = end) {
+        const swa__tile *t = &b->tile[k0 / 16];
+        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * dims, next = b->t0 + at / g->dk, type = t->v_type;
+        const int64_t es = (int64_t)swa__type_size(type), row = t->v_token * es;
+        const char *v = (const char *)t->v + (k0 % 16 * row + d0 * es);
+        size_t step = (size_t)(dims * es);
+        end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1;
+        pf.at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
+        pf.gap = 0;
+        pf.left = INT32_MAX;             /* fetches until the row's end, if rows lie apart */
+        pf.per = per;
+        pf.l1 = b->l1;
+        if (pf.at != NULL) {
+            const int from = at % g->dk * 16 + k0 % 16 * dims;
+            pf.gap = b->tile[next].next_gap;
+            if (pf.gap != 0 && per > 0) pf.left = per - from / dims % per;
+            pf.at += from * es + from / g->dk * pf.gap;
+        } else {                         /* nothing to fetch: what is here already */
+            pf.at = v;
+            step = 0;
+        }
+        if (NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, end - k0, p + k0, v, row, pf, step, acc);
+        else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, end - k0, p + k0, v, row, pf, step, acc););
+    }
+}
+/* p.v of R rows for NW vectors of dims from d0 on; more: added to what o has from the keys before. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b, const int range[4],
+                                              const float *p, float *o, int d0, int more) {
     SWV acc[4][8];
-    int i, j, r, k, end;
+    int i, j, r;
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
             acc[i][j] = more ? SWV_LOAD(o + i * g->dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
-    for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k = end) {
-            int type = b->tile[k / 16].v_type;
-            for (end = k / 16 * 16 + 16; end < range[r + 1] && b->tile[end / 16].v_type == type;) end += 16;
-            if (end > range[r + 1]) end = range[r + 1];
-            if (rest) SWA__FN(few_pv)(R, NW, type, g, b, p, k, end, d0, acc);
-            else SWV_BY_TYPE(type, SWA__FN(few_pv)(R, NW, T, g, b, p, k, end, d0, acc););
-        }
+    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, g, b, p, range[r], range[r + 1], d0, acc);
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
 }
@@ -3090,11 +3124,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa
     for (v = v0; v < v1; v = end) {
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
-        SWV_BY_TYPE(type,
-            for (; v + SWV_FEW_KEYS(R, T) <= end; v += SWV_FEW_KEYS(R, T))
-                SWA__FN(few_qk)(R, SWV_FEW_KEYS(R, T), T, g, b, q, s, v);
-        );
-        for (; SWV_FEW_KEYS(R, SWA_Q8) > PER && v < end; v += PER) SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
+#ifdef SWV_FEW_F32                       /* f32 is bound by memory, which serves fewer streams better */
+        for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
+            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, g, b, q, s, v);
+#endif
+        for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
+            SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, g, b, q, s, v);
+        for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER) SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
     }
 }
 #define SWV_ROWS(R) \
@@ -3106,11 +3142,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const sw
                                                      const float *p, float *o, int more) { \
     int d = 0; \
     for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
-        SWA__FN(few_dims)(R, SWV_FEW(R), 0, g, b, range, p, o, d, more); \
-    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, 1, g, b, range, p, o, d, more); \
+        SWA__FN(few_dims)(R, SWV_FEW(R), g, b, range, p, o, d, more); \
+    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d, more); \
 }
 SWV_ROWS(1)
+#if !SWA__SMALL
 SWV_ROWS(2)
+#endif
 SWV_ROWS(4)
 #undef SWV_ROWS
 
@@ -3219,7 +3257,9 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const sw
         }
 #endif
         if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+#if !SWA__SMALL
         else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
+#endif
         else SWA__FN(few_keys1)(g, b, q, s, v, end);
     }
 }
@@ -3269,7 +3309,9 @@ static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa_
             float *to = o + r * g->dvp;
             step = swa__few_step(rows - r);
             if (step == 4) SWA__FN(few_values4)(g, b, some, pr, to, more);
+#if !SWA__SMALL
             else if (step == 2) SWA__FN(few_values2)(g, b, some, pr, to, more);
+#endif
             else SWA__FN(few_values1)(g, b, some, pr, to, more);
         }
         more = 1;
@@ -3277,16 +3319,24 @@ static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa_
         some[2] = some[3];
     } while (some[2] < range[3]);
 }
-/* One level of a tree over 16 numbers; a constant length, so that it becomes a vector operation, without branches. */
-#define SWV_HALVE(n, p, a, c, what) \
-    SWV_UNROLL for (j = 0; j < n; j++) { \
-        const float a = (p)[j], c = (p)[j + n]; \
-        (p)[j] = what; \
-    }
+/* A tree over 16 numbers; levels of constant length, so that each becomes a vector operation, without branches. */
+#define SWV_TREE(name, what) \
+SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
+    int i, w; \
+    SWV_UNROLL for (w = 8; w > 0; w /= 2) \
+        SWV_UNROLL for (i = 0; i < w; i++) { \
+            const float a = p[i], c = p[i + w]; \
+            p[i] = what; \
+        } \
+    return p[0]; \
+}
+SWV_TREE(few_top, c > a ? c : a)
+SWV_TREE(few_sum, a + c)
+#undef SWV_TREE
 static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
                                     const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
-    int v[4], range[4], i, j, r, x, step;
+    int v[4], range[4], i, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
         v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
@@ -3305,26 +3355,14 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
             SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
             for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
-            SWV_HALVE(8, part[i - r], a, c, c > a ? c : a)
-            SWV_HALVE(4, part[i - r], a, c, c > a ? c : a)
-            SWV_HALVE(2, part[i - r], a, c, c > a ? c : a)
-            SWV_HALVE(1, part[i - r], a, c, c > a ? c : a)
-            m[i] = part[i - r][0] + 0.0f;          /* of +0 and -0 either may have come out: make it +0 */
+            m[i] = SWA__FN(few_top)(part[i - r]) + 0.0f;   /* of +0 and -0 either may have come out: make it +0 */
         }
         for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
-        for (i = r; i < r + step; i++) {
-            SWV_HALVE(8, part[i - r], a, c, a + c)
-            SWV_HALVE(4, part[i - r], a, c, a + c)
-            SWV_HALVE(2, part[i - r], a, c, a + c)
-            SWV_HALVE(1, part[i - r], a, c, a + c)
-            l[i] = part[i - r][0];
-        }
+        for (i = r; i < r + step; i++) l[i] = SWA__FN(few_sum)(part[i - r]);
     }
     SWA__FN(few_sums)(rows, g, b, range, s, o);
     SWV_LEAVE();
 }
-
-#undef SWV_HALVE
 
 #if SWA__INDEX
 /* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K in f32 are bound by
@@ -3433,13 +3471,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(oper
         }
     }
 }
-/* Modification and mask of mr keys from k on; only blocks with an edge or a modification come here. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g, const swa__block *b,
-                                               const swa__lanes *n, int k, int sinks, int old, const float *s,
-                                               SWV *acc) {
+/* A group of mr keys from k on and nv vectors of rows. sinks: of the sinks' own q; old: keys below it hold scores of
+   those in s. */
+typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
+
+/* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for panels of any width:
+   few blocks come here. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                            const SWA__FN(group) *of, const float *s, SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
+    const int mr = of->mr, nv = of->nv, k = of->k;
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
@@ -3458,9 +3501,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
-            if (sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
+            if (of->sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
             else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
-                              k < old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
+                              k < of->old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
             if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
             if (tree != NULL)
                 a = SWV_PICK(SWV_LOAD(n->node + j * SWV_N), SWV_SET1(tree->in[k + i]), SWV_SET1(tree->out[k + i]), a,
@@ -3468,16 +3511,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_rare)(int mr, int nv, const swa__geo *g,
             acc[i * nv + j] = a;
         }
 }
-#define SWV_RARE(name, mr, nv) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int k, \
-                                            int sinks, int old, const float *s, SWV *acc) { \
-    SWA__FN(many_rare)(mr, nv, g, b, n, k, sinks, old, s, acc); \
-}
-SWV_RARE(rare, MR, NV)
-#ifdef SWV_NARROW
-SWV_RARE(rare_narrow, MR * NV, 1)
-#endif
-#undef SWV_RARE
 /* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
    step covers two dims) each its share. Where nothing is to be fetched, the first line of `own` again and again, which
    is in L1: that costs less than a second loop without the instruction. */
@@ -3574,12 +3607,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
                     acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
         if (which == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
             SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
+            SWA__FN(group) of;
+            of.mr = mr;
+            of.nv = nv;
+            of.k = k;
+            of.sinks = which == 0;
+            of.old = old;
             SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
-#ifdef SWV_NARROW
-            if (nv < NV) SWA__FN(rare_narrow)(g, b, n, k, which == 0, old, s, rare);
-            else
-#endif
-            SWA__FN(rare)(g, b, n, k, which == 0, old, s, rare);
+            SWA__FN(rare)(g, b, n, &of, s, rare);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
         } else if (edge)
             SWV_UNROLL for (i = 0; i < mr; i++)
@@ -3594,52 +3629,53 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
     }
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
 }
-/* p of `keys` keys that lie 16 apart. */
-SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nv, int edge, float *s, const SWV *top, SWV *sum) {
-    const int next = 16 * nv * SWV_N;
-    SWV p[2 * NV];
-    int i, j;
+/* p of `keys` keys that lie 16 apart, next numbers from one to the next. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float *s, SWV top, SWV sum) {
+    SWV p[4];
+    int i;
     SWV_UNROLL for (i = 0; i < keys; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            p[i * nv + j] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next + j * SWV_N), top[j]), SWV_SET1(-126.0f));
-    SWA__FN(exp2_near)(keys * nv, p);
-    SWV_UNROLL for (i = 0; i < keys; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++) {
-            float *at = s + i * next + j * SWV_N;
-            if (edge) p[i * nv + j] = SWV_FROM(SWV_LOAD(at), SWV_SET1(-3.4e38f), p[i * nv + j]);
-            sum[j] = SWV_ADD(sum[j], p[i * nv + j]);
-            SWV_STORE(at, p[i * nv + j]);
-        }
+        p[i] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next), top), SWV_SET1(-126.0f));
+    SWA__FN(exp2_near)(keys, p);
+    SWV_UNROLL for (i = 0; i < keys; i++) {
+        if (edge) p[i] = SWV_FROM(SWV_LOAD(s + i * next), SWV_SET1(-3.4e38f), p[i]);
+        sum = SWV_ADD(sum, p[i]);
+        SWV_STORE(s + i * next, p[i]);
+    }
+    return sum;
 }
-/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
-                                              const SWV *top, SWV *l) {
+/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. Panels of any width
+   share it. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
+                                                const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
     SWV part[16][NV];
     int i, j, k, r, w;
-    for (i = 0; i < 16; i++) {
-        SWV sum[NV];
-        SWV_UNROLL for (j = 0; j < nv; j++) sum[j] = SWV_SET1(0.0f);
-        for (r = 0; r < 4; r += 2) {
-            k = range[r] + ((i - range[r]) & 15);
-            for (; nv <= 2 && k + 16 < range[r + 1]; k += 32) SWA__FN(exp_keys)(2, nv, edge, s + k * nr, top, sum);
-            for (; k < range[r + 1]; k += 16) SWA__FN(exp_keys)(1, nv, edge, s + k * nr, top, sum);
+    for (i = 0; i < 16; i++)
+        for (j = 0; j < nv; j++) {
+            float *at = s + j * SWV_N;
+            SWV sum = SWV_SET1(0.0f);
+            for (r = 0; r < 4; r += 2) {
+                k = range[r] + ((i - range[r]) & 15);
+                for (; k + 48 < range[r + 1]; k += 64)
+                    sum = SWA__FN(exp_keys)(4, 16 * nr, edge, at + k * nr, top[j], sum);
+                for (; k < range[r + 1]; k += 16)
+                    sum = SWA__FN(exp_keys)(1, 16 * nr, edge, at + k * nr, top[j], sum);
+            }
+            part[i][j] = sum;
         }
-        SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = sum[j];
-    }
+    for (w = 8; w > 0; w /= 2)
+        for (i = 0; i < w; i++)
+            for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
+    for (j = 0; j < nv; j++) l[j] = part[0][j];
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = i) {
             const float *scale = b->tile[k / 16].v_scale;
             i = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
             for (; scale != NULL && k < i; k++)
-                SWV_UNROLL for (j = 0; j < nv; j++)
+                for (j = 0; j < nv; j++)
                     SWV_STORE(s + k * nr + j * SWV_N,
                               SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
         }
-    for (w = 8; w > 0; w /= 2)
-        for (i = 0; i < w; i++)
-            SWV_UNROLL for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
-    SWV_UNROLL for (j = 0; j < nv; j++) l[j] = part[0][j];
 }
 /* The same where bf16 products are emulated, which is for equal bits, not for speed: plain loops. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b, const int range[4], float *s,
@@ -3696,16 +3732,16 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *
     int i, j, k, r, w;
     for (j = 0; j < nv; j++) {
         lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
-        SWV_UNROLL for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += 16) {
                 const float *scale = b->tile[k / 16].v_scale;
-                SWV_UNROLL for (i = 0; i < 16; i += 4)
+                for (i = 0; i < 16; i += 4)
                     SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
                                       (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
             }
-        SWV_UNROLL for (w = 8; w > 0; w /= 2)
-            SWV_UNROLL for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
+        for (w = 8; w > 0; w /= 2)
+            for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
         l[j] = sum[0];
     }
 }
@@ -3935,7 +3971,9 @@ SWV_MANY(many_narrow, 0, MR * NV, 1)
 #endif
 #ifdef SWV_FMA2
 SWV_MANY(many_pairs, 1, MR, NV)
+#  ifdef SWV_NARROW
 SWV_MANY(many_narrow_pairs, 1, MR * NV, 1)
+#  endif
 #endif
 #undef SWV_MANY
 
@@ -4129,6 +4167,11 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
 #define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
 #define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
 #define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
+/* body once per type of weights, W inside */
+#define SWV_BY_WEIGHT(type, body) do { \
+    if (SWA__IS_F16(type)) { const int W = SWA_F16; body } \
+    else if (SWA__IS_BF16(type)) { const int W = SWA_BF16; body } \
+    else { const int W = SWA_F32; body } } while (0)
 
 /* One piece: weight rows ws bytes apart, tokens' inputs xs numbers apart; ahead: how far on, in bytes, to fetch. */
 typedef struct { const char *w; size_t ws, ahead; const float *x; size_t xs; } SWA__FN(piece);
@@ -4186,35 +4229,45 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, const
                                      SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % GV]);
     }
 }
-/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. */
+/* n/32 times 32 inputs of a piece: what a product has once per type. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch, int n, const SWA__FN(piece) *in,
+                                           SWV (*acc)[GV]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    int i, r;
+    for (i = 0; i + 32 <= n; i += 32) {
+        if (T == 1 && es == 2) {
+            SWA__FN(dots_lines)(R, type, fetch, in, i, acc);
+            continue;
+        }
+        if (fetch != 2 && in->ahead != 0)
+            SWV_UNROLL for (r = 0; r < R; r++) {
+                const char *next = in->w + (size_t)r * in->ws + (size_t)i * es + in->ahead;
+                SWA__FN(fetch)(fetch, next);
+                if (es == 4) SWA__FN(fetch)(fetch, next + 64);
+            }
+        SWA__FN(dots16)(R, T, type, in, i, acc);
+        SWA__FN(dots16)(R, T, type, in, i + 16, acc);
+    }
+}
+/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16 bits alone. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int first, int n, SWA__FN(piece) in,
                                           float (*sum)[16]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
-    const int lines = T == 1 && es == 2;
     SWV acc[PR * PT][GV];
     float chain[PR * PT][16];
-    int i = 0, r, g;
+    int i, r, g;
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
-    if (lines)
-        for (; i + 32 <= n; i += 32) SWA__FN(dots_lines)(R, type, fetch, &in, i, acc);
-    if (!lines)
-        for (; i + 32 <= n; i += 32) {
-            if (in.ahead != 0)
-                SWV_UNROLL for (r = 0; r < R; r++) {
-                    const char *next = in.w + (size_t)r * in.ws + (size_t)i * es + in.ahead;
-                    SWA__FN(fetch)(fetch, next);
-                    if (es == 4) SWA__FN(fetch)(fetch, next + 64);
-                }
-            SWA__FN(dots16)(R, T, type, &in, i, acc);
-            SWA__FN(dots16)(R, T, type, &in, i + 16, acc);
-        }
-    for (; i + 16 <= n; i += 16) SWA__FN(dots16)(R, T, type, &in, i, acc);
+    SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, n, &in, acc););
+    i = n / 32 * 32;
+    if (i + 16 <= n) {
+        SWA__FN(dots16)(R, T, type, &in, i, acc);
+        i += 16;
+    }
     if (i < n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
             SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
         SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read from memory */
-        rest.w += (size_t)i * es;
+        rest.w += (size_t)i * SWA__FN(size)(type);
         rest.x += i;
         SWA__FN(dots_tail)(R, T, type, first, n - i, &rest, chain, sum);
         return;
@@ -4244,7 +4297,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) 
    sums already: the last group overlaps the one before it. */
 typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
 
-SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int type, const swa_gemm *p, const SWA__FN(cut) *c) {
+SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(cut) *c) {
+    const int type = p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
     SWA__FN(piece) in;
     float part[4 * PR * PT + 16][16], sum[16];
@@ -4280,7 +4334,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, int type, const swa_gemm
 }
 /* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many is copied to pack,
    piece by piece, since rows that are a multiple of 4 KiB apart evict each other from L1. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, float *pack) {
+SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
     enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
     const int few = p->n <= PT;
     SWA__FN(cut) c;
@@ -4302,37 +4356,21 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(int type, const swa_gemm *p, fl
                 for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
                     c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k : pack + (c.t0 - t) * SWA__PIECE;
                     c.t1 = t1 - c.t0 < SUB ? t1 : c.t0 + SUB;
-                    SWA__FN(product_rows)(rows / PR, type, p, &c);
+                    SWA__FN(product_rows)(rows / PR, p, &c);
                 }
             }
         }
     }
 }
-/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one in the order
-   of memory. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p, const float *x, float *y) {
+/* One token, weight rows from r on, one by one in the order of memory. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x, float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float part[16][16], sum[16];
-    int r = 0, k, i, n, m, w;
+    float part[1][16];
+    int k, i, n, m, w;
     memset(part, 0, sizeof part);
     in.ws = ws;
     in.xs = 0;
-    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
-        for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
-                /* near the end of these rows the next ones are fetched */
-                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
-                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
-                in.x = x + k + i;
-                in.ahead = SWA__NEAR + jump;
-                SWA__FN(dots)(PR, 1, type, type == SWA_F32 ? 0 : 2, i == 0, m, in, part);
-            }
-            SWA__FN(tree)(PR, part, sum);
-            for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
-        }
     for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
@@ -4347,19 +4385,69 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(int type, const swa_gemm *p, con
             y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
         }
 }
-/* C vectors of columns from column c on, T tokens, inputs [d0, d1). part < SWV_N: only so many columns are there
-   (C is 1 then). */
-SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, const swa_gemm *p, int t, int c, int d0,
-                                             int d1) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es, xs = (size_t)p->x_stride;
-    const char *w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * ws;
-    const size_t ahead = d1 < p->n_in ? (size_t)(d1 - d0) * ws : 0;
-    const float *x = p->x + (size_t)t * xs;
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one, in a loop
+   per type, which feels a step more. */
+SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
+    const int type = p->w.type;
+    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    SWA__FN(piece) in;
+    float part[16][16], sum[16];
+    int r = 0, k, i, n, m;
+    memset(part, 0, sizeof part);
+    in.ws = ws;
+    in.xs = 0;
+    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
+        for (k = 0; k < p->n_in; k += n) {
+            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            for (i = 0; i < n; i += m) {
+                /* near the end of these rows the next ones are fetched */
+                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
+                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
+                in.x = x + k + i;
+                in.ahead = SWA__NEAR + jump;
+                SWA__FN(dots)(PR, 1, type, 2, i == 0, m, in, part);
+            }
+            SWA__FN(tree)(PR, part, sum);
+            for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
+        }
+    SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
+}
+/* The inputs [d, d1) of C vectors of columns from w on and T tokens. part < SWV_N: only so many columns are there (C is
+   1 then). */
+SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int part, const SWA__FN(piece) *in, int d,
+                                                  int d1, SWV (*acc)[PC]) {
+    const size_t es = type == SWA_F32 ? 4 : 2;
+    const char *w = in->w;
     unsigned char tail[4 * SWV_N];
-    float last[SWV_N];
-    SWV acc[4][PC], a[PC], b;
-    int i, j, d;
+    SWV a[PC], b;
+    int i, j;
     memset(tail, 0, sizeof tail);
+    for (; d < d1; d++, w += in->ws) {
+        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
+        if (T == 1 && C > 1)
+            SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + in->ahead + (size_t)j * 64);
+        SWV_UNROLL for (j = 0; j < C; j++)
+            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
+        SWV_UNROLL for (i = 0; i < T; i++) {
+            b = SWV_SET1(in->x[(size_t)i * in->xs + (size_t)d]);
+            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
+        }
+    }
+}
+/* C vectors of columns from column c on, T tokens, inputs [d0, d1). */
+SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p, int t, int c, int d0, int d1) {
+    const int type = p->w.type;
+    const size_t es = SWA__FN(size)(type);
+    SWA__FN(piece) in;
+    float last[SWV_N];
+    SWV acc[4][PC];
+    int i, j;
+    in.ws = (size_t)p->w.stride * es;
+    in.w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * in.ws;
+    in.ahead = d1 < p->n_in ? (size_t)(d1 - d0) * in.ws : 0;
+    in.xs = (size_t)p->x_stride;
+    in.x = p->x + (size_t)t * in.xs;
     SWV_UNROLL for (i = 0; i < T; i++) {
         const float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
         if (part < SWV_N) {
@@ -4369,17 +4457,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, co
         } else
             SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
     }
-    for (d = d0; d < d1; d++, w += ws) {
-        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
-        if (T == 1 && C > 1)
-            SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + ahead + (size_t)j * 64);
-        SWV_UNROLL for (j = 0; j < C; j++)
-            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
-        SWV_UNROLL for (i = 0; i < T; i++) {
-            b = SWV_SET1(x[(size_t)i * xs + (size_t)d]);
-            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
-        }
-    }
+    if (C == 1) SWA__FN(column_inputs)(C, T, type, part, &in, d0, d1, acc);
+    else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, part, &in, d0, d1, acc););
     SWV_UNROLL for (i = 0; i < T; i++) {
         float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
         if (part < SWV_N) {
@@ -4390,7 +4469,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int type, int part, co
     }
 }
 /* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the chains wait in y. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p) {
+SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
     int c, t, wide, d, d1, left;
     for (d = 0; d < p->n_in; d = d1) {
@@ -4399,45 +4478,23 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(int type, const swa_gemm *p)
             left = p->n_out - c;
             wide = left >= PC * SWV_N && p->n < 4 ? PC : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4 : 1;
             for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
-                SWA__FN(columns)(PC / 4, 4, type, SWV_N, p, t, c, d, d1);
+                SWA__FN(columns)(PC / 4, 4, SWV_N, p, t, c, d, d1);
             for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
-                if (wide == PC) SWA__FN(columns)(PC, 1, type, SWV_N, p, t, c, d, d1);
-                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, type, SWV_N, p, t, c, d, d1);
-                else SWA__FN(columns)(1, 1, type, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
+                if (wide == PC) SWA__FN(columns)(PC, 1, SWV_N, p, t, c, d, d1);
+                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, SWV_N, p, t, c, d, d1);
+                else SWA__FN(columns)(1, 1, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
             }
         }
     }
 }
-/* One function per type of the weights: together their frames would be too large. */
-#define SWV_PRODUCT(name, T) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(product_##name)(const swa_gemm *p, float *pack) { \
-    int t; \
-    if (p->transposed) SWA__FN(product_columns)(T, p); \
-    else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(T, p, pack); \
-    else \
-        for (t = 0; t < p->n; t++) \
-            SWA__FN(product_one)(T, p, p->x + (size_t)t * (size_t)p->x_stride, \
-                                 p->y + (size_t)t * (size_t)p->y_stride); \
-}
-SWV_PRODUCT(f32, SWA_F32)
-#ifndef SWA_NO_F16
-SWV_PRODUCT(f16, SWA_F16)
-#endif
-#if SWA__BF16
-SWV_PRODUCT(bf16, SWA_BF16)
-#endif
-#undef SWV_PRODUCT
 /* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
 static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
-#ifndef SWA_NO_F16
-    if (p->w.type == SWA_F16) SWA__FN(product_f16)(p, pack);
+    int t;
+    if (p->transposed) SWA__FN(product_columns)(p);
+    else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(p, pack);
     else
-#endif
-#if SWA__BF16
-    if (p->w.type == SWA_BF16) SWA__FN(product_bf16)(p, pack);
-    else
-#endif
-    SWA__FN(product_f32)(p, pack);
+        for (t = 0; t < p->n; t++)
+            SWA__FN(product_one)(p, p->x + (size_t)t * (size_t)p->x_stride, p->y + (size_t)t * (size_t)p->y_stride);
     SWV_LEAVE();
 }
 
@@ -4483,6 +4540,7 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 }
 #undef TILES
 #undef ROWS
+#undef SWV_BY_WEIGHT
 #undef GV
 #undef PR
 #undef PT
@@ -4527,6 +4585,7 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_LANES
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
+#undef SWV_FEW_F32
 #undef SWV_INDEX
 #undef SWV_CONSTRAINT
 #undef SWV_SET1
@@ -4600,7 +4659,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_LANES               4
 #define SWV_DIMS                2
 #define SWV_FEW(r)              4
-#define SWV_FEW_KEYS(r, type)   4
+#define SWV_FEW_KEYS(r)         4
 #define SWV_CONSTRAINT(x)       "+m"(x)
 #define SWV_SET1(x)             ((float)(x))          /* casts: where floats are computed wider, round each one      */
 #define SWV_LOAD(p)             (*(p))
@@ -4661,7 +4720,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_LANES               2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
-#define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
+#define SWV_FEW_KEYS(r)         SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+w"(x)
 #define SWV_SET1(x)             vdupq_n_f32(x)
 #define SWV_LOAD(p)             vld1q_f32(p)
@@ -4766,7 +4825,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_LANES               2
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
-#define SWV_FEW_KEYS(r, type)   SWV_FEW(r)
+#define SWV_FEW_KEYS(r)         SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+r"(x)
 #define SWV_SET1(x)             wasm_f32x4_splat(x)
 #define SWV_LOAD(p)             wasm_v128_load(p)
@@ -4838,7 +4897,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_LANES               3
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
-#define SWV_FEW_KEYS(r, type)   ((r) <= 2 ? 4 : 2)
+#define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
 #define SWV_SET1(x)             _mm256_set1_ps(x)
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
@@ -4921,7 +4980,8 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_LANES               2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
-#define SWV_FEW_KEYS(r, type)   ((r) > 2 && (type) == SWA_F32 ? 2 : 4)
+#define SWV_FEW_KEYS(r)         4
+#define SWV_FEW_F32             2
 #define SWV_INDEX               3
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
@@ -4955,7 +5015,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
-#define SWV_NARROW                       /* half a panel: 16 keys, one vector of rows                                */
+#if !SWA__SMALL
+#  define SWV_NARROW                     /* half a panel: 16 keys, one vector of rows                                */
+#endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
 #endif
@@ -4989,7 +5051,9 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
                                                   const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
         if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
+#if !SWA__SMALL
         else if (rows == 2) swa__dots(2, g, b, q, sum, s, v);
+#endif
         else swa__dots(1, g, b, q, sum, s, v);
     }
 }
@@ -5024,10 +5088,18 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWA__PAIRS_MANY   swa__many_pairs_avx512
-#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
 #else
 #  define SWA__PAIRS_MANY   NULL
+#endif
+#if SWA__AVX512_DOT && SWA__BF16 && !SWA__SMALL
+#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
+#else
 #  define SWA__PAIRS_NARROW NULL
+#endif
+#if SWA__SMALL
+#  define SWA__MANY_NARROW  NULL
+#else
+#  define SWA__MANY_NARROW  swa__many_narrow_avx512
 #endif
 #define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
     NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL SWA__NO_MLA_KERNELS }
@@ -5051,7 +5123,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
         SWA__NO_KERNELS(avx2),
 #endif
 #if SWA__AVX512
-        SWA__KERNELS(avx512, 32, swa__many_narrow_avx512, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
+        SWA__KERNELS(avx512, 32, SWA__MANY_NARROW, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
 #else
         SWA__NO_KERNELS(avx512)
 #endif
@@ -7217,7 +7289,7 @@ static size_t swa__layer_scratch(const swa__layer *l, int parts) {
     return swa__region(&n, swa__part_bytes(&l->shape, l->window.n_sink > 0), (size_t)parts, 1)
            && swa__add(n, split, &n) && swa__add(n, 63, &n) ? n : 0;
 }
-SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
+SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
     swa__cache c;
     size_t most = 0, n;
     int i;
@@ -7231,7 +7303,7 @@ SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
     }
     return most;
 }
-SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
     swa__cache *c = swa__get(cache);
     int i;
     if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
@@ -7379,7 +7451,7 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
     if (parts > 1 && !swa__region(&n, split_rows, swa__partial_bytes(s), 1)) return 0;
     return swa__add(n, 63, &n) ? n : 0;
 }
-SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
+SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
     if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
     return swa__rows_bytes(rows, &s, parts, rows->n_tokens > 0 ? swa__rows_split(rows, &s)
@@ -7820,7 +7892,8 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
     if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
     return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
 }
-SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts) {
+SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens,
+                                               int parts) {
     const size_t ring = swa_cache_scratch_bytes(desc, parts);
     size_t most = 0, total;
     swa__layer l;
@@ -8162,7 +8235,7 @@ static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_
     return swa__region(&n, nope * (2 * latent + q_in) + v * (heads * SWA__MERGE_ROWS + latent) + 64, sizeof(float), 1)
            && swa__add(n, 63, bytes);
 }
-SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
+SWA__COLD SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
     size_t uvo, rows, bytes;
     return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes) ? bytes : 0;
 }
@@ -8214,7 +8287,7 @@ static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, f
         }
     }
 }
-SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst) {
+SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst) {
     const swa_matrix none = { NULL, SWA_F32, 0, 0, 0 };
     swa__weight w[SWA__WEIGHTS];
     swa_status status = swa__mla_check(src, w);
@@ -8726,7 +8799,7 @@ static size_t swa__index_bytes(const swa__select *s) {
     swa__picker x;
     return most < (double)(SIZE_MAX / 4) ? swa__index_carve(s, NULL, &x) : 0;
 }
-SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts) {
+SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts) {
     swa__select s;
     swa_shape resolved;
     size_t n = 0, one;

@@ -33,6 +33,7 @@ SWITCHES = [
     ("SWA_NO_AVX2", r"avx2"),
     ("SWA_NO_AVX512", r"avx512|(many|rare|narrow)_pairs"),
     ("SWA_NO_SIMD", r"avx|neon"),
+    ("SWA_SMALL", r"(keys|values)2_|narrow_(avx512|pairs)$"),
 ]
 SETS = [[name] for name, _ in SWITCHES] + [
     ["SWA_NO_AVX2", "SWA_NO_AVX512"],
@@ -41,6 +42,8 @@ SETS = [[name] for name, _ in SWITCHES] + [
      "SWA_NO_Q8"],                                            # an engine like llama2.c
     ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_F16", "SWA_NO_BF16",
      "SWA_NO_Q8"],
+    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8",
+     "SWA_SMALL"],                                            # the least of it
 ]
 
 
