@@ -4100,7 +4100,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) 
 typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(cut) *c) {
-    const int type = p->w.type;
+    const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
     SWA__FN(piece) in;
     float part[4 * PR * PT + 16][16], sum[16];
@@ -4190,7 +4190,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
 /* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one, in a loop
    per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
-    const int type = p->w.type;
+    const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float part[16][16], sum[16];
@@ -4239,7 +4239,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
 }
 /* C vectors of columns from column c on, T tokens, inputs [d0, d1). */
 SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p, int t, int c, int d0, int d1) {
-    const int type = p->w.type;
+    const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
     SWA__FN(piece) in;
     float last[SWV_N];
