@@ -106,6 +106,15 @@ bench-rewind: build/bench_rewind  ## tokens taken back: a ring with max_rollback
 bench-lists: build/bench_lists  ## lists of keys beside a window of as many, and beside a mask (ARGS='-q word')
 	./build/bench_lists $(ARGS)
 
+bench-trees: build/bench_trees  ## a tree of drafts beside a chain of as many tokens (ARGS='-q word')
+	./build/bench_trees $(ARGS)
+
+mca:            ## the kernels' inner loops on CPUs that are not here: Neoverse, Apple, Intel (llvm-mca; ARGS='-o arm')
+	@python3 bench/mca.py $(ARGS)
+
+count:          ## instructions of whole calls on AArch64, under qemu (ARGS=word: those with it in the name)
+	@sh bench/count.sh $(ARGS)
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
@@ -193,6 +202,8 @@ build/bench_rewind: bench/rewind.c bench/common.h swa.h build/flags
 	$(CC) -O2 bench/rewind.c -o $@ -pthread -lm
 build/bench_lists: bench/lists.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/lists.c -o $@ -pthread -lm
+build/bench_trees: bench/trees.c bench/common.h swa.h build/flags
+	$(CC) -O2 bench/trees.c -o $@ -pthread -lm
 build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
 build/%: examples/%.c $(HEADERS) build/flags
@@ -200,8 +211,8 @@ build/%: examples/%.c $(HEADERS) build/flags
 
 FORCE:
 .PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-peers clean FORCE total
-.PHONY: registers weight switches
+.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-trees bench-peers clean FORCE total
+.PHONY: registers weight switches mca count
 .SECONDARY:
 
 # ---- beyond one process: what needs MPI, and the browser ----

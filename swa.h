@@ -134,10 +134,11 @@ typedef enum {
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
     SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a layer that has stored
                             this step's rows, or lacks an earlier one's; a phase before which a part was left out;
-                            rows that are not stored yet; part, phase or layer out of range                          */
+                            rows that are not stored yet, or a tree of which no path was accepted yet; part, phase or
+                            layer out of range                                                                       */
     SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
     SWA_ERR_CAPACITY,    /* rows were stored before they were attended, and n > capacity-(W-1): a row that they need
-                            was overwritten                                                                          */
+                            was overwritten. Or a tree of so many nodes, which could not be taken back              */
     SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass max_context: copy the
                             sequence into a larger cache                                                             */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
@@ -360,17 +361,39 @@ typedef struct {
                            to 0, so that a run which is used again rewinds only if that is meant again               */
     int32_t row;        /* out: the run's first packed row                                                           */
     swa_status status;  /* out: SWA_OK, or why this run was refused                                                  */
+    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit. NULL: a chain                */
 } swa_run;
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
    and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
-   reset, truncate, fork, copy and load the only call that changes what a cache contains. Once begun, the rows count:
-   every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (other sequences may
-   go on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step
-   then, also not the one before: every attend returns begin's status. One step at a time per cache. */
+   reset, truncate, commit, fork, copy and load the only call that changes what a cache contains. Once begun, the rows
+   count: every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (others may go
+   on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step then,
+   also not the one before: every attend returns begin's status. One step at a time per cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 SWA_API int32_t    swa_step_tokens(const swa_cache *cache);   /* packed rows of the step; 0 = none is begun          */
+
+/* Trees of drafts (Medusa, EAGLE, SpecInfer): a run with parents holds several ways in which its sequence may go on.
+   Token i follows token parents[i] < i, or if that is -1 the sequence's last one; it stands at pos plus the number of
+   tokens above it, and of the run sees those and itself, where the window shows them: the output has the bits of that
+   path decoded alone. RoPE, ALiBi and bias go by these positions: swa_tree_positions().
+     swa_run run = {0}; run.pos = pos; run.n = n; run.parents = parents;    // begin, all layers, verify, then:
+     swa_cache_commit(&kv, 0, path, n_path);                                // its end is pos + n_path
+   Row i waits in the slot of position pos+i, so a tree takes n positions of max_context and of what can be taken back.
+   Begin refuses with CAPACITY what could not be: up to max_rollback nodes always fit. ARG: a parent < -1 or >= i, or a
+   prefix besides. OVERFLOW: more than 32,768 nodes. parents is yours and not copied: it stays as it is until commit.
+   Until then a sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it; all
+   else that would change or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
+   Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last block of 256 positions
+   is gone through again where history and nodes in it are more than 256 together. UNSUPPORTED: with a list (pick),
+   with compute SWA_BF16, in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one). */
+/* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
+SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions);
+/* Of the tree that was stored last the n tokens of path stay, each the parent of the next, and become positions pos..
+   pos+n-1 in every layer; all others are forgotten. n 0: none stays. ARG: not a path from the root. ORDER: there is no
+   tree, or a layer has not stored it. Cost: a copy of the rows that are not where they belong yet. */
+SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n);
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
@@ -433,7 +456,7 @@ typedef struct {
        or that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the
        context: keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows (k_rows, or
        swa_attention's segments). Heads that share a list gather it once; parts share it by tokens, KV heads and then
-       query heads, never by keys. Not with compute SWA_BF16: UNSUPPORTED                                            */
+       query heads, never by keys. Not with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED       */
     const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
     int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1                                */
@@ -636,6 +659,11 @@ typedef struct {
                                         stood at min(pos, sink_pos); StreamingLLM: W-1. 0 = it stands at pos         */
     swa_mla_path path;
     swa_type compute;                /* of the attention, as in swa_attn                                             */
+    const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields as in swa_attn (set
+                                        them for each step). All runs are absorbed then. NULL = none                 */
+    int64_t  pick_token;
+    int32_t  pick_n, pick_block;
+    const swa_window *pick_window;
     void   (*gemm)(void *user, const swa_gemm *product);   /* every product, instead of ours (BLAS); OPAQUE weights
                                         need it. Called by several parts at a time, each with its own outputs        */
     void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out /* [n][cols] */);
@@ -656,9 +684,9 @@ typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
    n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
    sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) With w_uqk always ABSORBED. cost (may be NULL) counts everything the block does:
-   multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be set, and the
-   types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
+   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the
+   block does: multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be
+   set, and the types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
 
 /* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
@@ -674,9 +702,9 @@ SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_des
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
    own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
    ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
-   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, or w_uqk, over an expanded cache; w_uqk with
-   NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin
-   inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk or pick over an expanded cache; w_uqk
+   or pick with NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads
+   that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with the same parts: else
@@ -726,7 +754,7 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__AVX512_DOT 0
 #endif
-#if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
+#if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)
 #  define SWA__NEON 1
 #  include <arm_neon.h>
 #else
@@ -741,6 +769,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__INDEX 0
 #else
 #  define SWA__INDEX 1
+#endif
+#ifdef SWA_NO_LISTS
+#  define SWA__LISTS 0
+#else
+#  define SWA__LISTS 1
 #endif
 #ifdef SWA_NO_MASKS
 #  define SWA__MASKS 0
@@ -820,7 +853,11 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
 #  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 #  define SWA__PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)  /* read once: it pushes nothing else out of L2 */
-#  define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
+#  if SWA__X86
+#    define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
+#  else                                  /* see swa__fetch_l1 */
+#    define SWA__FETCH(p, l1) ((void)(l1), SWA__PREFETCH(p))
+#  endif
 #else
 #  define SWA__TARGET(features)
 #  define SWA__INLINE static
@@ -860,11 +897,17 @@ SWA_API int swa_isa_usable(int isa) {
 #endif
     return 1;
 }
-/* Whether what is read next should be fetched into L1, or into L2 only. Measured: decoding is up to 20 % faster with L1
-   on Zen 5, and with L2 on Zen 4, which lacks the feature asked for. */
+/* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into L1, or into L2 only:
+   the one place where that is chosen, by kind of CPU.
+     AMD Zen 4        L2: with L1 34 % slower (measured)
+     AMD Zen 5        L1: up to 20 % faster (measured); told by a feature that Zen 4 lacks
+     Intel            L2: a line for L1 holds one of 16 fill buffers (Sapphire Rapids, 12 before) until it comes, 9 GB/s
+                      at 110 ns; L2 waits for 48, and its 2 MB (1.25 before) hold the block, 48 KB do not (not measured)
+     Neoverse, Apple  L2: 0.5 to 2 MB (N1, V1, V2), 12 MB for four (M1) hold the block, 64 and 128 KB of L1 do not, or
+                      barely; Apple's lines are 128 bytes: every second fetch is idle (not measured) */
 static int swa__fetch_l1(void) {
 #if SWA__X86
-    return __builtin_cpu_supports("avx512vp2intersect");
+    return __builtin_cpu_supports("avx512vp2intersect") && __builtin_cpu_is("amd");
 #else
     return 0;
 #endif
@@ -1448,6 +1491,7 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 typedef struct {
     int64_t start, end, origin;
     int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
+    const int32_t *parents;              /* [end - begun] its last rows are a tree; NULL = they are positions        */
 } swa__seq;
 typedef struct { int64_t first, stored; } swa__held;
 
@@ -1789,6 +1833,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     int i;
     s->start = s->end = start;
     s->origin = origin;
+    s->parents = NULL;
     for (i = 0; i < c->d.n_layers; i++) swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
 }
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
@@ -1806,12 +1851,15 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
     if (pos >= s->end) return;
     s->end = pos;
+    s->parents = NULL;                   /* a tree is forgotten whole */
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
         held->first = swa__min64(held->first, pos);
         held->stored = swa__min64(held->stored, pos);
     }
 }
+/* The end of the rows that are positions: behind it may stand a tree. */
+static int64_t swa__settled(const swa__seq *s) { return s->parents != NULL ? s->begun : s->end; }
 /* The end of the rows that every layer has stored. */
 static int64_t swa__least_stored(const swa__cache *c, int seq) {
     int64_t least = INT64_MAX;
@@ -1837,7 +1885,7 @@ SWA__COLD SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64
     swa__cache *c = swa__check_seq(cache, seq);
     swa_status status;
     if (c == NULL || end < 0) return SWA_ERR_ARG;
-    if (end > swa__seq_of(c, seq)->end) return SWA_ERR_ORDER;
+    if (end > swa__settled(swa__seq_of(c, seq))) return SWA_ERR_ORDER;
     status = swa__forget_check(c, seq, end);
     if (status != SWA_OK) return status;
     swa__forget(c, seq, end);
@@ -1866,7 +1914,7 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
             const int64_t first = swa__held_of(c, i, seq)->first, floor = swa__floor(l, s);
             if (next > floor && first > floor) next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
-    return pos;
+    return pos <= swa__settled(s) ? pos : s->end;
 }
 SWA__COLD SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
     swa__cache *c = swa__check_seq(cache, seq);
@@ -1887,7 +1935,7 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
     if (c == NULL) return -1;
     l = swa__layer_of(c, layer);
     s = swa__seq_of(c, seq);
-    if (pos < s->start || pos >= s->end || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
+    if (pos < s->start || pos >= swa__settled(s) || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
     return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
 SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
@@ -1956,10 +2004,14 @@ static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, 
     }
     return count;
 }
+/* The end of the positions that stand in a layer's ring. */
+static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
+    return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
+}
 SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     if (c == NULL || out == NULL) return -1;
-    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__held_of(c, layer, seq)->stored, out);
+    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__readable(c, layer, seq), out);
 }
 
 /* ---- one row in, one row out ---- */
@@ -1987,7 +2039,7 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     int64_t p;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
     for (p = pos; p < pos + n; p++) {
-        if (p >= swa__held_of(c, layer, seq)->stored) return SWA_ERR_ORDER;
+        if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
     s = &swa__layer_of(c, layer)->shape;
@@ -2105,7 +2157,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
     s = swa__seq_of(f, src);
     if (end == -1) end = s->end;
     if (t == f && dst == src) return swa_cache_truncate(to, src, end);
-    if (end > s->end || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;       /* announced is not stored */
+    if (end > swa__settled(s) || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;     /* announced, not stored */
     status = swa__forget_check(f, src, end);
     if (status != SWA_OK) return status;
     if (end - s->start > t->limit) return SWA_ERR_FULL;
@@ -2228,7 +2280,9 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < c->d.n_seqs; i++)
-        if ((seq == -1 || seq == i) && swa__least_stored(c, i) < swa__seq_of(c, i)->end) return SWA_ERR_ORDER;
+        if ((seq == -1 || seq == i)
+            && swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i))) < swa__seq_of(c, i)->end)
+            return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
@@ -2369,6 +2423,36 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 /* ==== [SECTION 8] STEP ==========================================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
 
+enum { SWA__NODES = 1 << 15 };           /* most of a tree: SWA__LISTED bits hold them                               */
+
+/* How many nodes stand above node i. */
+static int32_t swa__depth(const int32_t *parents, int32_t i) {
+    int32_t depth = 0;
+    for (i = parents[i]; i >= 0; i = parents[i]) depth++;
+    return depth;
+}
+static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
+    int32_t i;
+    if (n > SWA__NODES) return SWA_ERR_OVERFLOW;
+    for (i = 0; i < n; i++)
+        if (parents[i] < -1 || parents[i] >= i) return SWA_ERR_ARG;
+    return SWA_OK;
+}
+/* A tree's rows take the slots of so many positions, and must leave what the query at pos needs: then any path of it
+   can stay, and none. */
+static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
+    const swa__seq *s = swa__seq_of(c, r->seq);
+    const swa_status status = swa__parents_check(r->parents, r->n);
+    int i;
+    if (status != SWA_OK) return status;
+    if (!SWA__LISTS) return SWA_ERR_UNSUPPORTED;         /* their keys are gathered as a list's are */
+    for (i = 0; i < c->d.n_layers; i++) {
+        const swa__layer *l = swa__layer_of(c, i);
+        const int64_t need = swa__needed(l, s, r->pos);
+        if (r->n > l->cap || (need < r->pos && need < r->pos + r->n - l->cap)) return SWA_ERR_CAPACITY;
+    }
+    return SWA_OK;
+}
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
@@ -2377,18 +2461,22 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
     if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
+    if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
 
     least = swa__least_stored(c, r->seq);
     if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;     /* a gap; a layer lacks rows of an earlier step */
+    if (r->pos > swa__settled(s)) return SWA_ERR_ORDER;              /* a tree was not committed */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end)) return SWA_ERR_ORDER;
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
     if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;       /* queries of a KV head */
-    return swa__forget_check(c, r->seq, r->pos);
+    if (swa__forget_check(c, r->seq, r->pos) != SWA_OK) return SWA_ERR_LOST;
+    return r->parents != NULL ? swa__tree_check(c, r) : SWA_OK;
 }
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__forget(c, r->seq, r->pos);
     swa__append(c, r->seq, r->n);
     swa__seq_of(c, r->seq)->begun = r->pos;
+    swa__seq_of(c, r->seq)->parents = r->parents;
     swa__audit(c, r->seq, r->pos);
 }
 /* Checks all runs; writes what became of each, and its row. */
@@ -2440,6 +2528,39 @@ SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     return c != NULL ? c->n_tokens : 0;
 }
 
+SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
+    swa_status status;
+    int32_t i;
+    if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
+    if (pos > INT64_MAX - 1 - n) return SWA_ERR_OVERFLOW;
+    status = swa__parents_check(parents, n);
+    for (i = 0; i < n && status == SWA_OK; i++) positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
+    return status;
+}
+/* Rows move towards the front, first things first: none is overwritten before it has moved. */
+SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n) {
+    swa__cache *c = swa__check_seq(cache, seq);
+    swa__seq *s;
+    int32_t i;
+    int layer;
+    if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
+    s = swa__seq_of(c, seq);
+    if (s->parents == NULL || swa__least_stored(c, seq) < s->end) return SWA_ERR_ORDER;
+    for (i = 0; i < n; i++)
+        if (path[i] < 0 || path[i] >= s->end - s->begun || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
+            return SWA_ERR_ARG;
+    for (layer = 0; layer < c->d.n_layers; layer++)
+        for (i = 0; i < n && swa__layer_of(c, layer)->ring == layer; i++) {
+            const swa_kv to = swa__segment(c, layer, seq, s->begun + i, 1);
+            const swa_kv from = swa__segment(c, layer, seq, s->begun + path[i], 1);
+            if (path[i] != i) swa__rows_copy(&swa__layer_of(c, layer)->shape, &to, &from);
+        }
+    s->parents = NULL;
+    swa__forget(c, seq, s->begun + n);
+    swa__audit(c, seq, INT64_MAX);
+    return SWA_OK;
+}
+
 SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
                                                const int32_t *lens, int n_seqs, int32_t chunk) {
     int i;
@@ -2478,7 +2599,9 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
    one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
    SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
-   block of the many-rows shape, FEW(rows) its width in the few-rows shape. */
+   block of the many-rows shape, DIMS by LANES that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v,
+   i), if there is one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a row are
+   then loaded by the vector. */
 
 enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
        SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
@@ -2490,7 +2613,8 @@ enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are 
        SWA__LANES = 32,                  /* rows of the widest panel                                                 */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits                        */
-       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together                           */
+       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together: more, and the keys, those
+                                            fetched meanwhile, q and o of 128 heads are more than 1 MB of L2         */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
 #define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
 #define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
@@ -2509,7 +2633,9 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch                                  */
 /* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
 typedef struct {
-    int     n, groups, sinks;            /* keys; blocks that they come from; the first `sinks` take the sinks' q    */
+    int     n, groups, sinks;            /* keys, whole tiles; blocks that they come from; the first `sinks` take the
+                                            sinks' q                                                                 */
+    int     keys;                        /* those that there are: behind the last one nothing is computed            */
     int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                                     */
     int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up                         */
     int64_t column[SWA_BLOCK];           /* of the bias                                                              */
@@ -2519,10 +2645,17 @@ typedef struct {
     unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the key's; +16: its first  */
     unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];   /* the tree over them: so many times
                                             [0] += [1], and which then holds all                                     */
-    float   top[SWA__GROUPS][SWA__LANES];    /* of the panel: the groups' maxima                                     */
+    const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                                         */
     int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
                                             many lines at a time                                                     */
-    swa__stretch next[SWA_BLOCK];
+    swa__stretch next[2 * SWA_BLOCK];
+    int     tree;                        /* 1: a group of a tree's keys, which no two rows need see alike. History, then
+                                            from key number `nodes` on                                               */
+    int     nodes, n_nodes;
+    int32_t from, until;                 /* tokens that it was gathered for                                          */
+    int32_t node[SWA_BLOCK];             /* of a node's key: its number in the tree, ascending                       */
+    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose lanes.node is in [in, out): nodes are
+                                            counted branch by branch, so that what lies below one follows it         */
 } swa__list;
 typedef struct {
     int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
@@ -2560,6 +2693,7 @@ typedef struct {                         /* what a row may see of a block, keys 
     float q[SWA__LANES], slope[SWA__LANES];              /* if so: position, and for ALiBi -slope * log2 e           */
     const float *bias[SWA__LANES];
     const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
+    float node[SWA__LANES];              /* of a tree: the row's last node, counted as in swa__list; -1 = sees none  */
 } swa__lanes;
 
 #if SWA__INDEX
@@ -2618,6 +2752,11 @@ static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
     c.n = g->bias_n;
     c.step = g->by_distance ? -1 : 1;
     return c;
+}
+/* The list that a block's keys are of; NULL: it is a block. */
+static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
+static const swa__list *swa__tree_of(const swa__block *b) {
+    return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
 }
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
@@ -2700,6 +2839,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #define MR SWV_KEYS
 #define NV SWV_LANES
 #define NR (SWV_LANES * SWV_N)
+#ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled                          */
+#  define SWV_STEPS
+#endif
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
 #endif
@@ -2717,6 +2859,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     else if (SWA__IS_BF16(type)) SWV_STORE_BF16((uint16_t *)p, v);
     else if (SWA__IS_Q8(type)) SWV_STORE_Q8((int8_t *)p, v);
     else SWV_STORE((float *)p, v);
+}
+/* p[i] in all lanes; whole: i counts 0, 1, 2... up to a multiple of SWV_N, and *row remembers what is loaded. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *row) {
+#ifdef SWV_AT
+    if (whole) {
+        if (i % SWV_N == 0) *row = SWV_LOAD(p + i);
+        return SWV_AT(*row, i % SWV_N);
+    }
+#endif
+    (void)whole;
+    (void)row;
+    return SWV_SET1(p[i]);
 }
 /* body once per element type, so that the type is a constant inside */
 #define SWV_BY_TYPE(type, body) do { \
@@ -2800,7 +2954,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
     const size_t es = SWA__FN(size)(type);
     const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
     size_t at, end = (size_t)turns * 64 * es;
-    SWV x;
+    SWV x, numbers;
     int i, j, u;
     for (at = 0; at < end; at += 64 * es) {
         SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
@@ -2808,13 +2962,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
-            if (pf.left <= 0) {          /* a row may end within a step: then some lines behind it were fetched */
+            if (pf.left <= 0 && (u == 3 || lines > 4)) { /* a row may end within a step: lines behind it were fetched */
                 pf.at += pf.gap;
                 pf.left += pf.per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
-                SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[i]), x, acc[i][j]);
+                SWV_UNROLL for (i = 0; i < R; i++)
+                    acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
             }
             SWV_UNROLL for (j = 0; j < NW; j++) SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
         }
@@ -2887,7 +3042,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, con
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
     SWV x[8];
     int i, j, k;
-    for (k = 0; k < n; k++, v += row, pf.at += step) {
+    k = 0;
+#ifdef SWV_AT
+    for (; k + SWV_N <= n; k += SWV_N) {                 /* p of several keys at once */
+        SWV numbers[4];
+        int u;
+        SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
+        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step) {
+            if (pf.left-- == 0) {
+                pf.at += pf.gap;
+                pf.left = pf.per - 1;
+            }
+            SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1);
+            SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
+            SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
+                SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i][j]);
+        }
+    }
+#endif
+    for (; k < n; k++, v += row, pf.at += step) {
         if (pf.left-- == 0) {
             pf.at += pf.gap;
             pf.left = pf.per - 1;
@@ -3242,7 +3415,8 @@ static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, co
 typedef struct {
     size_t n, rs, cs;
     const float *a, *b;
-    const char *fetch;                   /* a line per step, `line` bytes from one to the next; NULL = none          */
+    int fetches;                         /* a line per step, `line` bytes from one to the next                       */
+    const char *fetch;
     size_t line;
 } SWA__FN(operands);
 
@@ -3254,20 +3428,44 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
     (void)pairs;
     return SWV_FMA(a, b, acc);
 }
+#ifdef SWV_AT
+/* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the vector. Returns how many
+   steps. What it leaves in acc is pinned to registers, or gcc copies it in every turn for the loop behind. */
+SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n, SWV *acc) {
+    SWV numbers[MR * NV], x[NV];
+    size_t p;
+    int i, j, u;
+    for (p = 0; p + SWV_N <= n; p += SWV_N, *a += SWV_N, *b += SWV_N * nv * SWV_N) {
+        SWV_UNROLL for (i = 0; i < rows; i++) numbers[i] = SWV_LOAD(*a + i * 16);
+        SWV_UNROLL for (u = 0; u < SWV_N; u++) {
+            SWV_UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(*b + (u * nv + j) * SWV_N);
+            SWV_UNROLL for (i = 0; i < rows; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i * nv + j]);
+        }
+    }
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
+    return p;
+}
+#endif
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
    K tile itself (rs 16, cs 1). In pairs every number is two. */
 SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
-    SWV b[NV], a;
-    size_t p;
+    SWV b[NV], a, numbers;
+    size_t p = 0;
     int i, j;
-    for (p = 0; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
-        if (x.fetch != NULL) {
+#ifdef SWV_AT
+    if (x.rs == 16) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
+#endif
+    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
+        if (x.fetches) {
             SWA__PREFETCH(x.fetch);
             x.fetch += x.line;
         }
         SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
         SWV_UNROLL for (i = 0; i < rows; i++) {
-            a = SWV_SET1(x.a[(size_t)i * x.rs]);
+            if (x.rs == 1) a = SWA__FN(nth)(rows % SWV_N == 0, x.a, i, &numbers);
+            else a = SWV_SET1(x.a[(size_t)i * x.rs]);
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWA__FN(mul_add)(pairs, a, b[j], acc[i * nv + j]);
         }
@@ -3284,21 +3482,22 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block 
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
     const int mr = of->mr, nv = of->nv, k = of->k;
+    const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
-        if (b->list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
-        for (i = 0; b->list != NULL && i < mr; i++) {
-            const int64_t at = b->list->column[k + i];
+        if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
+        for (i = 0; list != NULL && i < mr; i++) {
+            const int64_t at = list->column[k + i] + (g->by_distance ? swa__distance(n->q[x]) : 0);
             bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
     for (i = 0; i < mr; i++)
         for (j = 0; j < nv; j++) {
-            SWV key = SWV_SET1((float)(k + i)), a = acc[i * nv + j];
+            SWV key = SWV_SET1(tree != NULL ? -tree->distance[k + i] : (float)(k + i)), a = acc[i * nv + j];
             if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
-                if (b->list != NULL) distance = SWV_SET1(b->list->distance[k + i]);
+                if (list != tree) distance = SWV_SET1(list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
@@ -3306,6 +3505,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block 
             else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
                               k < of->old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
             if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
+            if (tree != NULL)
+                a = SWV_PICK(SWV_LOAD(n->node + j * SWV_N), SWV_SET1(tree->in[k + i]), SWV_SET1(tree->out[k + i]), a,
+                             none);
             acc[i * nv + j] = a;
         }
 }
@@ -3313,6 +3515,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block 
    step covers two dims) each its share. Where nothing is to be fetched, the first line of `own` again and again, which
    is in L1: that costs less than a second loop without the instruction. */
 SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k, SWA__FN(operands) *x) {
+    x->fetches = 1;
     x->fetch = (const char *)x->a;
     x->line = 0;
     if (!fetch || next == NULL || (k % 16 != 0 && !pairs)) return;
@@ -3328,12 +3531,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv
     x.rs = 1;
     x.cs = 16;
     x.b = qt;
+    x.fetches = 0;
+    x.fetch = NULL;
     x.line = 0;
     for (i = 0; i < mr; i++, acc += nv) {
         const float scale = t->tail_scale[k % 16 + i];
         SWV sum[NV];
         x.a = (const float *)t->tail + k % 16 + i;
-        x.fetch = (const char *)x.a;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
         SWA__FN(mk)(pairs, 1, nv, x, sum);
         for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
@@ -3380,7 +3584,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
                                              const swa__lanes *n, const float *q, int which, int old, float *s,
                                              SWV *top) {
-    const int nr = nv * SWV_N;
+    const int nr = nv * SWV_N, tree = swa__tree_of(b) != NULL;
     SWA__FN(operands) x;
     SWV acc[MR * NV], max[NV];
     int k, i, j, lo = n->lo[which] / mr * mr;
@@ -3391,6 +3595,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
     x.b = q;
     for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
+        const int edge = k < n->full_lo || k + mr > n->full_hi;
         SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
         x.a = (const float *)t->k + k % 16;
         SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
@@ -3400,7 +3605,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || n->mods || b->present != NULL) {
+        if (which == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
             SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
             SWA__FN(group) of;
             of.mr = mr;
@@ -3411,7 +3616,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
             SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
             SWA__FN(rare)(g, b, n, &of, s, rare);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-        } else if (k < n->full_lo || k + mr > n->full_hi)
+        } else if (edge)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
@@ -3549,6 +3754,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     SWV acc[MR * NV], x;
     int i, j;
     SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
     for (; n_runs > 0; n_runs--, run++) {
@@ -3573,36 +3779,27 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
         }
 }
+#if SWA__LISTS
 /* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after pass, since a group of
-   few keys is a chain of latencies. */
+   few keys is a chain of latencies. On the way fold[k] holds the group's sum and its maximum. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m, float *l) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N;
-    SWV sum[16][NV], now, y;
+    SWV sum[16][NV], y;
     int g, i, j, k;
     for (g = 0; g < x->groups; g++)
         for (j = 0; j < nv; j++) {
-            SWV top = SWV_SET1(SWA__NONE), was = SWV_LOAD(m + j * SWV_N);
+            SWV top = SWV_SET1(SWA__NONE);
             for (k = x->start[g]; k < x->start[g + 1]; k++) {
                 if (x->lane[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
                 top = SWV_MAX(top, SWV_LOAD(s + k * nr + j * SWV_N));
             }
-            top = SWV_ADD(top, SWV_SET1(0.0f));
-            now = SWV_MAX(was, top);
-            SWV_STORE(x->top[g] + j * SWV_N, top);
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_SUB(top, now));
-            SWV_STORE(x->fold[g][0] + j * SWV_N, SWV_SUB(was, now));
-            SWV_STORE(m + j * SWV_N, now);
-        }
-    for (g = 0; g < x->groups; g++)
-        for (j = 0; j < nv; j++) {
-            SWV_STORE(x->fold[g][0] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][0] + j * SWV_N)));
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWA__FN(exp2)(SWV_LOAD(x->fold[g][1] + j * SWV_N)));
+            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
         }
     for (g = 0; g < x->groups; g++) {
         SWV top[NV];
         for (j = 0; j < nv; j++) {
-            top[j] = SWV_LOAD(x->top[g] + j * SWV_N);
+            top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
@@ -3619,64 +3816,60 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (i = 0; i < x->sums[g]; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
-        for (j = 0; j < nv; j++)
-            SWV_STORE(l + j * SWV_N, SWV_FMA(sum[x->last[g]][j], SWV_LOAD(x->fold[g][1] + j * SWV_N),
-                                             SWV_MUL(SWV_LOAD(l + j * SWV_N), SWV_LOAD(x->fold[g][0] + j * SWV_N))));
+        for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
+    }
+    for (g = 0; g < x->groups; g++) {
+        for (j = 0; j < nv; j++) {
+            float *fold[2];
+            SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c;
+            fold[0] = x->fold[g][0] + j * SWV_N;
+            fold[1] = x->fold[g][1] + j * SWV_N;
+            top = SWV_LOAD(fold[1]);
+            now = SWV_MAX(was, top);
+            a = SWA__FN(exp2)(SWV_SUB(was, now));
+            c = SWA__FN(exp2)(SWV_SUB(top, now));
+            y = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
+            SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(fold[0]), c, y));
+            SWV_STORE(m + j * SWV_N, now);
+            SWV_STORE(fold[0], a);
+            SWV_STORE(fold[1], c);
+        }
         for (i = 0; i < nr && x->fold[g][0][i] >= 1.0f;) i++;
         x->same[g] = i == nr;
     }
 }
-/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. Group k has the
-   runs from first[k] on. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int nv, const swa__geo *g, const swa__list *x,
-                                               const swa__v_run *run, const int *first, int empty, int d, float *o) {
+/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x, int empty, int d,
+                                               const float *s, float *o) {
     const int nr = nv * SWV_N;
-    SWA__FN(operands) in;
-    SWV acc[MR * NV], sum[MR * NV];
-    int i, j, r, k;
-    SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            sum[i * nv + j] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + (size_t)(d + i) * (size_t)nr + j * SWV_N);
-    in.fetch = NULL;
-    in.line = 0;
+    SWV acc[MR * NV], sum[MR * NV], p[NV], y;
+    int i, j, k, key = x->start[0];
+    o += (size_t)d * (size_t)nr;
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + i * SWV_N);
     for (k = 0; k < x->groups; k++) {
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-        for (r = first[k]; r < first[k + 1]; r++) {
-            in.n = run[r].n;
-            in.b = run[r].p;
-            if (g->v_across == 16) {     /* as in many_pv */
-                in.a = run[r].v + d * 16;
-                in.rs = 16;
-                in.cs = 1;
-                SWA__FN(mk)(0, rows, nv, in, acc);
-            } else {
-                in.a = run[r].v + d;
-                in.rs = 1;
-                in.cs = (size_t)g->v_along;
-                SWA__FN(mk)(0, rows, nv, in, acc);
+        for (; key < x->start[k + 1]; key++) {
+            const float *v = x->v[key] + d * across;
+            SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
+            SWV_UNROLL for (i = 0; i < rows; i++) {
+                y = SWV_SET1(v[i * across]);
+                SWV_UNROLL for (j = 0; j < nv; j++) acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
         }
+        if (!x->same[k])
+            SWV_UNROLL for (i = 0; i < rows; i++)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
         SWV_UNROLL for (i = 0; i < rows; i++)
-            SWV_UNROLL for (j = 0; j < nv; j++) {
-                if (!x->same[k]) sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
+            SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
-            }
     }
-    SWV_UNROLL for (i = 0; i < rows; i++)
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            SWV_STORE(o + (size_t)(d + i) * (size_t)nr + j * SWV_N, sum[i * nv + j]);
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
-SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int nv, const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                             float *s, float *o) {
-    swa__list *x = b->list;
-    swa__v_run run[SWA__GROUPS + SWA_BLOCK / 16];
-    int first[SWA__GROUPS + 1], range[4], i, d;
-    for (i = 0, first[0] = 0; i < x->groups; i++) {
-        range[0] = x->start[i];
-        range[1] = range[2] = range[3] = x->start[i + 1];
-        first[i + 1] = first[i] + swa__v_runs(g, b, range, 1, nv * SWV_N, s, run + first[i]);
-    }
-    for (d = 0; d + mr / 2 <= g->dv; d += mr / 2) {
+SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g, swa__list *x, int empty,
+                                             const float *s, float *o) {
+    int i, d;
+    for (d = 0; d + rows <= g->dv; d += rows) {
         for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
@@ -3684,21 +3877,24 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int mr, int nv, const swa__geo *g, c
             next->lines--;
             x->ahead += next->lines <= 0;
         }
-        SWA__FN(list_dims)(mr / 2, nv, g, x, run, first, n->first_block, d, o);
+        SWA__FN(list_dims)(rows, across, nv, x, empty, d, s, o);
     }
-    for (; d < g->dv; d++) SWA__FN(list_dims)(1, nv, g, x, run, first, n->first_block, d, o);
+    for (; rows == 6 && d + 2 <= g->dv; d += 2) SWA__FN(list_dims)(2, across, nv, x, empty, d, s, o);
+    for (; d < g->dv; d++) SWA__FN(list_dims)(1, across, nv, x, empty, d, s, o);
 }
-#define SWV_LIST(name, mr, nv) \
+#define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
                                             float *o, float *m, float *l) { \
     SWA__FN(list_exp)(nv, b, s, m, l); \
-    SWA__FN(list_pv)(mr, nv, g, b, n, s, o); \
+    if (g->v_across == 16) SWA__FN(list_pv)(rows, 16, nv, g, b->list, n->first_block, s, o);   /* as in many_pv */ \
+    else SWA__FN(list_pv)(rows, 1, nv, g, b->list, n->first_block, s, o); \
 }
-SWV_LIST(list, MR, NV)
+SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_NARROW
-SWV_LIST(list_narrow, MR * NV, 1)
+SWV_LIST(list_narrow, MR, 1)
 #endif
 #undef SWV_LIST
+#endif
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
     int w, e, k, i;
@@ -3726,6 +3922,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
         if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
     }
+#if SWA__LISTS
     if (!pairs && b->list != NULL) {
 #ifdef SWV_NARROW
         if (nv < NV) SWA__FN(list_narrow)(g, b, n, s, o, m, l);
@@ -3734,6 +3931,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         SWA__FN(list)(g, b, n, s, o, m, l);
         return;
     }
+#endif
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
 #ifdef SWV_FMA2
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
@@ -4376,11 +4574,14 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_HALF
 #undef SWV_LEAVE
 #undef SWV_FROM
+#undef SWV_AT
+#undef SWV_STEPS
 #undef SWV_PAIR
 #undef SWV_DOTS
 #undef SWV
 #undef SWV_N
 #undef SWV_KEYS
+#undef SWV_DIMS
 #undef SWV_LANES
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
@@ -4456,6 +4657,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_N                   1
 #define SWV_KEYS                4
 #define SWV_LANES               4
+#define SWV_DIMS                2
 #define SWV_FEW(r)              4
 #define SWV_FEW_KEYS(r)         4
 #define SWV_CONSTRAINT(x)       "+m"(x)
@@ -4491,10 +4693,13 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
+/* Each byte to the top of a lane of its own (a place that is none gives 0), where its sign is the lane's: 2^24 times
+   the number, which the conversion takes off again. */
 SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
-    int32_t w;
+    const uint8x16_t top = vcombine_u8(vcreate_u8(0x01ffffff00ffffffu), vcreate_u8(0x03ffffff02ffffffu));
+    uint32_t w;
     memcpy(&w, p, 4);
-    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8((uint64_t)(uint32_t)w)))));
+    return vcvtq_n_f32_s32(vreinterpretq_s32_u8(vqtbl1q_u8(vcombine_u8(vcreate_u8(w), vcreate_u8(0)), top)), 24);
 }
 SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
@@ -4513,6 +4718,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                8
 #define SWV_LANES               2
+#define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+w"(x)
@@ -4528,7 +4734,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
 #define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
-                                    vshlq_n_s32(vcvtq_s32_f32(n), 23)))
+                                    vshlq_n_s32(vreinterpretq_s32_f32(SWV_ADD((n), vdupq_n_f32(12582912.0f))), 23)))
 #define SWV_PICK(x, lo, hi, a, b) vbslq_f32(vandq_u32(vcgeq_f32((x), (lo)), vcltq_f32((x), (hi))), (a), (b))
 #define SWV_TRANSPOSE(r)        swa__transpose_neon(r)
 #define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
@@ -4538,6 +4744,12 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_HALF(x)             swa__half_neon(x)
+#define SWV_AT(v, i)            vdupq_n_f32((v)[i])
+#ifdef __clang__                         /* or N1 and V2 are bound by what they can dispatch, not by their FMAs      */
+#  define SWV_STEPS             _Pragma("clang loop unroll_count(4)")
+#else
+#  define SWV_STEPS             _Pragma("GCC unroll 4")
+#endif
 #define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
@@ -4611,6 +4823,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_N                   4
 #define SWV_KEYS                4
 #define SWV_LANES               2
+#define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
 #define SWV_CONSTRAINT(x)       "+r"(x)
@@ -4682,6 +4895,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_N                   8
 #define SWV_KEYS                4
 #define SWV_LANES               3
+#define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
 #define SWV_CONSTRAINT(x)       "+x"(x)
@@ -4764,6 +4978,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_N                   16
 #define SWV_KEYS                8
 #define SWV_LANES               2
+#define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         4
 #define SWV_FEW_F32             2
@@ -4949,7 +5164,12 @@ static int swa__has_dots(const swa__kernels *kr) {
    bits: listed, or near, or a sink, and shown by the window. The keys of a block are a group; groups are gathered into
    tiles one behind the other, 256 keys or 32 groups at a time, so that q.k works on full tiles however few keys a block
    has; then each group is reduced alone and folded in order of position. That is the canonical order of a call that
-   masks all other keys, and hence the bits of it. */
+   masks all other keys, and hence the bits of it.
+
+   A tree's rows see history alike, and its whole blocks go the ordinary way. From the block of the first node on, keys
+   are gathered as a list's are, a block being a group: history, then nodes in the order of the run, in which every path
+   ascends, each with the lane of its position. A node is hidden from rows that do not stand below it. Where history and
+   nodes are more than 256, tokens take turns; a row that sees nothing of a group keeps what it has. */
 
 /* ---- keys: segments, and their operands ---- */
 
@@ -5092,8 +5312,8 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     w.room = swa__room_carve(s, base, &w);
     w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
     w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
-    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, sizeof(swa__list));
-    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTED / 8);
+    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? sizeof(swa__list) : 0);
+    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
     return w;
 }
 static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
@@ -5238,18 +5458,20 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
                         &to->scale[SWA__V][a]);
 }
+/* The scale of a row; what stands for one where rows have none. */
+static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
+    return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+}
 /* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
 static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
                           const swa__spot *to) {
     const swa__operand *x = &src->x[which];
-    const float none = which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
     const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
     int i;
     if (x->dim == 0) return;
-    if (x->scale != NULL) memcpy(to->scale[which] + a, x->scale + row, (size_t)(b - a) * sizeof(float));
-    else for (i = a; i < b; i++) to->scale[which][i] = none;
+    for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
         swa__values_in(keys, src, p + row * x->row, a, b, to);
         return;
@@ -5448,11 +5670,13 @@ typedef struct {
     int layer;
     const swa_run *runs;
     const swa_rows *rows;                /* ... stateless call                                                       */
-    int n_jobs, sinks;
+    int n_jobs, sinks, trees;            /* trees: a run of the step is one                                          */
     swa__scratch first;                  /* of part 0                                                                */
     unsigned char *scratch, *split;      /* part_bytes for each part; results of keys split over parts               */
     size_t part_bytes, split_rows;       /* that have room in split                                                  */
 } swa__call;
+
+static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
 /* A tile's [dims][16] as 16 rows of V. */
 static void swa__turn(const swa__call *call, const float *k, float *v) {
@@ -5503,6 +5727,8 @@ typedef struct {
     swa_window window;                   /* with the run's prefix                                                    */
     int64_t pos, row;                    /* first query's position and packed row                                    */
     int n, rows;                         /* queries; rows of a KV head                                               */
+    const int32_t *parents;              /* [n] the run is a tree: segments hold row i as position pos + i, and keys_to
+                                            is where its first node's block begins; or NULL                          */
     int few;                             /* few rows: which shape runs                                               */
     swa__geo geo;
     swa__keys keys;
@@ -5518,6 +5744,11 @@ static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + t, lo, hi);
     *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
     *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
+}
+/* The same for node t of a tree, but for where keys end: hi - 1 is its position. */
+static void swa__node_window(const swa__job *j, int32_t t, int64_t *lo, int64_t *hi) {
+    swa__bounds(&j->window, j->pos + swa__depth(j->parents, t), lo, hi);
+    *lo = swa__max64(*lo, j->keys_from);
 }
 /* The end of the pinned sinks that token t sees; 0 if there are none. */
 static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
@@ -5571,6 +5802,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
     j->geo = call->geo;
     j->keys = call->keys;
+    j->parents = NULL;
     if (call->rows != NULL) {
         j->pos = call->rows->pos;
         j->row = 0;
@@ -5588,6 +5820,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         j->window = swa__layer_of(call->c, call->layer)->window;
         j->window.prefix = run->prefix;
         j->window.prefix_first = run->pos;
+        j->parents = run->parents;
         j->keys.kv = j->kv;
         j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
                                      fresh ? run->pos : run->pos + run->n, j->kv);
@@ -5608,7 +5841,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && call->a.pick == NULL;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL;
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -5616,6 +5849,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
         j->keys_from = j->keys.kv[0].pos;
         j->keys_to = last->pos + last->n;
+        if (j->parents != NULL) j->keys_to = j->pos / SWA_BLOCK * SWA_BLOCK;
     }
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
@@ -5747,14 +5981,20 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
 /* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token, so the first and
-   the last one tell. */
+   the last one tell; but in a tree, whose tokens all see these blocks to the end. */
 static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
                              swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
-    l->lo[1] = swa__clip(w->lo[first] - pos);
+    int64_t lo = w->lo[first], full_lo = w->lo[last];
+    int t;
+    for (t = first; j->parents != NULL && t <= last; t++) {
+        lo = swa__min64(lo, w->lo[t]);
+        full_lo = swa__max64(full_lo, w->lo[t]);
+    }
+    l->lo[1] = swa__clip(lo - pos);
     l->hi[1] = swa__clip(w->hi[last] - pos);
-    l->full_lo = swa__clip(w->lo[last] - pos);
+    l->full_lo = swa__clip(full_lo - pos);
     l->full_hi = swa__clip(w->hi[first] - pos);
     l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
     l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
@@ -5762,7 +6002,7 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
 /* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
 static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     const swa__geo *g = &j->geo;
-    if (g->by_distance) return j->pos + t - pos < g->bias_n + SWA_BLOCK - 1;
+    if (g->by_distance) return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
 static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__lanes *l) {
@@ -5803,7 +6043,7 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         if (!l->mods) continue;
-        l->q[i] = (float)(j->pos + t - pos);
+        l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
         swa__lane_mods(j, j->row + t, from + head, i, l);
     }
     for (; !j->few && i < j->call->kr->nr; i++) {      /* idle lanes do as the last row does */
@@ -5898,6 +6138,8 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
 
 /* ---- lists of keys ---- */
 
+#if SWA__LISTS
+
 /* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those in [near, until) and
    those on the list; and the sinks [0, sinks). The list is sorted by a bit per entry, so many at a time: bits
    say which of the numbers from `base` on stand in it, `next` is the first number behind them (INT64_MAX: none). */
@@ -5910,6 +6152,16 @@ typedef struct {
     uint64_t *bits;                      /* [SWA__LISTED/64]                                                         */
 } swa__wanted;
 
+static int swa__low_bit(uint64_t x) {    /* of x != 0 */
+#ifdef __GNUC__
+    return __builtin_ctzll(x);
+#else
+    int i = 0;
+    for (; (x & 0xff) == 0; x >>= 8) i += 8;
+    for (; (x & 1) == 0; x >>= 1) i++;
+    return i;
+#endif
+}
 /* Bits [a, b) of a block's 256. */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
@@ -5933,13 +6185,9 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
 static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
     int64_t at = swa__max64(e - x->base, 0);
     while (at < SWA__LISTED) {
-        uint64_t left = x->bits[at / 64] >> (at & 63);
-        if (left == 0) at = (at | 63) + 1;
-        else {
-            for (; (left & 0xff) == 0; left >>= 8) at += 8;
-            for (; (left & 1) == 0; left >>= 1) at++;
-            break;
-        }
+        const uint64_t left = x->bits[at / 64] >> (at & 63);
+        if (left != 0) return x->base + at + swa__low_bit(left);
+        at = (at | 63) + 1;
     }
     return x->base + at;
 }
@@ -5983,7 +6231,11 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 
     pos = next * SWA_BLOCK;
     memset(seen, 0, 4 * sizeof *seen);
-    for (e -= pos >> per; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
+    if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo && pos + SWA_BLOCK <= x->hi) {
+        memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);       /* all of the block as it stands */
+        e = INT64_MAX;
+    } else e -= pos >> per;
+    for (; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
         swa__bits_set(seen, swa__max64(e << per, x->lo - pos), swa__min64((e + 1) << per, x->hi - pos));
     swa__bits_set(seen, x->near - pos, x->until - pos);
     swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
@@ -6002,7 +6254,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0) swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
         else {
-            to->scale[which][i] = x->scale != NULL ? x->scale[row[i]] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+            to->scale[which][i] = swa__scale_of(x, which, row[i]);
             at[i] = x->p + row[i] * x->row;
         }
     }
@@ -6031,7 +6283,7 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     int i, row;
     l->lo[0] = 0;
     l->hi[0] = l->lo[1] = x->sinks;
-    l->hi[1] = x->n;
+    l->hi[1] = x->keys;
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
@@ -6039,11 +6291,103 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     for (i = 0; i < SWA__LANES && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
-        l->last[i] = (float)x->n;
+        l->last[i] = (float)x->keys;
         l->q[i] = 0.0f;
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
     }
 }
+
+/* ---- trees: the block of the first node, and those that follow ---- */
+
+/* The key of a node that was gathered; -1: it was not. */
+static int swa__node_key(const swa__list *x, int32_t node) {
+    int lo = x->nodes, hi = x->nodes + x->n_nodes;
+    while (lo < hi) {
+        const int mid = (lo + hi) / 2;
+        if (x->node[mid] < node) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < x->nodes + x->n_nodes && x->node[lo] == node ? lo : -1;
+}
+/* From node t at position q on upwards: so many nodes within the block at pos are not in the set yet; mark: now. */
+static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set, int mark) {
+    int n = 0;
+    for (; q >= pos + SWA_BLOCK; q--) t = j->parents[t];
+    for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
+        if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
+    return n;
+}
+/* The tokens from `from` on, up to `end`, of whose paths the block at pos has room for: at least one. w->listed: those
+   nodes. */
+static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end, int64_t pos, int room) {
+    int t, more;
+    memset(w->listed, 0, ((size_t)j->n + 63) / 64 * sizeof *w->listed);
+    for (t = from; t < end; t++) {
+        const int64_t q = w->hi[t - t0] - 1;
+        more = swa__path_new(j, t, q, pos, w->listed, 0);
+        if (more > room) break;
+        room -= swa__path_new(j, t, q, pos, w->listed, 1);
+    }
+    return t;
+}
+/* Counts the nodes that were gathered: a node, then all below it, branch by branch. */
+SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
+    const int end = x->nodes + x->n_nodes;
+    float next[SWA_BLOCK], roots = 0.0f;
+    int above[SWA_BLOCK], k;
+    for (k = 0; k < SWA_BLOCK; k++) {
+        x->in[k] = 0.0f;
+        x->out[k] = k < x->nodes ? FLT_MAX : 1.0f;       /* of a node first: how many it and those below it are */
+        above[k] = k < x->nodes || k >= end ? -1 : swa__node_key(x, j->parents[x->node[k]]);
+    }
+    for (k = end - 1; k >= x->nodes; k--)
+        if (above[k] >= 0) x->out[above[k]] += x->out[k];
+    for (k = x->nodes; k < end; k++) {
+        float *at = above[k] >= 0 ? &next[above[k]] : &roots;
+        x->in[k] = *at;
+        *at += x->out[k];
+        next[k] = x->in[k] + 1.0f;
+        x->out[k] += x->in[k];
+    }
+}
+/* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if they are of no token
+   that the keys are for. */
+static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
+                            const swa__block *b, swa__lanes *l) {
+    const int group = j->call->group, t0 = u->r0 / group;
+    const int64_t base = j->keys_to;
+    const swa__list *x = b->list;
+    int i, t = -1;
+    float node = -1.0f, first = 0.0f;
+    memset(l->lo, 0, sizeof l->lo);
+    memset(l->hi, 0, sizeof l->hi);
+    if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
+    l->hi[0] = x->sinks;
+    l->hi[1] = x->n;
+    l->full_hi = x->nodes;
+    swa__q_scales(j, w, r, l);
+    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
+    for (i = 0; i < SWA__LANES; i++) {
+        const int row = u->r0 + r + (i < n ? i : n - 1);
+        const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
+        if (row / group != t) {
+            int64_t at = q;
+            int32_t last = t = row / group;
+            for (; at >= b->pos + SWA_BLOCK; at--) last = j->parents[last];
+            node = t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
+        }
+        l->node[i] = node;
+        l->first[i] = (float)swa__max64(lo - base, 0);
+        l->last[i] = FLT_MAX;
+        l->sink[i] = (float)swa__max64(j->window.n_sink - base, 0);          /* none of them lies behind q */
+        l->q[i] = (float)(q - base);
+        swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
+        if (l->first[i] > first) first = l->first[i];
+        if (node < 0.0f) l->full_hi = 0;
+    }
+    for (l->full_lo = 0; l->full_lo < x->nodes && -x->distance[l->full_lo] < first;) l->full_lo++;
+}
+#endif
 
 /* ---- one unit ---- */
 
@@ -6175,8 +6519,12 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
-        if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
-        else swa__lanes_make(j, u, w, r, n, b->pos, l);
+#if SWA__LISTS
+        if (b->list != NULL && b->list->tree) swa__lanes_tree(j, u, w, r, n, b, l);
+        else if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
+        else
+#endif
+        swa__lanes_make(j, u, w, r, n, b->pos, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
@@ -6187,15 +6535,18 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__panel_keep(j, u, r, n, w);
     }
 }
-/* q packed, results empty. */
-static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b) {
-    const swa__call *call = j->call;
-    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+static void swa__block_begin(swa__block *b) {
     b->l1 = swa__fetch_l1();
     b->present = NULL;
     b->list = NULL;
     b->shift = 0;
     swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
+}
+/* q packed, results empty. */
+static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b) {
+    const swa__call *call = j->call;
+    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+    swa__block_begin(b);
     swa__pack_q(j, u, q, w, w->q, w->q_scale);
     if (swa__has_q_sink(j))
         swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
@@ -6208,6 +6559,7 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
+#if SWA__LISTS
 /* Keys gathered for a unit with a list. */
 typedef struct {
     swa__cursor in;
@@ -6258,7 +6610,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         if (y->dim == 0) continue;
         for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n; tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
-        if (y->tiled || list->n_ahead == SWA_BLOCK) continue;
+        if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
         list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
         list->next[list->n_ahead++].lines = ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
     }
@@ -6285,24 +6637,28 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
 /* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int g) {
     int at[SWA__TILE], i, k, w, n = 0;
-    for (i = 0; i < SWA__TILE; i++) at[i] = -1;
+    unsigned have = 0, high;             /* sums; those of the tree's upper half */
+    at[0] = 0;
     for (k = list->start[g]; k < list->start[g + 1]; k++) {
-        const int lane = list->lane[k] < 0 ? -1 : list->lane[k] & (SWA__TILE - 1);
-        int *to = &at[lane < 0 ? 0 : lane];
+        const int lane = list->lane[k] & (SWA__TILE - 1);
         list->slot[k] = 0;
-        if (lane >= 0 && *to < 0) list->slot[k] = SWA__TILE, *to = n++;
-        if (lane >= 0) list->slot[k] = (unsigned char)(list->slot[k] | *to);
+        if (list->lane[k] < 0) continue;
+        if ((have >> lane & 1) == 0) list->slot[k] = SWA__TILE, at[lane] = n++;
+        list->slot[k] = (unsigned char)(list->slot[k] | at[lane]);
+        have |= 1u << lane;
     }
     list->sums[g] = 0;
-    for (w = SWA__TILE / 2; w > 0; w /= 2)
-        for (i = 0; i < w; i++) {
-            if (at[i + w] < 0) continue;
-            if (at[i] < 0) at[i] = at[i + w];
+    for (w = SWA__TILE / 2; w > 0; w /= 2) {
+        for (high = have >> w; high != 0; high &= high - 1) {
+            i = swa__low_bit(high);
+            if ((have >> i & 1) == 0) at[i] = at[i + w];
             else {
                 list->add[g][list->sums[g]][0] = (unsigned char)at[i];
                 list->add[g][list->sums[g]++][1] = (unsigned char)at[i + w];
             }
         }
+        have = (have | have >> w) & ((1u << w) - 1);
+    }
     list->last[g] = (unsigned char)at[0];
 }
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
@@ -6334,13 +6690,18 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
-    int c, i;
+    unsigned left;
+    int c;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         if (bits == 0xffffu) n = (int)swa__round16(n) + SWA__TILE;
-        else for (i = 0; bits >> i != 0; i++) n += (int)(bits >> i & 1);
+        else for (left = bits; left != 0; left &= left - 1) n++;
     }
     return n;
+}
+/* Towards the end where they fill the kernel's last step. */
+static int swa__gather_full(const swa__list *list) {
+    return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos, const uint64_t seen[4],
@@ -6351,13 +6712,14 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     const int from = list->n;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        unsigned left;
         int whole = 0;
         if (bits == 0) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
         if (s == keys->n_kv) break;
         if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
-        for (i = c; i < c + SWA__TILE; i++) {
-            if ((bits >> (i - c) & 1) == 0) continue;
+        for (left = bits; left != 0; left &= left - 1) {
+            i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
             if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
             swa__gather_key(x, pos + i);
@@ -6369,15 +6731,23 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     list->groups += list->n > from;
     list->start[list->groups] = list->n;
 }
-/* What has been gathered goes through the kernel. e: the number from which the list goes on. */
+/* What has been gathered, made ready for the kernel. */
+static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
+    swa__list *list = x->b.list;
+    int t;
+    list->keys = list->n;
+    swa__gather_tile(x, &w->room);
+    for (t = 0; t < list->n; t++)
+        list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
+    for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
+}
+/* It goes through the kernel. e: the number from which the list goes on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__wanted *want,
                             int64_t e, swa__gather *x) {
     swa__list *list = x->b.list;
     swa__lanes l;
-    int t;
-    swa__gather_tile(x, &w->room);
+    swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
-    for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
     swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
@@ -6392,6 +6762,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     swa__gather x;
     swa__unit_begin(j, u, w, &x.b);
     x.b.list = w->list;
+    x.b.list->tree = 0;
     x.b.pos = 0;
     x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
@@ -6399,7 +6770,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.q = j->pos + t;
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0; at = swa__wanted_block(j, &want, at + 1, seen)) {
-        if (x.b.list->groups == SWA__GROUPS || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
@@ -6407,6 +6778,69 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
+/* After the keys of history, the nodes of w->listed: one group of a tree. */
+static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gather *x) {
+    swa__list *list = x->b.list;
+    int32_t i;
+    for (i = 0; i < j->n; i++) {
+        const int64_t at = j->pos + i;   /* where it is found */
+        int64_t pos;
+        if ((w->listed[i / 64] >> (i & 63) & 1) == 0) continue;
+        pos = j->pos + swa__depth(j->parents, i);
+        list->node[list->n] = i;
+        swa__gather_key(x, pos);
+        if (pos < j->window.n_sink) list->sinks = list->n;
+        swa__gather_one(x, &w->room, swa__find(x->in.keys, at), at);
+    }
+    list->n_nodes = list->n - list->nodes;
+    list->groups = list->n > 0;
+    list->start[0] = 0;
+    list->start[1] = list->n;
+    swa__gather_done(j, w, x);
+}
+/* A unit of a tree: what is left for its rows, from the block of the first node on. */
+SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
+    const int t0 = u->r0 / j->call->group, end = (u->r0 + u->n - 1) / j->call->group + 1;
+    int64_t lo = w->lo[0], hi = w->hi[0];
+    swa__gather x;
+    swa__picked last;
+    swa__lanes l;
+    int t, sinks, room;
+    swa__block_begin(&x.b);
+    x.b.list = w->list;
+    x.b.list->tree = 1;
+    x.b.list->ahead = x.b.list->n_ahead = x.b.list->per = 0;
+    x.in = swa__cursor_at(&j->keys, u->h);
+    x.geo = &j->geo;
+    x.q = j->keys_to;
+    x.first = 1;
+    for (t = t0 + 1; t < end; t++) {
+        lo = swa__min64(lo, w->lo[t - t0]);
+        hi = swa__max64(hi, w->hi[t - t0]);
+    }
+    for (x.b.pos = j->keys_to; x.b.pos < hi; x.b.pos += SWA_BLOCK) {
+        uint64_t seen[4] = { 0, 0, 0, 0 };
+        swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
+        swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
+        x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
+        swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
+        room = SWA_BLOCK - x.b.list->n;
+        sinks = x.b.list->sinks;
+        last = x.tile;                   /* what the first nodes will share a tile with */
+        for (t = t0; t < end; t = x.b.list->until) {
+            x.b.list->from = t;
+            x.b.list->until = swa__paths_fit(j, w, t0, t, end, x.b.pos, room);
+            x.b.list->n = x.b.list->nodes = SWA_BLOCK - room;
+            x.b.list->sinks = sinks;
+            x.tile = last;
+            swa__gather_nodes(j, w, &x);
+            if (x.b.list->n == 0) continue;
+            swa__nodes_count(j, x.b.list);
+            swa__block_many(j, u, w, &x.b, &l);
+        }
+    }
+}
+#endif
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
@@ -6418,11 +6852,14 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
     swa__lanes l;
+#if SWA__LISTS
     if (call->a.pick != NULL) {
         swa__unit_listed(j, u, w);
         return;
     }
-    for (t = 0; t < tokens; t++) swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
+#endif
+    for (t = 0; t < tokens; t++)
+        (j->parents != NULL ? swa__node_window : swa__window_of)(j, t0 + t, &w->lo[t], &w->hi[t]);
     swa__unit_begin(j, u, w, &b);
 
     /* a place ahead holds as long as units follow one another as the heads do */
@@ -6444,6 +6881,9 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
+#if SWA__LISTS
+    if (j->parents != NULL) swa__unit_tree(j, u, w);
+#endif
     if (u->part == NULL) swa__unit_end(j, u, w);
 }
 
@@ -6460,7 +6900,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
-        if (p->call->a.pick != NULL) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
+        if (swa__listed(p->call)) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
         else *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
         *partials += (double)j->rows * heads * j->all.n;
     }
@@ -6492,11 +6932,12 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
-    for (; p->call->a.pick != NULL && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
+    for (; swa__listed(p->call) && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
-    if (p->call->a.pick != NULL) return cut;
+    if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
-    cut.split = partials <= (double)p->call->split_rows;     /* by keys: nobody stages what another has staged */
+    /* by keys: nobody stages what another has staged */
+    cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
     for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
          swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;
@@ -6507,7 +6948,7 @@ static swa__cut swa__cut_make(swa__part *p) {
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
-    if (j->call->a.pick != NULL) return u->n + 8.0;      /* lists are taken to be alike */
+    if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
     return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
 }
 /* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
@@ -6526,7 +6967,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
 static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
-    const int tile = j->few ? cut->few : cut->many, listed = p->call->a.pick != NULL, group = p->call->group;
+    const int tile = j->few ? cut->few : cut->many, listed = swa__listed(p->call), group = p->call->group;
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
@@ -6538,7 +6979,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
             if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;      /* of one token */
             if (!cut->split) {
-                if (u.n < j->rows && !listed)
+                if (u.n < j->rows && !listed && j->parents == NULL)
                     u.list = swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
                 u.blocks = u.list.n;
                 u.at = swa__block_from(&j->keys, &u.list, 0);
@@ -6754,7 +7195,7 @@ static swa_status swa__pick_check(const swa_attn *a) {
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED : SWA_OK;
@@ -6889,7 +7330,8 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
     if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
     for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
-        if (swa__seq_of(c, r->seq)->end - r->n != r->pos) status = SWA_ERR_ORDER;    /* changed since begin */
+        const swa__seq *s = swa__seq_of(c, r->seq);
+        if (s->end - r->n != r->pos || s->parents != r->parents) status = SWA_ERR_ORDER;     /* changed since begin */
         else status = swa__past_check(c, layer, r, a);
     }
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
@@ -6900,13 +7342,17 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     swa__cache *c = swa__get(cache);
     swa_status status;
     const swa__layer *l;
+    int i, trees = 0;
     if (c == NULL || attn == NULL) return SWA_ERR_ARG;
     if (c->begun != SWA_OK) return c->begun;
+    for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
     status = swa__attn_check(&l->shape, &call->a, (int)l->type[SWA__K]);
+    if (status == SWA_OK && trees && call->a.q.p != NULL && (call->a.pick != NULL || call->a.compute == SWA_BF16))
+        status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
     swa__call_base(call, &l->shape, c->d.isa);
@@ -6914,6 +7360,7 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     call->layer = layer;
     call->runs = swa__runs_of(c);
     call->n_jobs = c->n_runs;
+    call->trees = trees;
     call->sinks = l->window.n_sink > 0;
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
@@ -7262,6 +7709,7 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
 static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
+static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
 /* w: the weights as this block has them. */
 static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
@@ -7279,7 +7727,7 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     factor[2] = m->rope_mscale;
     for (i = 0; i < 3; i++)
         if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
-    if (swa__merged(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
     if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;     /* or is the W_UV in w_uk left out? */
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
@@ -7311,7 +7759,7 @@ static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
-    if (swa__merged(m)) return SWA_MLA_ABSORBED;
+    if (swa__never_naive(m)) return SWA_MLA_ABSORBED;
     return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
 /* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the sooner it does; over the
@@ -7356,6 +7804,7 @@ static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
     const int64_t lo = swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
     if (x->expanded) return SWA_MLA_NAIVE;
     if (x->m->path != SWA_MLA_AUTO) return x->m->path;
+    if (run->parents != NULL) return SWA_MLA_ABSORBED;   /* which gathers keys as they are */
     return swa__mla_rule(x->m, run->pos - lo + swa__min64(window->n_sink, lo), run->n);
 }
 
@@ -7437,10 +7886,10 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
     x->expanded = !swa__shape_is(&l->shape, &shape);
     shape = swa_mla_shape(m, 1);
     if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
-        if (m->path == SWA_MLA_ABSORBED || swa__merged(m)) return SWA_ERR_ARG;
+        if (m->path == SWA_MLA_ABSORBED || swa__never_naive(m)) return SWA_ERR_ARG;
         return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
     }
-    if (swa__merged(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
+    if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
     return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
 }
 SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens,
@@ -7573,9 +8022,12 @@ static void swa__mla_norms(const swa__mla *x) {
     const swa_run *run = swa__runs_of(x->c);
     int i;
     for (i = 0; i < x->c->n_runs; i++, run++) {
-        int64_t t, pos = run->pos;
-        for (t = run->row; t < run->row + run->n; t++, pos++) {
+        int64_t t;
+        for (t = run->row; t < run->row + run->n; t++) {
+            const int32_t node = (int32_t)(t - run->row);
+            int64_t pos = run->pos + node;
             if (t % x->parts != x->part) continue;
+            if (run->parents != NULL) pos = run->pos + swa__depth(run->parents, node);
             swa__mla_angles_make(x, 0, t, pos);
             if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
             swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
@@ -7707,6 +8159,11 @@ static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.out.token = x->a[out].token;
     a.out.head = x->a[out].head;
     if (x->sinks && heads) a.q_sink = swa__reads(x, SWA__A_QSINK, 0);
+    a.pick = m->pick;
+    a.pick_token = m->pick_token;
+    a.pick_n = m->pick_n;
+    a.pick_block = m->pick_block;
+    a.pick_window = m->pick_window;
     if (heads || m->rope_dim == 0) return a;
     a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
     a.q_tail = swa__reads(x, SWA__A_QROPE, 0);
@@ -7894,6 +8351,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
     a = swa__mla_attn(x, 0);
     status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
+    if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
@@ -8396,6 +8854,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
     if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
     status = swa__ring_call(cache, layer, &a, phase, part, parts, &s->call);
+    if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     for (i = 0; i < c->n_runs; i++) last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, last);
@@ -8466,8 +8925,8 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
    every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
    caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
 
-   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, MLA. The API may
-                    change. */
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, trees of drafts,
+                    MLA. The API may change. */
 
 /* ==== [SECTION 16] LICENSE ======================================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense

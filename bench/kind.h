@@ -8,6 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#  include <ctype.h>
+#  include <sys/sysctl.h>
+#endif
 
 /* The first line of /proc/cpuinfo that begins with `key`, behind its colon; "" = none. */
 static inline void cpuinfo_field(const char *key, char *value, size_t size)
@@ -25,6 +29,37 @@ static inline void cpuinfo_field(const char *key, char *value, size_t size)
     if (f) fclose(f);
 }
 
+#if defined(__APPLE__)
+/* "apple-m1", "apple-m2-pro", ...: the brand in small letters. */
+static inline const char *cpu_kind(void)
+{
+    static char name[192];
+    size_t size = sizeof name - 1;
+    if (sysctlbyname("machdep.cpu.brand_string", name, &size, NULL, 0) != 0) return "apple-unknown";
+    for (char *c = name; *c; c++) *c = (char)(isalnum((unsigned char)*c) ? tolower((unsigned char)*c) : '-');
+    return name;
+}
+#elif defined(__aarch64__)
+/* "neoverse-v1", ...; of a core that is not in the list its implementer and part. Where cores differ, the first. */
+static inline const char *cpu_kind(void)
+{
+    static const struct { int maker, part; const char *kind; } known[] = {
+        { 0x41, 0xd03, "cortex-a53" }, { 0x41, 0xd08, "cortex-a72" }, { 0x41, 0xd0b, "cortex-a76" },
+        { 0x41, 0xd0c, "neoverse-n1" }, { 0x41, 0xd40, "neoverse-v1" }, { 0x41, 0xd49, "neoverse-n2" },
+        { 0x41, 0xd4f, "neoverse-v2" }, { 0x41, 0xd83, "neoverse-v3ae" }, { 0x41, 0xd84, "neoverse-v3" },
+        { 0x41, 0xd8e, "neoverse-n3" }, { 0x61, 0x022, "apple-m1" }, { 0x61, 0x023, "apple-m1" },
+        { 0x61, 0x032, "apple-m2" }, { 0x61, 0x033, "apple-m2" }, { 0xc0, 0xac3, "ampere-1" },
+    };
+    static char name[192];
+    char maker[64], part[64];
+    cpuinfo_field("CPU implementer", maker, sizeof maker);
+    cpuinfo_field("CPU part", part, sizeof part);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strtol(maker, NULL, 0) == known[i].maker && strtol(part, NULL, 0) == known[i].part) return known[i].kind;
+    snprintf(name, sizeof name, "arm-%s-%s", maker[0] ? maker : "unknown", part[0] ? part : "unknown");
+    return name;
+}
+#else
 /* "zen4", "sapphire-rapids", ...; of a CPU that is not in the list its vendor, family and model. */
 static inline const char *cpu_kind(void)
 {
@@ -46,14 +81,10 @@ static inline const char *cpu_kind(void)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(vendor, known[i].vendor) == 0 && family == known[i].family && model >= known[i].from &&
             model <= known[i].to) return known[i].kind;
-    if (vendor[0]) snprintf(name, sizeof name, "%s-%d-%d", vendor, family, model);
-    else {                                      /* Arm: implementer and part */
-        cpuinfo_field("CPU implementer", vendor, sizeof vendor);
-        cpuinfo_field("CPU part", text, sizeof text);
-        snprintf(name, sizeof name, "arm-%s-%s", vendor[0] ? vendor : "unknown", text[0] ? text : "unknown");
-    }
+    snprintf(name, sizeof name, "%s-%d-%d", vendor[0] ? vendor : "unknown", family, model);
     return name;
 }
+#endif
 
 /* Where results of this machine belong: bench/results/KIND/file. The folder is made. */
 static inline const char *results_path(const char *file)
@@ -71,6 +102,7 @@ static inline void describe(FILE *f)
 {
     char line[256];
     cpuinfo_field("model name", line, sizeof line);
+    if (line[0] == 0) snprintf(line, sizeof line, "CPU");     /* Arm's kernels tell no name */
 #ifdef __clang__
     const char *cc = "";
 #else

@@ -21,38 +21,42 @@
 #define PRODUCT_STEPS 64                 /* operands of the product loop: 13 KiB, so that they stay in L1          */
 
 static volatile float limit_sink;          /* keeps the compiler from dropping the loops below                    */
-static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(64)));   /* vectors, then numbers  */
+static float product_data[PRODUCT_STEPS * (3 * 16 + 8)] __attribute__((aligned(64)));   /* vectors, then numbers  */
 
-/* Twelve independent chains hide the latency of an FMA on every core so far (4 cycles, 2 a cycle). */
+/* Independent chains enough to hide the latency of an FMA: 8 on every x86 core so far (4 cycles, 2 a cycle), 16 on
+   Arm's with four vector units (Neoverse V1, V2, Apple), which have the registers for 24. */
 #define FMA_12(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
-#define FMA_SUM(FIRST) (FIRST(a[0]) + FIRST(a[1]) + FIRST(a[2]) + FIRST(a[3]) + FIRST(a[4]) + FIRST(a[5]) \
-    + FIRST(a[6]) + FIRST(a[7]) + FIRST(a[8]) + FIRST(a[9]) + FIRST(a[10]) + FIRST(a[11]))
-#define FMA_LOOP(ATTR, NAME, VEC, SET1, MULADD, LANES, FIRST)                                                     \
+#define FMA_24(F) FMA_12(F) F(12) F(13) F(14) F(15) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23)
+#define FMA_LOOP(ATTR, NAME, N, VEC, SET1, MULADD, LANES, FIRST)                                                  \
     ATTR static double NAME(long loops)                                                                           \
     {                                                                                                             \
-        VEC b = SET1(0.999f), c = SET1(0.001f), a[12];                                                            \
+        VEC b = SET1(0.999f), c = SET1(0.001f), a[N];                                                             \
+        float sum = 0;                                                                                            \
         /* different, or they become one chain; and not 1, where a chain would stand still and be left out */      \
-        for (int i = 0; i < 12; i++) a[i] = SET1((float)i + 0.25f);                                               \
-        for (long i = 0; i < loops; i++) { FMA_12(MULADD) }                                                       \
-        limit_sink = FMA_SUM(FIRST);                                                                              \
-        return (double)loops * 12 * 2 * LANES;                                                                    \
+        for (int i = 0; i < N; i++) a[i] = SET1((float)i + 0.25f);                                                \
+        for (long i = 0; i < loops; i++) { FMA_##N(MULADD) }                                                      \
+        for (int i = 0; i < N; i++) sum += FIRST(a[i]);                                                           \
+        limit_sink = sum;                                                                                         \
+        return (double)loops * N * 2 * LANES;                                                                     \
     }
 
-/* The same work with operands that change: 3 vectors and 4 numbers of L1 per 12 FMAs, the inner loop of a product of
-   matrices and nothing else. Where it is slower, though every cycle does two FMAs, the clock has fallen. */
-#define PRODUCT_LOOP(ATTR, NAME, VEC, SET1, LOAD, MULADD, LANES, FIRST)                                           \
+/* The same work with operands that change: 3 vectors and N/3 numbers of L1 per N FMAs, the inner loop of a product of
+   matrices and nothing else. Where it is slower, though every cycle does as many FMAs, the clock has fallen. */
+#define PRODUCT_LOOP(ATTR, NAME, N, VEC, SET1, LOAD, MULADD, LANES, FIRST)                                        \
     ATTR static double NAME(long loops)                                                                           \
     {                                                                                                             \
-        VEC a[12];                                                                                                \
-        for (int i = 0; i < 12; i++) a[i] = SET1((float)i);                                                       \
+        VEC a[N];                                                                                                 \
+        float sum = 0;                                                                                            \
+        for (int i = 0; i < N; i++) a[i] = SET1((float)i);                                                        \
         for (long i = 0; i < loops; i++) {                                                                        \
             const float *v = product_data + i % PRODUCT_STEPS * 3 * LANES;                                        \
-            const float *b = product_data + PRODUCT_STEPS * 3 * 16 + i % PRODUCT_STEPS * 4;                       \
+            const float *b = product_data + PRODUCT_STEPS * 3 * 16 + i % PRODUCT_STEPS * (N / 3);                 \
             VEC x[3] = { LOAD(v), LOAD(v + LANES), LOAD(v + 2 * LANES) };                                         \
-            FMA_12(MULADD)                                                                                        \
+            FMA_##N(MULADD)                                                                                       \
         }                                                                                                         \
-        limit_sink = FMA_SUM(FIRST);                                                                              \
-        return (double)loops * 12 * 2 * LANES;                                                                    \
+        for (int i = 0; i < N; i++) sum += FIRST(a[i]);                                                           \
+        limit_sink = sum;                                                                                         \
+        return (double)loops * N * 2 * LANES;                                                                     \
     }
 
 #define SCALAR_SET1(x) (x)
@@ -60,7 +64,7 @@ static float product_data[PRODUCT_STEPS * (3 * 16 + 4)] __attribute__((aligned(6
 #define SCALAR_ADD(a, b) ((a) + (b))
 #define SCALAR_MULADD(i) a[i] = a[i] * b + c;
 #define SCALAR_FIRST(x) (x)
-FMA_LOOP(, fma_scalar, float, SCALAR_SET1, SCALAR_MULADD, 1, SCALAR_FIRST)
+FMA_LOOP(, fma_scalar, 12, float, SCALAR_SET1, SCALAR_MULADD, 1, SCALAR_FIRST)
 
 /* Reads bytes from p as `streams` streams side by side, prefetching `ahead` bytes into L2 (0 = leave it to the
    hardware). Which form is fastest depends on the machine, so all are tried and the best is the limit. */
@@ -92,10 +96,10 @@ READ_LOOP(, read_scalar, float, 0, SCALAR_LOAD, SCALAR_ADD, 1, SCALAR_FIRST)
 #define AVX512_MULADD(i) a[i] = _mm512_fmadd_ps(a[i], b, c);
 #define AVX2_PRODUCT(i) a[i] = _mm256_fmadd_ps(x[i % 3], _mm256_set1_ps(b[i / 3]), a[i]);
 #define AVX512_PRODUCT(i) a[i] = _mm512_fmadd_ps(x[i % 3], _mm512_set1_ps(b[i / 3]), a[i]);
-FMA_LOOP(T2, fma_avx2, __m256, _mm256_set1_ps, AVX2_MULADD, 8, _mm256_cvtss_f32)
-FMA_LOOP(T512, fma_avx512, __m512, _mm512_set1_ps, AVX512_MULADD, 16, _mm512_cvtss_f32)
-PRODUCT_LOOP(T2, product_avx2, __m256, _mm256_set1_ps, _mm256_load_ps, AVX2_PRODUCT, 8, _mm256_cvtss_f32)
-PRODUCT_LOOP(T512, product_avx512, __m512, _mm512_set1_ps, _mm512_load_ps, AVX512_PRODUCT, 16, _mm512_cvtss_f32)
+FMA_LOOP(T2, fma_avx2, 12, __m256, _mm256_set1_ps, AVX2_MULADD, 8, _mm256_cvtss_f32)
+FMA_LOOP(T512, fma_avx512, 12, __m512, _mm512_set1_ps, AVX512_MULADD, 16, _mm512_cvtss_f32)
+PRODUCT_LOOP(T2, product_avx2, 12, __m256, _mm256_set1_ps, _mm256_load_ps, AVX2_PRODUCT, 8, _mm256_cvtss_f32)
+PRODUCT_LOOP(T512, product_avx512, 12, __m512, _mm512_set1_ps, _mm512_load_ps, AVX512_PRODUCT, 16, _mm512_cvtss_f32)
 READ_LOOP(T2, read_avx2, __m256, _mm256_setzero_ps(), _mm256_load_ps, _mm256_add_ps, 8, _mm256_cvtss_f32)
 READ_LOOP(T512, read_avx512, __m512, _mm512_setzero_ps(), _mm512_load_ps, _mm512_add_ps, 16, _mm512_cvtss_f32)
 #endif
@@ -103,8 +107,8 @@ READ_LOOP(T512, read_avx512, __m512, _mm512_setzero_ps(), _mm512_load_ps, _mm512
 #define NEON_MULADD(i) a[i] = vfmaq_f32(c, a[i], b);
 #define NEON_PRODUCT(i) a[i] = vfmaq_n_f32(a[i], x[i % 3], b[i / 3]);
 #define NEON_FIRST(x) vgetq_lane_f32(x, 0)
-FMA_LOOP(, fma_neon, float32x4_t, vdupq_n_f32, NEON_MULADD, 4, NEON_FIRST)
-PRODUCT_LOOP(, product_neon, float32x4_t, vdupq_n_f32, vld1q_f32, NEON_PRODUCT, 4, NEON_FIRST)
+FMA_LOOP(, fma_neon, 24, float32x4_t, vdupq_n_f32, NEON_MULADD, 4, NEON_FIRST)
+PRODUCT_LOOP(, product_neon, 24, float32x4_t, vdupq_n_f32, vld1q_f32, NEON_PRODUCT, 4, NEON_FIRST)
 READ_LOOP(, read_neon, float32x4_t, vdupq_n_f32(0), vld1q_f32, vaddq_f32, 4, NEON_FIRST)
 #endif
 
@@ -135,7 +139,7 @@ static double fma_run(int isa, int product, long loops)
 }
 static int fma_flops(int isa)                       /* per loop */
 {
-    return 24 * (isa == SWA_ISA_AVX512 ? 16 : isa == SWA_ISA_AVX2 ? 8 : isa == SWA_ISA_NEON ? 4 : 1);
+    return isa == SWA_ISA_NEON ? 24 * 2 * 4 : 12 * 2 * (isa == SWA_ISA_AVX512 ? 16 : isa == SWA_ISA_AVX2 ? 8 : 1);
 }
 
 static void fma_part(void *arg, int part, int parts)

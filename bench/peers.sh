@@ -31,10 +31,22 @@ fetch_openblas() {   # the Debian package, unpacked here unless the system has i
         missing "OpenBLAS: $(tail -n 1 "$dir/openblas/apt.log")"
 }
 
+fetch_onednn() {   # likewise, with its headers, and the OpenCL loader that it is linked with
+    [ -e "$dir/onednn/libdnnl.so.2" ] && return
+    command -v apt-get > /dev/null || { missing "oneDNN: no apt-get here"; return; }
+    mkdir -p "$dir/onednn"
+    (cd "$dir/onednn" && apt-get download libdnnl2 libdnnl-dev ocl-icd-libopencl1 > apt.log 2>&1 || exit 1
+        for package in *.deb; do dpkg-deb -x "$package" . || exit 1; done
+        cp "$(find . -name 'libOpenCL.so.1.*' | head -n 1)" libOpenCL.so.1
+        cp "$(find . -name 'libdnnl.so.2.*' | head -n 1)" libdnnl.so.2) ||
+        missing "oneDNN: $(tail -n 1 "$dir/onednn/apt.log")"
+}
+
 fetch_npm "$ggml" @node-llama-cpp/linux-x64/package.json
 fetch_npm "$ort" onnxruntime-node/package.json
 command -v node > /dev/null || missing "onnxruntime: node is not installed"
 fetch_openblas
+fetch_onednn
 
 # ours as everybody builds it; the code that stands for other people's as they would build it
 cc=${CC:-cc}
@@ -44,7 +56,8 @@ $cc -std=gnu99 $best -ffast-math $warnings -c $src/naive.c -o $dir/naive.o &&
 $cc -std=gnu99 $best $warnings -c $src/blas.c -o $dir/blas.o &&
 $cc -std=gnu99 -O2 $warnings -c $src/ggml.c -o $dir/ggml.o &&
 $cc -std=gnu99 -O2 $warnings -c $src/ort.c -o $dir/ort.o &&
-$cc -o $dir/peers $dir/peers.o $dir/naive.o $dir/blas.o $dir/ggml.o $dir/ort.o -ldl -lm -lpthread || exit 1
+$cc -std=gnu99 -O2 $warnings -I$dir/onednn/usr/include -c $src/onednn.c -o $dir/onednn.o &&
+$cc -o $dir/peers $dir/peers.o $dir/naive.o $dir/blas.o $dir/ggml.o $dir/ort.o $dir/onednn.o -ldl -lm -lpthread || exit 1
 
 # a core type or cache size in the environment would tie OpenBLAS to the kernels of another machine: let it choose
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE

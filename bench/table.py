@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""table.py - writes the table of README.md: swa.h beside its peers, for every kind of CPU that has a
-bench/results/KIND/peers.csv. One thread. Standard library only; `make figures` runs it and plot.py.
+"""table.py - writes what README.md shows of bench/results: a table of swa.h beside its peers for every kind of CPU that
+has a peers.csv, and every folder's pictures. One thread. Standard library only; `make figures` runs plot.py, then this.
 
 Times are theirs divided by ours in the same minutes; in our own row milliseconds per layer. An error is relative rms
 against double precision: the largest of the cases with f32 rows. What a file does not say is left empty.
@@ -11,6 +11,8 @@ import os
 import sys
 
 BEGIN, END = "<!-- table.py writes from here -->", "<!-- to here -->"
+PICTURES_BEGIN, PICTURES_END = "<!-- table.py: pictures from here -->", "<!-- pictures to here -->"
+PICTURES = [("limits.svg", "percent of the limit"), ("context.svg", "time per token"), ("peers.svg", "their time / our time")]
 CASES = [("prefill-8192-w1024-d128-f32", "prefill 8192, W = 1024"), ("prefill-512-causal-d128-f32", "prefill 512"),
          ("decode-w4096-d128-f32", "decode W = 4096"), ("decode-w4096-d128-f16", "f16"), ("decode-w4096-d128-q8", "int8"),
          ("mla-decode-n1024-h128-f32", "MLA, 128 heads, 1024 keys")]
@@ -43,9 +45,17 @@ def table(rows, note):
     return lines
 
 
+def between(text, begin, end, lines):
+    """The text with new lines between two marks; None if they are not there once each."""
+    if text.count(begin) != 1 or text.count(end) != 1:
+        return None
+    head, rest = text.split(begin)
+    return head + begin + "\n" + "\n".join(lines) + "\n\n" + end + rest.split(end)[1]
+
+
 def main():
-    lines = []
-    for path in sorted(glob.glob(os.path.join("bench", "results", "*", "peers.csv"))):
+    results, lines, pictures = os.path.join("bench", "results"), [], []
+    for path in sorted(glob.glob(os.path.join(results, "*", "peers.csv"))):
         with open(path, newline="", encoding="utf-8") as f:
             rows = [r for r in csv.DictReader(f) if r["threads"] == "1"]
         note = path[:-4] + ".txt"
@@ -53,14 +63,19 @@ def main():
             note = os.path.join(os.path.dirname(path), "latest.txt")
         with open(note, encoding="utf-8") as f:
             lines += [""] + table(rows, f.readline().strip())
+    for folder in sorted(f.name for f in os.scandir(results) if f.is_dir()):
+        here = [(name, words) for name, words in PICTURES if os.path.exists(os.path.join(results, folder, name))]
+        pictures += [""] if here else []
+        pictures += ["![%s: %s](bench/results/%s/%s)" % (folder, words, folder, name) for name, words in here]
     with open("README.md", encoding="utf-8") as f:
         text = f.read()
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or not lines:
+    text = text if not lines else between(text, BEGIN, END, lines)
+    text = text and between(text, PICTURES_BEGIN, PICTURES_END, pictures)
+    if not text or not pictures:
         print("table.py: no place in README.md, or no results", file=sys.stderr)
         return 1
-    head, rest = text.split(BEGIN)
     with open("README.md", "w", encoding="utf-8") as f:
-        f.write(head + BEGIN + "\n" + "\n".join(lines) + "\n\n" + END + rest.split(END)[1])
+        f.write(text)
     return 0
 
 

@@ -7,15 +7,16 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_LAYERS = 66 };
+enum { MOST_LAYERS = 78 };
 
 typedef struct {
     const char *name;
     int         n_layers;
-    const char *pattern;         /* L = a layer with the window, G = a full one; layer l has pattern[l % its length] */
+    const char *pattern;         /* layer l is of the kind pattern[l % its length]: L = with the window, G = full, P = full
+                                    but read by lists of keys, C, H = with the window and beside it compressed rows  */
     int64_t     window;          /* keys that an L layer sees, the query's own included                              */
     int         chunked;         /* 1: window is the length of a chunk instead                                       */
-    swa_shape   local, global;   /* of the L and of the G layers                                                     */
+    swa_shape   local, global;   /* of the L, C, H and of the G, P layers                                            */
     const char *sinks;           /* kinds of layer with a learned sink logit per head (attn.sink_logits); NULL: none */
     double      scale_dim;       /* scores are divided by its root; 0 = head_dim                                     */
     double      mscale;          /* and multiplied by its square, where YaRN says so; 0 = 1                          */
@@ -24,6 +25,11 @@ typedef struct {
                                     of the window: attn.bias_by_distance. 0 = none                                   */
     int         n_shared;        /* the last so many layers read the rows of the last layer of their kind before     */
     int         images;          /* tokens of an image all see each other: run.prefix                                */
+    int         pick, pick_block;   /* P, C: entries of a token's list, as swa_select gives them; keys of each */
+    int         pick_by_head;    /* 1: a list per KV head; 0: one for all                                            */
+    int         pick_own;        /* 1: the block that the query lies in is seen without being listed: pick_window    */
+    int         rate[2];         /* tokens that a C and an H layer's compressed row stands for: the first rows, of whole
+                                    groups of tokens, are the host's own, for swa_attention and swa_merge            */
 } family;
 
 #define GQA(q, kv, dim)         { .n_heads = q, .n_kv_heads = kv, .head_dim = dim }
@@ -81,6 +87,23 @@ static const family families[] = {
     /* latent rows; scale_dim = nope + rope, never the latent's width */
     { .name = "DeepSeek V3, R1", .n_layers = 61, .pattern = "G", BOTH(MLA(128, 512, 64)), .scale_dim = 128 + 64,
       .mscale = 1.3689 },                                /* 0.1 ln(40) + 1 */
+    /* lists of keys: attn.pick. Which keys: swa_select over a cache of index keys (index.c), or your own */
+    { .name = "DeepSeek V3.2", .n_layers = 61, .pattern = "P", BOTH(MLA(128, 512, 64)), .scale_dim = 128 + 64,
+      .mscale = 1.3689, .pick = 2048, .pick_block = 1 },
+    { .name = "GLM-5", .n_layers = 78, .pattern = "P", BOTH(MLA(64, 512, 64)), .scale_dim = 192 + 64, .pick = 2048,
+      .pick_block = 1 },                                 /* 5.1, 5.2: some layers take the list of one before */
+    { .name = "openPangu 2.0 Flash", .n_layers = 46, .pattern = "PLL", .window = 512, BOTH(MLA(64, 512, 64)),
+      .scale_dim = 128 + 64, .pick = 2048, .pick_block = 1 },    /* heads and scale: see your config. And 128 learned
+                                                            rows before position 0 in every layer: learned.c */
+    { .name = "Qwen 3.8 Flash Next", .n_layers = 12, .pattern = "P", BOTH(GQA(24, 2, 256)), .pick = 513,
+      .pick_block = 4 },                                 /* of 48; the others have no K and V. 512, and the last block
+                                                            while it is not whole */
+    { .name = "MiniMax-M3", .n_layers = 60, BOTH(GQA(64, 4, 128)), .pick = 16, .pick_block = 128, .pick_by_head = 1,
+      .pick_own = 1, .pattern = "GGGPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP" },
+    { .name = "DeepSeek V4 Flash", .n_layers = 43, .window = 128, .sinks = "CH", .pick = 512, .pick_block = 1,
+      .rate = { 4, 128 }, .pattern = "HHHCHCHCHCHCHCHCHCHCHCHCHCHCHCHCHCHCHCHCHCH",
+      BOTH(MLA(64, 512, 0)) },                           /* K = V, one row; H: all compressed rows, no list */
+
     /* q has a temperature, in the host */
     { .name = "Mistral Small 4", .n_layers = 36, .pattern = "G", BOTH(MLA(32, 256, 64)), .scale_dim = 64 + 64 },
 };
@@ -91,10 +114,11 @@ typedef struct {
     swa_cache_desc desc;
     swa_window     windows[MOST_LAYERS];
     swa_shape      shapes[MOST_LAYERS];
-    int            kv_layer[MOST_LAYERS];
+    int            kv_layer[MOST_LAYERS], k_rows[MOST_LAYERS];
 } family_room;
 
-static inline int is_local(const family *f, int layer) { return f->pattern[layer % (int)strlen(f->pattern)] == 'L'; }
+static inline char kind_of(const family *f, int layer) { return f->pattern[layer % (int)strlen(f->pattern)]; }
+static inline int is_local(const family *f, int layer) { return strchr("GP", kind_of(f, layer)) == NULL; }
 
 /* Columns of attn.bias [token][head][distance] in a layer; 0 = none. */
 static inline int family_bias(const family *f, int layer) {
@@ -111,6 +135,7 @@ static inline void family_desc(const family *f, int64_t max_context, int32_t chu
         room->windows[l] = !is_local(f, l) ? swa_window_causal()
                          : f->chunked ? swa_window_chunked(f->window) : swa_window_sliding(f->window);
         room->shapes[l] = is_local(f, l) ? f->local : f->global;
+        room->k_rows[l] = kind_of(f, l) == 'P' && f->pick_block < 16;      /* else keys are read in tiles of 16 */
     }
     for (int l = 0; l < f->n_layers; l++) {
         int from = l < own ? l : own - 1;
@@ -122,6 +147,8 @@ static inline void family_desc(const family *f, int64_t max_context, int32_t chu
     d->n_shapes = period;
     d->windows = room->windows;
     d->n_windows = period;
+    d->k_rows = room->k_rows;
+    d->n_k_rows = period;
     d->kv_layer = f->n_shared > 0 ? room->kv_layer : NULL;
     d->max_context = max_context;
     d->max_rollback = f->n_shared > 0 ? chunk : 0;

@@ -36,6 +36,7 @@ typedef struct {
     int     k_rows;                 /* the ring holds K as rows */
     int     cuts;                   /* without a ring: this many random cuts of the keys */
     int64_t capacity, origin, max_context;
+    const int32_t *parents;         /* the one step is a tree */
 } at_how;
 
 /* h query heads over kv heads of K dk and V dv wide; f32 all, causal, default scale. */
@@ -250,6 +251,7 @@ static inline int at_runs(const swa_cache *kv, const at_case *c, const at_how *h
     for (int i = 0; i <= how->others; i++) {
         swa_run r = order[i] ? t_run(order[i], swa_cache_end(kv, order[i]), t_int(0, 5)) : t_run(0, c->start + from, n);
         r.rewind = how->rewind;
+        if (!order[i]) r.parents = how->parents;
         if (!order[i]) mine = *n_runs;
         if (!order[i] && c->span > from) r.prefix = c->start + c->span;
         if (r.n > 0) runs[(*n_runs)++] = r;
@@ -444,5 +446,19 @@ static inline void at_oracle(const at_case *c, const at_data *s, double *out, do
     o.bias = s->bias; o.bias_n = s->bias_n; o.bias_first = at_bias_first(c);
     o.bias_by_distance = c->bias == 2;
     or_attention(&o, out, lse, t_doubles(c->n));
+}
+/* One query at a position over the caller's rows, which have one KV head: all but the attention, with scratch. */
+static inline void at_one_query(swa_rows *r, int heads, int dim, const swa_kv *kv, int n_kv, int64_t pos) {
+    memset(r, 0, sizeof *r);
+    r->shape.n_heads = heads;
+    r->shape.n_kv_heads = 1;
+    r->shape.head_dim = dim;
+    r->window = swa_window_causal();
+    r->pos = pos;
+    r->n_tokens = 1;
+    r->kv = kv;
+    r->n_kv = n_kv;
+    r->scratch_bytes = swa_attention_bytes(r, 1);
+    r->scratch = t_alloc(r->scratch_bytes);
 }
 #endif /* SWA_TEST_ATTEND_H */

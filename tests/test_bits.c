@@ -545,7 +545,7 @@ TEST(bits_of_a_zero_maximum) {
     for (int order = 0; order < 2; order++)
         for (int heads = 1; heads <= 20; heads += 19)
             FOR_ISA(isa) {
-                swa_rows r = { 0 };
+                swa_rows r;
                 swa_kv kv = { 0 };
                 swa_attn a = { 0 };
                 for (int i = 0; i < 20; i++) q[i] = 1e-30f;
@@ -557,17 +557,8 @@ TEST(bits_of_a_zero_maximum) {
                 kv.v = v;
                 kv.k_type = kv.v_type = SWA_F32;
                 kv.n = 16;
-                r.shape.n_heads = heads;
-                r.shape.n_kv_heads = 1;
-                r.shape.head_dim = r.shape.v_dim = 1;
-                r.window = swa_window_causal();
-                r.pos = 15;
-                r.n_tokens = 1;
-                r.kv = &kv;
-                r.n_kv = 1;
+                at_one_query(&r, heads, 1, &kv, 1, 15);
                 r.isa = isa;
-                r.scratch_bytes = swa_attention_bytes(&r, 1);
-                r.scratch = t_alloc(r.scratch_bytes);
                 a.q.p = q;
                 a.out.p = out;
                 a.stat = stat;

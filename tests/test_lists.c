@@ -130,6 +130,12 @@ static int compare(const float *got, const double *want, size_t n, double tolera
     return CHECK_INT(bad, 0);
 }
 
+typedef int (*way)(const at_case *, const at_data *, const at_how *, float *, float *);
+static void same_bits(way run, const at_case *c, const at_data *d, const at_how *how, const float *out, size_t n) {
+    float *again = t_floats(n);
+    if (run(c, d, how, again, NULL)) CHECK_BITS(again, out, (int)n);
+}
+
 TEST_EACH_ISA(lists_against_the_definition) {
     for (int i = 0; i < 15; i++) {
         const t_block *mark = t_.blocks;
@@ -137,7 +143,7 @@ TEST_EACH_ISA(lists_against_the_definition) {
         at_case c = some_case(i % 5, &near);
         at_data d = at_make(&c), s;
         const size_t n = (size_t)c.n * at_o_row(&c);
-        float *out = t_floats(n), *again = t_floats(n);
+        float *out = t_floats(n);
         double *want = t_doubles(n);
         at_how how;
         memset(&how, 0, sizeof how);
@@ -156,10 +162,10 @@ TEST_EACH_ISA(lists_against_the_definition) {
         how.audit = 1;
         if (t_int(0, 1)) shuffle_lists(&c, &d);
         if (t_int(0, 2) == 0 && c.sees.left < OR_FAR) how.capacity = c.sees.left + 1 + t_int(0, 40);
-        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        same_bits(at_ring, &c, &d, &how, out, n);
         how.isa = SWA_ISA_SCALAR;
         how.put_first = c.sees.left >= OR_FAR && !c.sees.chunk;
-        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        same_bits(at_ring, &c, &d, &how, out, n);
         t_free_to(mark);
     }
 }
@@ -170,7 +176,7 @@ TEST_EACH_ISA(lists_over_rows) {
         at_case c = some_case(i % 5, &near);
         at_data d, s;
         const size_t n = (size_t)c.n * at_o_row(&c);
-        float *out = t_floats(n), *again = t_floats(n);
+        float *out = t_floats(n);
         double *want = t_doubles(n);
         unsigned char *absent = (unsigned char *)t_alloc((size_t)c.n);
         at_how how;
@@ -191,9 +197,9 @@ TEST_EACH_ISA(lists_over_rows) {
         how.parts = t_int(0, 5);
         how.layout = t_int(0, 2);
         shuffle_lists(&c, &s);
-        if (at_rows(&c, &s, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        same_bits(at_rows, &c, &s, &how, out, n);
         how.isa = SWA_ISA_SCALAR;
-        if (at_rows(&c, &s, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        same_bits(at_rows, &c, &s, &how, out, n);
         t_free_to(mark);
     }
 }
@@ -231,7 +237,7 @@ TEST_EACH_ISA(lists_that_are_a_window) {
         at_data d;
         const int W = t_int(1, 60);
         const size_t n = (size_t)c.n * at_o_row(&c);
-        float *out = t_floats(n), *again = t_floats(n);
+        float *out = t_floats(n);
         at_how how;
         memset(&how, 0, sizeof how);
         how.isa = isa;
@@ -250,12 +256,12 @@ TEST_EACH_ISA(lists_that_are_a_window) {
             for (int j = 0; j < W; j++) d.pick[t * W + j] = (int32_t)(c.start + t / c.shape.n_kv_heads - j);
         how.chunk = t_int(1, c.n);
         how.k_rows = i % 2;
-        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        same_bits(at_ring, &c, &d, &how, out, n);
         /* and the same as a window beside an empty list */
         near_window = swa_window_sliding(W);
         c.pick_window = &near_window;
         for (int t = 0; t < c.n * c.shape.n_kv_heads * W; t++) d.pick[t] = -1;
-        if (at_ring(&c, &d, &how, again, NULL)) CHECK_BITS(again, out, (int)n);
+        same_bits(at_ring, &c, &d, &how, out, n);
         t_free_to(mark);
     }
 }
@@ -330,7 +336,6 @@ TEST(lists_of_far_positions) {
         swa_rows r;
         swa_attn a;
         int n = 0, n_some = 0;
-        memset(&r, 0, sizeof r);
         memset(&a, 0, sizeof a);
         memset(all, 0, sizeof all);
         for (int s = 0; s < SEGMENTS; s++) {
@@ -348,15 +353,7 @@ TEST(lists_of_far_positions) {
             pick[j] = pick[x];
             pick[x] = old;
         }
-        r.shape.n_heads = HEADS;
-        r.shape.n_kv_heads = 1;
-        r.shape.head_dim = DK;
-        r.pos = (at[SEGMENTS - 1] + ROWS) * per;
-        r.n_tokens = 1;
-        r.kv = all;
-        r.n_kv = SEGMENTS;
-        r.scratch_bytes = swa_attention_bytes(&r, 1);
-        r.scratch = t_alloc(r.scratch_bytes);
+        at_one_query(&r, HEADS, DK, all, SEGMENTS, (at[SEGMENTS - 1] + ROWS) * per);
         a.q.p = q;
         a.out.p = want;
         r.kv = some;
@@ -370,6 +367,55 @@ TEST(lists_of_far_positions) {
         a.pick_block = (int32_t)per;
         CHECK_OK(swa_attention(&r, &a));
         CHECK_BITS(out, want, HEADS * DK);
+        t_free_to(mark);
+    }
+}
+/* A few keys of each of many blocks: more than are gathered together, by blocks and by keys. */
+TEST_EACH_ISA(lists_over_many_blocks) {
+    enum { N = 12000, DK = 24, TAIL = 8, MOST = 900 };
+    float *k = t_random(N * (DK + TAIL), 1.0f), *q = t_random(40 * (DK + TAIL), 2.0f);
+    swa_kv *each = (swa_kv *)t_alloc(MOST * sizeof *each);
+    int32_t *pick = (int32_t *)t_alloc(MOST * sizeof *pick);
+    for (int i = 0; i < 8; i++) {
+        const t_block *mark = t_.blocks;
+        const int heads = i % 2 ? 40 : 9, chance = i < 4 ? 60 : i < 6 ? 14 : 400, latents = i / 2 % 2;
+        float *want = t_floats(40 * DK), *out = t_floats(40 * DK);
+        swa_kv all = { 0 };
+        swa_rows r;
+        swa_attn a = { 0 };
+        int n = 0;
+        for (int j = 0; j < N && n < MOST; j++) if (t_int(1, chance) == 1) pick[n++] = j;
+        all.k = all.v = k;
+        all.tail = k + DK;
+        all.k_token = all.v_token = all.tail_token = DK + TAIL;
+        all.n = N;
+        for (int j = 0; j < n; j++) {
+            each[j] = all;
+            each[j].k = each[j].v = k + pick[j] * (DK + TAIL);
+            each[j].tail = k + pick[j] * (DK + TAIL) + DK;
+            each[j].pos = pick[j];
+            each[j].n = 1;
+        }
+        at_one_query(&r, heads, DK, each, n, N);
+        r.isa = isa;
+        r.shape.tail_dim = latents ? TAIL : 0;
+        r.shape.v_in_k = latents;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        a.q.p = q;
+        a.q_tail.p = q + DK;
+        a.q.head = a.q_tail.head = DK + TAIL;
+        a.scale = 0.4f;
+        a.out.p = want;
+        CHECK_OK(swa_attention(&r, &a));
+        r.kv = &all;
+        r.n_kv = 1;
+        a.pick = pick;
+        a.pick_n = n;
+        a.out.p = out;
+        CHECK_OK(swa_attention(&r, &a));
+        t_label("%d heads, %d keys", heads, n);
+        CHECK_BITS(out, want, heads * DK);
         t_free_to(mark);
     }
 }

@@ -1480,6 +1480,79 @@ static void check_every_function(void) {
     t_label("functions found in swa.h");
     CHECK(names > 40);
 }
+/* ---- trees ---- */
+
+static void misuse_parents(void) {
+    static const int32_t odd[][3] = { { 0, 0, 0 }, { -2, 0, 0 }, { -1, 1, 0 }, { -1, 0, 3 }, { 1, -1, -1 },
+                                      { -1, INT32_MIN, 0 }, { -1, 0, INT32_MAX } };
+    static int32_t many[40000];
+    int64_t pos[3];
+    swa_run r;
+    t_label("parents");
+    memset(many, 0xff, sizeof many);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        r = t_run(2, 0, 3);
+        r.parents = odd[i];
+        REFUSE(swa_step_begin, (&w.kv, &r, 1), SWA_ERR_ARG);
+        REFUSE(swa_tree_positions, (odd[i], 3, 0, pos), SWA_ERR_ARG);
+    }
+    r = t_run(2, 0, 3);
+    r.parents = many;
+    r.prefix = 2;
+    REFUSE(swa_step_begin, (&w.kv, &r, 1), SWA_ERR_ARG);
+    r = t_run(2, 0, 17);                                     /* a ring of 16 */
+    r.parents = many;
+    REFUSE(swa_step_begin, (&w.kv, &r, 1), SWA_ERR_CAPACITY);
+    CHECK_STATUS(r.status, SWA_ERR_CAPACITY);
+    REFUSE(swa_tree_positions, (NULL, 3, 0, pos), SWA_ERR_ARG);
+    REFUSE(swa_tree_positions, (many, 3, 0, NULL), SWA_ERR_ARG);
+    REFUSE(swa_tree_positions, (many, -1, 0, pos), SWA_ERR_ARG);
+    REFUSE(swa_tree_positions, (many, 3, -1, pos), SWA_ERR_ARG);
+    REFUSE(swa_tree_positions, (many, 3, INT64_MAX, pos), SWA_ERR_OVERFLOW);
+    REFUSE(swa_tree_positions, (many, (1 << 15) + 1, 0, pos), SWA_ERR_OVERFLOW);
+    REFUSE(swa_tree_positions, (many, INT32_MAX, 0, pos), SWA_ERR_OVERFLOW);
+    ACCEPT(swa_tree_positions, (many, 3, INT64_MAX - 4, pos));
+    ACCEPT(swa_tree_positions, (many, 0, 0, pos));
+}
+static void misuse_trees(void) {
+    static const int32_t parents[3] = { -1, 0, 0 }, list[2] = { 0, 1 };
+    static const int32_t bad[][2] = { { 0, 0 }, { 0, 3 }, { 1, 2 }, { 0, -1 }, { INT32_MIN, 0 }, { INT32_MAX, 0 } };
+    const size_t room = swa_cache_scratch_bytes(&w.desc, 2);
+    swa_run r = t_run(2, 0, 3);
+    swa_index ix = good_index();
+    swa_attn a = w.attn;
+    t_label("trees");
+    CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(room), room));
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER);                /* no tree */
+    r.parents = parents;
+    ACCEPT(swa_step_begin, (&w.kv, &r, 1));
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER);                /* not stored */
+    a.pick = list;
+    a.pick_n = 2;
+    REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_UNSUPPORTED);
+    REFUSE(swa_attend_part, (&w.kv, 1, &a, 0, 0, 1), SWA_ERR_UNSUPPORTED);
+    a = w.attn;
+    a.compute = SWA_BF16;
+    REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_UNSUPPORTED);
+    ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER);                /* in one layer of two */
+    ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
+    REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_UNSUPPORTED);
+    for (int i = 0; i < BAD; i++) REFUSE(swa_cache_commit, (&w.kv, bad_index[i], parents, 0), SWA_ERR_ARG);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        REFUSE(swa_cache_commit, (&w.kv, 2, bad[i], 2), SWA_ERR_ARG);
+    REFUSE(swa_cache_commit, (NULL, 2, list, 2), SWA_ERR_ARG);
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 2), SWA_ERR_ARG);
+    REFUSE(swa_cache_commit, (&w.kv, 2, list, -1), SWA_ERR_ARG);
+    REFUSE(swa_cache_commit, (&w.kv, 2, list, INT32_MIN), SWA_ERR_ARG);
+    REFUSE(swa_cache_fork, (&w.kv, 1, 2, -1), SWA_ERR_ORDER);
+    REFUSE(swa_cache_truncate, (&w.kv, 2, 3), SWA_ERR_ORDER);
+    REFUSE(swa_cache_save, (&w.kv, 2, w.blob, sizeof w.blob), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 2, 1, 0, 1, w.out, w.out), SWA_ERR_ORDER);
+    ACCEPT(swa_cache_commit, (&w.kv, 2, list, 2));
+    CHECK_INT(swa_cache_end(&w.kv, 2), 2);
+}
+
 TEST(every_function_misused_and_every_status_seen) {
     world_open();
     misuse_init();
@@ -1503,6 +1576,8 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_masks();
     misuse_compressed();
     misuse_index();
+    misuse_parents();
+    misuse_trees();
     misuse_helpers();
     misuse_names();
     for (int i = 0; i < N_STATUS; i++) {

@@ -682,6 +682,50 @@ TEST(auto_takes_the_named_path) {
             CHECK_BITS(a + (size_t)from * 40, b + (size_t)from * 40, (size_t)chunk * 40);
         }
 }
+/* A list of the W latest keys is the window, in any order and beside entries that name nothing; one of all keys is no
+   list. Every run is absorbed then, also one that AUTO would expand. */
+TEST_EACH_ISA(lists_of_keys) {
+    enum { N = 60, W = 13, P = N + 9 };
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 64, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.max_context = N;
+    const size_t total = N * 40;
+    const float *x = normal(total, 1.0);
+    const swa_window near = swa_window_sliding(W);
+    for (int what = 0; what < 4; what++) {                   /* the window: listed, near, both in part; all keys */
+        static int32_t pick[N][P];
+        float *once = t_floats(total), *out = t_floats(total);
+        rig r;
+        s.windowed = what < 3;
+        s.window = near;
+        s.parts = 0;
+        t_label("list %d", what);
+        if (!rig_open(&r, &s, SWA_MLA_ABSORBED, N) || !rig_run(&r, x, N, 0, N, N, once)) return;
+        s.windowed = 0;
+        for (int t = 0; t < N; t++)
+            for (int j = 0; j < P; j++) {
+                const int at = (j * 31 + t) % P;             /* 69 and 31 have no factor in common */
+                const int seen = what == 0 ? W : what == 1 ? 0 : what == 2 ? W / 2 : N;
+                pick[t][at] = j < seen ? t - j : j == seen ? t + 1 : -1 - j;
+            }
+        for (int chunk = 1; chunk <= N; chunk += 29) {
+            s.parts = chunk == 30 ? 3 : 1;
+            if (!rig_open(&r, &s, SWA_MLA_AUTO, N)) return;
+            for (int pos = 0; pos < N; pos += chunk) {
+                const int n = pos + chunk < N ? chunk : N - pos;
+                r.s.m.pick = pick[pos];
+                r.s.m.pick_n = P;
+                r.s.m.pick_token = P;
+                if (what == 1 || what == 2) r.s.m.pick_window = &near;
+                if (!rig_run(&r, x, N, pos, pos + n, n, out)) return;
+            }
+            CHECK_BITS(out, once, total);
+        }
+    }
+}
 TEST_EACH_ISA(rollback) {
     const int n = 60;
     setup s;
@@ -704,6 +748,56 @@ TEST_EACH_ISA(rollback) {
         REQUIRE_OK(swa_cache_truncate(&r.cache, 0, 30));
         if (!rig_run(&r, x, n, 30, n, 5, out)) return;
         CHECK_BITS(out, once, total);
+    }
+}
+/* A tree of drafts: RoPE by its tokens' positions, every path to the bit as it is decoded alone, by every path of the
+   arithmetic that decoding takes. */
+TEST_EACH_ISA(trees) {
+    enum { N = 9, AT = 26, HIDDEN = 40 };
+    static const int32_t parents[N] = { -1, -1, 0, 2, 1, 2, 3, 6, 0 };
+    for (int i = 0; i < 2 * N_PATHS; i++) {
+        const int p = i % N_PATHS;
+        setup s;
+        masters w;
+        rig tree, alone;
+        swa_run run = t_run(0, AT, N);
+        const float *x = normal((AT + N) * HIDDEN, 1.0), *nodes = x + AT * HIDDEN;
+        float *out = t_floats(N * HIDDEN), *one = t_floats((AT + N) * HIDDEN);
+        make_block(&s, HIDDEN, 4, 24, 32, 16, 8, 16);
+        make_weights(&s, &w, SWA_F32, 0, 0);
+        s.isa = isa;
+        s.windowed = 1;
+        s.window = i < N_PATHS ? swa_window_sliding(17) : swa_window_sinks(8, 3);
+        if (i >= N_PATHS) s.m.sink_pos = 7;
+        s.max_rollback = N;
+        s.parts = 1 + i % 3;
+        s.k_type = i % 2 ? SWA_F16 : SWA_F32;
+        t_label("%s, %d", path_name(p), i);
+        if (!rig_open(&tree, &s, p, AT) || !rig_run(&tree, x, AT, 0, AT, 1, one)) return;
+        if (!rig_open(&alone, &s, p, AT) || !rig_run(&alone, x, AT, 0, AT, 1, one)) return;
+        run.parents = parents;
+        REQUIRE_OK(swa_step_begin(&tree.cache, &run, 1));
+        if (p == SWA_MLA_NAIVE) {                        /* which expands keys that stand in order */
+            CHECK_STATUS(swa_mla_forward(&tree.cache, 0, &tree.s.m, nodes, out), SWA_ERR_UNSUPPORTED);
+            continue;
+        }
+        if (!rig_layer(&tree, 0, nodes, out)) return;
+        for (int leaf = 0; leaf < N; leaf++) {
+            int32_t path[N];
+            int n = 0;
+            for (int at = leaf; at >= 0; at = parents[at]) n++;
+            for (int at = leaf, j = n; at >= 0; at = parents[at]) path[--j] = at;
+            for (int j = 0; j < n; j++) {
+                swa_run next = t_run(0, AT + j, 1);
+                if (!rig_step(&alone, &next, 1, nodes + path[j] * HIDDEN, one)) return;
+                CHECK_BITS(out + path[j] * HIDDEN, one, HIDDEN);
+            }
+            if (leaf < N - 1) CHECK_OK(swa_cache_truncate(&alone.cache, 0, AT));
+            else CHECK_OK(swa_cache_commit(&tree.cache, 0, path, n));
+        }
+        run = t_run(0, swa_cache_end(&alone.cache, 0), 1);
+        if (!rig_step(&alone, &run, 1, x, one) || !rig_step(&tree, &run, 1, x, out)) return;
+        CHECK_BITS(out, one, HIDDEN);
     }
 }
 typedef struct { int calls, bad; } hook_log;
@@ -1107,6 +1201,7 @@ static swa_status misuse_call(misuse *u, const swa_mla *m) {
         }
     return a;
 }
+static const int32_t list[2] = { 0, -1 };
 TEST(misuse_of_the_desc) {
     misuse u;
     swa_mla m;
@@ -1154,6 +1249,10 @@ TEST(misuse_of_the_desc) {
     m.v_dim = 15;                                                   /* of which a cache of latents knows nothing */
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1) > 0);
     REFUSED(m.compute = (swa_type)77, SWA_ERR_ARG);
+    REFUSED(m.pick = list, SWA_ERR_ARG);                            /* pick_n forgotten */
+    REFUSED(m.pick_n = 2, SWA_ERR_ARG);                             /* entries, but no list */
+    REFUSED((m.pick = list, m.pick_n = 2, m.compute = SWA_BF16), SWA_ERR_UNSUPPORTED);
+    INVALID((m.pick = list, m.pick_n = 2, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
 }
 TEST(misuse_of_scratch) {
     misuse u;
@@ -1251,6 +1350,7 @@ TEST(misuse_of_the_calls) {
     CHECK_OK(misuse_call(&u, &m));
     REFUSED(m.path = SWA_MLA_ABSORBED, SWA_ERR_ARG);                /* expanded rows hold no latents */
     REFUSED(m.w_uqk = m.w_uq, SWA_ERR_ARG);
+    REFUSED((m.pick = list, m.pick_n = 2), SWA_ERR_ARG);
     INVALID(m.v_dim = 15, SWA_ERR_ARG);
     INVALID(m.nope_dim = 15, SWA_ERR_ARG);
 }

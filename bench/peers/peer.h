@@ -25,6 +25,13 @@ typedef struct {
 
 extern peer peer_ggml_flash, peer_ggml_flash_512, peer_ggml_matmul, peer_openblas, peer_naive, peer_onnxruntime;
 
+/* oneDNN's product of bf16 matrices, [m][k] times [k][n]: not attention, but the limit of what is made of products. */
+extern const char *onednn_setup(int m, int k, int n, int threads);   /* NULL, or why not                          */
+extern const char *onednn_version(void);
+extern double onednn_sample(void);             /* seconds per product                                             */
+extern double onednn_error(void);              /* of some entries, relative to the root of k                      */
+extern void   onednn_done(void);
+
 /* From peers.c: runs fn(arg, part, parts) on `threads` pinned threads, returns seconds. */
 extern double peer_parallel(int threads, void (*fn)(void *arg, int part, int parts), void *arg);
 extern void  *peer_alloc(unsigned long bytes);

@@ -242,6 +242,55 @@ static void run_comparison(options *o, const comparison *c, swa_type type)
                 compare(o, name, &w, peers[x], o->threads[i]);
 }
 
+/* ---- products of matrices beside our bf16 products ---- */
+
+/* m, k, n as in q.k of 512 queries over a block, p.v over a window of 4096 keys, q.k over that. Their time for one is
+   held against ours for as many flops within attention: 512 tokens over 4096 keys in bf16, softmax included. */
+static void compare_product(options *o, const char *name, work *w, const int *size, int threads)
+{
+    const double flops = 2.0 * size[0] * size[1] * size[2], mine = 4.0 * 128 * 32 * 512 * 4096;
+    double ours[MAX_SAMPLES], theirs[MAX_SAMPLES], ratio[MAX_SAMPLES], began;
+    const char *why = onednn_setup(size[0], size[1], size[2], threads);
+    int n = 0;
+    if (why || onednn_sample() <= 0) {
+        printf("%-30s %-22s %d SKIPPED: %s\n", name, "onednn-matmul", threads, why ? why : "it does not run");
+        o->missing++;
+        onednn_done();
+        return;
+    }
+    our_sample(w, threads);
+    for (began = now(); n < MAX_SAMPLES - 1; n++) {
+        if (n >= (o->quick ? 1 : 5) && now() - began > (o->quick ? 0.2 : 1.0)) break;
+        ours[n] = our_sample(w, threads) * flops / mine;
+        theirs[n] = onednn_sample();
+        ratio[n] = theirs[n] / ours[n];
+    }
+    printf("%-30s %-22s %d %12.2f us, ours %12.2f us, ratio %6.2f   error %.1e: %.0f GFLOP/s\n", name, "onednn-matmul",
+           threads, median(theirs, n) * 1e6, median(ours, n) * 1e6, median(ratio, n), onednn_error(),
+           flops / median(theirs, n) * 1e-9);
+    if (o->out)
+        fprintf(o->out, "%s,%s,%s,%d,%.3f,%.3f,%.3f,%.1e,,\n", name, "onednn-matmul", onednn_version(), threads,
+                median(theirs, n) * 1e6, median(ours, n) * 1e6, median(ratio, n), onednn_error());
+    if (w->failed || !(onednn_error() < 1e-5)) o->wrong++;
+    o->rows++;
+    onednn_done();
+}
+static void run_products(options *o)
+{
+    static const int sizes[][3] = { { 512, 128, 256 }, { 512, 4096, 128 }, { 512, 128, 4096 } };
+    static const spec s = { .name = "product", .n = 512, .window = 4096, .start = 8192, .compute = SWA_BF16 };
+    static work w;
+    char name[96];
+    int most = 1, ready = 0;
+    for (int i = 0; i < o->n_threads; i++) if (o->threads[i] > most) most = o->threads[i];
+    for (size_t x = 0; x < sizeof sizes / sizeof *sizes; x++) {
+        snprintf(name, sizeof name, "product-%dx%dx%d-bf16", sizes[x][0], sizes[x][1], sizes[x][2]);
+        if ((o->filter && !strstr(name, o->filter)) || (o->peer && !strstr("onednn-matmul", o->peer))) continue;
+        if (!ready++) work_setup(&w, &s, SWA_BF16, swa_isa_best(), most, COLD_BYTES / 8, BUF_CACHE);
+        for (int i = 0; i < o->n_threads; i++) compare_product(o, name, &w, sizes[x], o->threads[i]);
+    }
+}
+
 static int parse(options *o, int argc, char **argv)
 {
     const char *threads = "1,2";
@@ -273,6 +322,7 @@ int main(int argc, char **argv)
     for (size_t c = 0; c < sizeof comparisons / sizeof *comparisons; c++)
         for (int t = SWA_F32; t <= SWA_Q8; t++)
             if (comparisons[c].s.types >> t & 1) run_comparison(&o, &comparisons[c], (swa_type)t);
+    run_products(&o);
     if (o.out && fclose(o.out) != 0) die("cannot write the CSV");
     printf("%d rows, %d comparisons SKIPPED, %d wrong, %.0f s\n", o.rows, o.missing, o.wrong, now() - began);
     return o.wrong > 0 || o.rows == 0;

@@ -71,3 +71,35 @@ TEST(instruction_sets_that_are_left_out) {
 #endif
     CHECK(swa_isa_usable(SWA_ISA_SCALAR) && swa_isa_usable(swa_isa_best()));
 }
+/* A list of all keys: the bits of a call without, or a plain no. */
+TEST(lists_that_are_left_out) {
+    at_case c = at_new(4, 2, 20, 20, 50);
+    at_data d = at_make(&c), s = at_stored(&c, &d);
+    const size_t n = 4 * 20;
+    float *out = t_floats(n), *want = t_floats(n);
+    int32_t pick[50];
+    swa_kv kv;
+    swa_rows r;
+    swa_attn a;
+    for (int i = 0; i < 50; i++) pick[i] = 49 - i;
+    memset(&kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    kv.k = s.k; kv.v = s.v; kv.n = 50;
+    r.shape = c.shape; r.pos = 49; r.n_tokens = 1; r.kv = &kv; r.n_kv = 1;
+    r.window = swa_window_causal();
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    r.scratch = t_alloc(r.scratch_bytes);
+    a.q.p = s.q;
+    a.out.p = want;
+    REQUIRE(swa_attention(&r, &a) == SWA_OK);
+    a.out.p = out;
+    a.pick = pick;
+    a.pick_n = 50;
+#ifdef SWA_NO_LISTS
+    CHECK_INT(swa_attention(&r, &a), SWA_ERR_UNSUPPORTED);
+#else
+    REQUIRE(swa_attention(&r, &a) == SWA_OK);
+    CHECK_BITS(out, want, (int)n);
+#endif
+}

@@ -24,6 +24,7 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
     ("SWA_NO_INDEX", r"index|select|swa__best|swa__rank"),
+    ("SWA_NO_LISTS", r"picked|wanted|gather_(key|run|block|next|sums)|unit_listed|_list(_|$)"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
     ("SWA_NO_BLOB", r"save|load$|record|swa__blob"),
     ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
@@ -37,9 +38,12 @@ SWITCHES = [
 SETS = [[name] for name, _ in SWITCHES] + [
     ["SWA_NO_AVX2", "SWA_NO_AVX512"],
     ["SWA_NO_F16", "SWA_NO_BF16", "SWA_NO_Q8"],
-    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8"],                # an engine like llama2.c
-    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_F16", "SWA_NO_BF16", "SWA_NO_Q8"],
-    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8", "SWA_SMALL"],   # the least of it
+    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16",
+     "SWA_NO_Q8"],                                            # an engine like llama2.c
+    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_F16", "SWA_NO_BF16",
+     "SWA_NO_Q8"],
+    ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8",
+     "SWA_SMALL"],                                            # the least of it
 ]
 
 

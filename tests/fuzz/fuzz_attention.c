@@ -1,5 +1,6 @@
 /* The stateless call against the double oracle: any shape, window, feature, element type and stride, keys cut into
-   segments with holes between; then again on another instruction set, with other cuts and parts: the same bits. */
+   segments with holes between, lists of keys; then again on another instruction set, with other cuts and parts: the
+   same bits. */
 #define SWA_IMPLEMENTATION
 #include "../../swa.h"
 #define FUZZ_NAME "attention"
@@ -20,6 +21,10 @@ typedef struct {
     int64_t bias_first, bias_n;
     int by_distance;                     /* the bias's columns */
     unsigned char *absent;
+    int32_t *pick;                       /* [n_q][kv heads or 1][pick_n]; NULL = no lists */
+    int pick_n, pick_block, pick_heads;
+    swa_window near;                     /* kind of it: see_near.left > 0 */
+    or_window see_near;
 } problem;
 
 static float *noise(size_t n, float size, uint32_t *seed) {
@@ -93,7 +98,28 @@ static void any_problem(fuzz_in *in, problem *p) {
         for (; n > 0 && at < p->n_k; n--) p->absent[at++] = 1;
     }
 }
+/* Lists: entries around the keys, of which some name nothing, some stand twice; for every KV head or for all. */
+static void any_lists(fuzz_in *in, problem *p) {
+    uint32_t seed;
+    if (fuzz_pick(in, 0, 2) != 1 || p->k_pos > 256) return;
+    seed = (uint32_t)fuzz_pick(in, 0, 65535);
+    p->pick_block = 1 << fuzz_pick(in, 0, 7);
+    p->pick_n = fuzz_pick(in, 1, p->pick_block > 8 ? 8 : 90);
+    p->pick_heads = fuzz_pick(in, 0, 1) ? p->shape.n_kv_heads : 1;
+    if (fuzz_pick(in, 0, 2) == 1) {
+        p->see_near = or_sliding(fuzz_pick(in, 1, 60));
+        p->near = swa_window_sliding(p->see_near.left + 1);
+    }
+    p->pick = (int32_t *)malloc((size_t)(p->n_q * p->pick_heads * p->pick_n + 1) * sizeof *p->pick);
+    for (int i = 0; i < p->n_q * p->pick_heads * p->pick_n; i++) {
+        const int64_t last = (p->k_pos + p->n_k) / p->pick_block + 3, first = p->k_pos / p->pick_block - 3;
+        p->pick[i] = (int32_t)(first + (int64_t)(fuzz_unit(&seed) * 0.5f * (float)(last - first)
+                                                 + (float)(last - first) / 2));
+        if (i > 0 && fuzz_unit(&seed) > 0.8f) p->pick[i] = p->pick[i - 1];
+    }
+}
 static void free_problem(problem *p) {
+    free(p->pick);
     free(p->q); free(p->q_pinned); free(p->k); free(p->v);
     free(p->alibi); free(p->sinks); free(p->bias); free(p->absent);
 }
@@ -207,6 +233,9 @@ static answer compute(fuzz_in *in, problem *p) {
     a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;
     a.bias = p->bias; a.bias_first = p->bias_first; a.bias_n = p->bias_n;
     a.bias_head = p->bias_n; a.bias_token = p->bias_n * s->n_heads; a.bias_by_distance = p->by_distance;
+    a.pick = p->pick; a.pick_n = p->pick_n; a.pick_block = p->pick_block;
+    a.pick_head = p->pick_heads > 1 ? p->pick_n : 0; a.pick_token = (int64_t)p->pick_heads * p->pick_n;
+    if (p->see_near.left > 0) a.pick_window = &p->near;
     got.n_out = (size_t)p->n_q * (size_t)(s->n_heads * p->dv);
     got.n_lse = (size_t)p->n_q * (size_t)s->n_heads;
     a.out.p = got.out = (float *)malloc((got.n_out + 1) * sizeof(float));
@@ -217,6 +246,27 @@ static answer compute(fuzz_in *in, problem *p) {
             if (swa_attention_part(&r, &a, phase, part, parts) != SWA_OK) FUZZ_DIE("swa_attention_part is refused");
     free(k); free(v); free(tail); free(r.scratch);
     return got;
+}
+/* Whether a query sees what its list does not hide. */
+static int listed(const problem *p, int i, int kv, int64_t k) {
+    const int64_t q = p->q_pos + i;
+    const int32_t *list = p->pick + (i * p->pick_heads + (p->pick_heads > 1 ? kv : 0)) * p->pick_n;
+    if (p->see_near.left > 0 && or_near(&p->see_near, q, k)) return 1;
+    if (k < p->see.pinned && k <= q) return 1;
+    for (int j = 0; j < p->pick_n; j++)
+        if (list[j] >= 0 && k / p->pick_block == list[j]) return 1;
+    return 0;
+}
+static void oracle_of_lists(const problem *p, or_case *c, double *out, double *lse, double *room) {
+    const int heads = p->shape.n_heads, group = heads / p->shape.n_kv_heads;
+    unsigned char *absent = (unsigned char *)malloc((size_t)p->n_k + 1);
+    c->absent = absent;
+    for (int i = 0; i < p->n_q; i++)
+        for (int h = 0; h < heads; h++) {
+            for (int j = 0; j < p->n_k; j++) absent[j] = p->absent[j] || !listed(p, i, h / group, p->k_pos + j);
+            or_row(c, i, h, room, out + (i * heads + h) * p->dv, &lse[i * heads + h]);
+        }
+    free(absent);
 }
 static void against_oracle(const problem *p, const answer *got) {
     double *want = (double *)malloc((got->n_out + got->n_lse + (size_t)p->n_k + 1) * sizeof *want);
@@ -232,7 +282,8 @@ static void against_oracle(const problem *p, const answer *got) {
     c.alibi = p->alibi; c.sink_logits = p->sinks;
     c.bias = p->bias; c.bias_first = p->bias_first; c.bias_n = p->bias_n;
     c.bias_by_distance = p->by_distance;
-    or_attention(&c, want, lse, lse + got->n_lse);
+    if (p->pick) oracle_of_lists(p, &c, want, lse, lse + got->n_lse);
+    else or_attention(&c, want, lse, lse + got->n_lse);
     for (size_t i = 0; i < got->n_lse; i++) if (lse[i] > -HUGE_VAL && fabs(lse[i]) > top) top = fabs(lse[i]);
     tol = 1e-5 * (4 + top + 6 * c.scale * p->dk);            /* what rounding a score of that size does */
     for (size_t i = 0; i < got->n_out; i++)
@@ -251,6 +302,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     in.p = data;
     in.left = size;
     any_problem(&in, &p);
+    any_lists(&in, &p);
     a = compute(&in, &p);                                    /* rounds k and v to their types on the way */
     against_oracle(&p, &a);
     b = compute(&in, &p);
