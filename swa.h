@@ -2528,7 +2528,7 @@ SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     return c != NULL ? c->n_tokens : 0;
 }
 
-SWA__COLD SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
+SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
     swa_status status;
     int32_t i;
     if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
@@ -2962,7 +2962,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
-            if (pf.left <= 0 && (u == 3 || lines > 4)) {         /* lines behind a row were fetched, too */
+            if (pf.left <= 0 && (u == 3 || lines > 4)) { /* a row may end within a step: lines behind it were fetched */
                 pf.at += pf.gap;
                 pf.left += pf.per;
             }
@@ -3481,8 +3481,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block 
                                             const SWA__FN(group) *of, const float *s, SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
-    const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     const int mr = of->mr, nv = of->nv, k = of->k;
+    const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
     for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
@@ -4298,7 +4298,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) 
 typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(cut) *c) {
-    const int type = p->w.type;
+    const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
     SWA__FN(piece) in;
     float part[4 * PR * PT + 16][16], sum[16];
@@ -4388,7 +4388,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
 /* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one, in a loop
    per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
-    const int type = p->w.type;
+    const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float part[16][16], sum[16];
@@ -4437,7 +4437,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
 }
 /* C vectors of columns from column c on, T tokens, inputs [d0, d1). */
 SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p, int t, int c, int d0, int d1) {
-    const int type = p->w.type;
+    const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
     SWA__FN(piece) in;
     float last[SWV_N];
