@@ -5746,7 +5746,7 @@ static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
 }
 /* The same for node t of a tree, but for where keys end: hi - 1 is its position. */
-static void swa__node_window(const swa__job *j, int32_t t, int64_t *lo, int64_t *hi) {
+SWA__NOINLINE void swa__node_window(const swa__job *j, int32_t t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + swa__depth(j->parents, t), lo, hi);
     *lo = swa__max64(*lo, j->keys_from);
 }
@@ -6858,8 +6858,10 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         return;
     }
 #endif
-    for (t = 0; t < tokens; t++)
-        (j->parents != NULL ? swa__node_window : swa__window_of)(j, t0 + t, &w->lo[t], &w->hi[t]);
+    for (t = 0; t < tokens; t++) {
+        if (j->parents != NULL) swa__node_window(j, t0 + t, &w->lo[t], &w->hi[t]);
+        else swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
+    }
     swa__unit_begin(j, u, w, &b);
 
     /* a place ahead holds as long as units follow one another as the heads do */
