@@ -113,8 +113,7 @@ static void any_lists(fuzz_in *in, problem *p) {
     p->pick = (int32_t *)malloc((size_t)(p->n_q * p->pick_heads * p->pick_n + 1) * sizeof *p->pick);
     for (int i = 0; i < p->n_q * p->pick_heads * p->pick_n; i++) {
         const int64_t last = (p->k_pos + p->n_k) / p->pick_block + 3, first = p->k_pos / p->pick_block - 3;
-        p->pick[i] = (int32_t)(first + (int64_t)(fuzz_unit(&seed) * 0.5f * (float)(last - first)
-                                                 + (float)(last - first) / 2));
+        p->pick[i] = (int32_t)(first + (int64_t)((fuzz_unit(&seed) + 1.0f) * 0.5f * (float)(last - first)));
         if (i > 0 && fuzz_unit(&seed) > 0.8f) p->pick[i] = p->pick[i - 1];
     }
 }
@@ -210,6 +209,7 @@ static answer compute(fuzz_in *in, problem *p) {
     swa_attn a;
     answer got;
     int pad = fuzz_pick(in, 0, 3), parts = fuzz_pick(in, 1, 5);
+    const int tail_at = p->n_q > 0 ? s->head_dim : 0;        /* without rows that would be someone else's memory */
     unsigned char *k, *v, *tail;
     memset(&whole, 0, sizeof whole); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
     whole.k = k = lay(p->k, p, p->dk, 0, s->head_dim, p->k_type, pad, &whole.k_token, &whole.k_head);
@@ -225,9 +225,9 @@ static answer compute(fuzz_in *in, problem *p) {
     if (!r.scratch_bytes) FUZZ_DIE("swa_attention_bytes is 0");
     r.scratch = malloc(r.scratch_bytes);
     memset(r.scratch, 0xff, r.scratch_bytes);
-    a.q.p = p->q; a.q_tail.p = p->q + s->head_dim;
+    a.q.p = p->q; a.q_tail.p = p->q + tail_at;
     a.q_sink.p = p->q_pinned;
-    if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + s->head_dim;
+    if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + tail_at;
     a.q.head = a.q_tail.head = a.q_sink.head = a.q_sink_tail.head = p->dk;
     a.q.token = a.q_tail.token = a.q_sink.token = a.q_sink_tail.token = (int64_t)p->dk * s->n_heads;
     a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;

@@ -142,14 +142,14 @@ static void check_list(const problem *p, int t, const float *score, const int32_
             const int near = first + e > own - p->ix.local && first + e <= own;
             const int best_near = best >= 0 && first + best > own - p->ix.local && first + best <= own;
             if (taken[e] || !(score[e] > -HUGE_VALF)) continue;
-            if (best < 0 || near > best_near || (near == best_near && score[e] > score[best])) best = e;
+            if (best < 0 || near > best_near || (!near && !best_near && score[e] > score[best])) best = e;
         }
         if (best < 0) break;
         taken[best] = 1;
     }
     for (int64_t e = 0, i = 0; e < p->ix.score_n; e++)
         if (taken[e] && pick[i++] != first + e)
-            FUZZ_DIE("entry %d of the list of token %d is %d, not %ld", (int)i - 1, t, (int)pick[i - 1],
+            FUZZ_DIE("entry %d of token %d's list is %d, not %ld", (int)i - 1, t, (int)pick[i - 1],
                      (long)(first + e));
     for (; n < p->ix.top; n++)
         if (pick[n] != -1) FUZZ_DIE("entry %d behind the list of token %d is %d", n, t, (int)pick[n]);
