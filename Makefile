@@ -106,6 +106,9 @@ bench-rewind: build/bench_rewind  ## tokens taken back: a ring with max_rollback
 bench-lists: build/bench_lists  ## lists of keys beside a window of as many, and beside a mask (ARGS='-q word')
 	./build/bench_lists $(ARGS)
 
+bench-generate: build/generate  ## tokens per second of generate.c on made models of a gigabyte (ARGS='q4_k f16')
+	sh bench/generate.sh $(ARGS)
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
@@ -200,7 +203,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 
 FORCE:
 .PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-peers clean FORCE total
+.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-peers bench-generate clean FORCE total
 .PHONY: registers weight switches
 .SECONDARY:
 
