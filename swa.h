@@ -393,7 +393,8 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);   /* packed rows of 
    else that would change or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last block of 256 positions
    is gone through again where history and nodes in it are more than 256 together. UNSUPPORTED: with a list (pick),
-   with compute SWA_BF16, in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one). */
+   with compute SWA_BF16, in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
+   where SWA_NO_LISTS has left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions);
 /* Of the tree that was stored last the n tokens of path stay, each the parent of the next, and become positions pos..
@@ -6869,7 +6870,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     }
 #endif
     for (t = 0; t < tokens; t++) {
-        if (j->parents != NULL) swa__node_window(j, t0 + t, &w->lo[t], &w->hi[t]);
+        if (SWA__LISTS && j->parents != NULL) swa__node_window(j, t0 + t, &w->lo[t], &w->hi[t]);
         else swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     }
     swa__unit_begin(j, u, w, &b);
