@@ -152,7 +152,8 @@ def plot_peers(rows, note, path):
     scale = width / most
     d = Drawing(left + width + 60, top + row * len(rows) + (gap + 18) * len(cases) + 30)
     heading(d, "Other people's time / our time, on the same work in the same minutes", [
-        note, "1 = as fast as swa.h; solid: 1 thread, pale: 2 threads"])
+        note, "1 = as fast as swa.h; solid: 1 thread, pale: 2 threads; product-: a product of matrices alone beside "
+        "attention of as many flops"])
     bottom = d.height - 30
     step = 1 if most < 12 else 5
     for p in range(0, int(most) + 1, step):
