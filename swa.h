@@ -3866,8 +3866,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     }
     SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
-SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g, swa__list *x, int empty,
-                                             const float *s, float *o) {
+/* Whole steps of `rows` dims; returns the first dim behind them. */
+SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g, swa__list *x, int empty,
+                                            const float *s, float *o) {
     int i, d;
     for (d = 0; d + rows <= g->dv; d += rows) {
         for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
@@ -3879,15 +3880,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_pv)(int rows, int across, int nv, const 
         }
         SWA__FN(list_dims)(rows, across, nv, x, empty, d, s, o);
     }
-    for (; rows == 6 && d + 2 <= g->dv; d += 2) SWA__FN(list_dims)(2, across, nv, x, empty, d, s, o);
-    for (; d < g->dv; d++) SWA__FN(list_dims)(1, across, nv, x, empty, d, s, o);
+    return d;
 }
 #define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
                                             float *o, float *m, float *l) { \
+    const int empty = n->first_block, across = g->v_across; \
+    int d; \
     SWA__FN(list_exp)(nv, b, s, m, l); \
-    if (g->v_across == 16) SWA__FN(list_pv)(rows, 16, nv, g, b->list, n->first_block, s, o);   /* as in many_pv */ \
-    else SWA__FN(list_pv)(rows, 1, nv, g, b->list, n->first_block, s, o); \
+    if (across == 16) d = SWA__FN(list_pv)(rows, 16, nv, g, b->list, empty, s, o);    /* a constant, as in many_pv */ \
+    else d = SWA__FN(list_pv)(rows, 1, nv, g, b->list, empty, s, o); \
+    for (; rows == 6 && d + 2 <= g->dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, empty, d, s, o); \
+    for (; d < g->dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, empty, d, s, o); \
 }
 SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_NARROW
