@@ -12,8 +12,9 @@ enum { MOST_LAYERS = 78 };
 typedef struct {
     const char *name;
     int         n_layers;
-    const char *pattern;         /* layer l is of the kind pattern[l % its length]: L = with the window, G = full, P = full
-                                    but read by lists of keys, C, H = with the window and beside it compressed rows  */
+    const char *pattern;         /* layer l is of the kind pattern[l % its length]: L = with the window, G = full,
+                                    P = full but read by lists of keys, C, H = with the window and beside it
+                                    compressed rows                                                                  */
     int64_t     window;          /* keys that an L layer sees, the query's own included                              */
     int         chunked;         /* 1: window is the length of a chunk instead                                       */
     swa_shape   local, global;   /* of the L, C, H and of the G, P layers                                            */
@@ -25,11 +26,11 @@ typedef struct {
                                     of the window: attn.bias_by_distance. 0 = none                                   */
     int         n_shared;        /* the last so many layers read the rows of the last layer of their kind before     */
     int         images;          /* tokens of an image all see each other: run.prefix                                */
-    int         pick, pick_block;   /* P, C: entries of a token's list, as swa_select gives them; keys of each */
+    int         pick, pick_block;   /* P, C: entries of a token's list, as swa_select gives them; keys of an entry   */
     int         pick_by_head;    /* 1: a list per KV head; 0: one for all                                            */
     int         pick_own;        /* 1: the block that the query lies in is seen without being listed: pick_window    */
-    int         rate[2];         /* tokens that a C and an H layer's compressed row stands for: the first rows, of whole
-                                    groups of tokens, are the host's own, for swa_attention and swa_merge            */
+    int         rate[2];         /* tokens that a compressed row of a C and of an H layer stands for. A token sees those
+                                    of groups that are whole: the host's own rows, by swa_attention and swa_merge    */
 } family;
 
 #define GQA(q, kv, dim)         { .n_heads = q, .n_kv_heads = kv, .head_dim = dim }

@@ -113,8 +113,7 @@ static void any_lists(fuzz_in *in, problem *p) {
     p->pick = (int32_t *)malloc((size_t)(p->n_q * p->pick_heads * p->pick_n + 1) * sizeof *p->pick);
     for (int i = 0; i < p->n_q * p->pick_heads * p->pick_n; i++) {
         const int64_t last = (p->k_pos + p->n_k) / p->pick_block + 3, first = p->k_pos / p->pick_block - 3;
-        p->pick[i] = (int32_t)(first + (int64_t)(fuzz_unit(&seed) * 0.5f * (float)(last - first)
-                                                 + (float)(last - first) / 2));
+        p->pick[i] = (int32_t)(first + (int64_t)((fuzz_unit(&seed) + 1.0f) * 0.5f * (float)(last - first)));
         if (i > 0 && fuzz_unit(&seed) > 0.8f) p->pick[i] = p->pick[i - 1];
     }
 }

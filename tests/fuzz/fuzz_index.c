@@ -149,7 +149,7 @@ static void check_list(const problem *p, int t, const float *score, const int32_
     }
     for (int64_t e = 0, i = 0; e < p->ix.score_n; e++)
         if (taken[e] && pick[i++] != first + e)
-            FUZZ_DIE("entry %d of the list of token %d is %d, not %ld", (int)i - 1, t, (int)pick[i - 1],
+            FUZZ_DIE("entry %d of token %d's list is %d, not %ld", (int)i - 1, t, (int)pick[i - 1],
                      (long)(first + e));
     for (; n < p->ix.top; n++)
         if (pick[n] != -1) FUZZ_DIE("entry %d behind the list of token %d is %d", n, t, (int)pick[n]);
