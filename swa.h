@@ -543,7 +543,7 @@ typedef struct {
                                    n_heads and a multiple of n_kv_heads, whose keys its heads share                  */
     int          block;         /* positions of an entry: 1, 2, 4, .. 256; 0 = 1                                     */
     int          local;         /* so many entries up to the query's own are picked before all others, if the window
-                                   shows them; they count in top                                                     */
+                                   shows them; they count in top (more than that: the lower positions stay)          */
     int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                                     */
     int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1; NULL if top is 0     */
     int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top                                     */

@@ -142,7 +142,7 @@ static void check_list(const problem *p, int t, const float *score, const int32_
             const int near = first + e > own - p->ix.local && first + e <= own;
             const int best_near = best >= 0 && first + best > own - p->ix.local && first + best <= own;
             if (taken[e] || !(score[e] > -HUGE_VALF)) continue;
-            if (best < 0 || near > best_near || (near == best_near && score[e] > score[best])) best = e;
+            if (best < 0 || near > best_near || (!near && !best_near && score[e] > score[best])) best = e;
         }
         if (best < 0) break;
         taken[best] = 1;
