@@ -209,6 +209,7 @@ static answer compute(fuzz_in *in, problem *p) {
     swa_attn a;
     answer got;
     int pad = fuzz_pick(in, 0, 3), parts = fuzz_pick(in, 1, 5);
+    const int tail_at = p->n_q > 0 ? s->head_dim : 0;        /* without rows that would be someone else's memory */
     unsigned char *k, *v, *tail;
     memset(&whole, 0, sizeof whole); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
     whole.k = k = lay(p->k, p, p->dk, 0, s->head_dim, p->k_type, pad, &whole.k_token, &whole.k_head);
@@ -224,9 +225,9 @@ static answer compute(fuzz_in *in, problem *p) {
     if (!r.scratch_bytes) FUZZ_DIE("swa_attention_bytes is 0");
     r.scratch = malloc(r.scratch_bytes);
     memset(r.scratch, 0xff, r.scratch_bytes);
-    a.q.p = p->q; a.q_tail.p = p->q + s->head_dim;
+    a.q.p = p->q; a.q_tail.p = p->q + tail_at;
     a.q_sink.p = p->q_pinned;
-    if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + s->head_dim;
+    if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + tail_at;
     a.q.head = a.q_tail.head = a.q_sink.head = a.q_sink_tail.head = p->dk;
     a.q.token = a.q_tail.token = a.q_sink.token = a.q_sink_tail.token = (int64_t)p->dk * s->n_heads;
     a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;
