@@ -18,32 +18,11 @@ import json
 import struct
 import sys
 
-SPACE = '\u2581'                   # how GGUF vocabularies of the "llama" kind write a space
-U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
-NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
-ALIGNMENT = 32
+from gguf_write import BOOL, BYTE, CONTROL, F32, I32, NORMAL, SPACE, STRING, U32, UNKNOWN
+from gguf_write import array, floats, pair, write
+
 FIRST_BYTE, FIRST_MERGE = 3, 259
 CONTEXT = 32768                    # no property of the weights: with a window any length works, see train/README.md
-
-
-def string(s):
-    raw = s.encode('utf-8')
-    return struct.pack('<Q', len(raw)) + raw
-
-
-def value(kind, v):
-    if kind == STRING:
-        return string(v)
-    return struct.pack({U32: '<I', I32: '<i', F32: '<f', BOOL: '<?'}[kind], v)
-
-
-def pair(key, kind, v):
-    return string(key) + struct.pack('<I', kind) + value(kind, v)
-
-
-def array(key, kind, items):
-    head = string(key) + struct.pack('<IIQ', ARRAY, kind, len(items))
-    return head + b''.join(value(kind, v) for v in items)
 
 
 def read_tokens(path):
@@ -171,19 +150,9 @@ def main():
     if header[5] != len(pieces):
         sys.exit(f'the model has {header[5]} tokens, the tokenizer {len(pieces)}')
     fields = metadata(config, header, pieces, recover_merges(pieces), matrix_type)
-    infos, body = [], bytearray()
-    weights = read_weights(data, header)
-    for name, dims, values in weights:
-        kind = matrix_type if len(dims) == 2 else 0
-        infos.append(string(name) + struct.pack('<I', len(dims)) + struct.pack('<%dQ' % len(dims), *reversed(dims))
-                     + struct.pack('<IQ', kind, len(body)))
-        body += struct.pack('<%d%s' % (len(values), 'fe'[kind]), *values)
-        body += bytes(-len(body) % ALIGNMENT)
-    head = struct.pack('<4sIQQ', b'GGUF', 3, len(weights), len(fields)) + b''.join(fields) + b''.join(infos)
-    head += bytes(-len(head) % ALIGNMENT)
-    with open(sys.argv[4], 'wb') as f:
-        f.write(head + body)
-    print(f'{sys.argv[4]}: {len(fields)} keys, {len(weights)} tensors, {len(head) + len(body)} bytes')
+    tensors = [floats(name, dims, matrix_type if len(dims) == 2 else 0, values)
+               for name, dims, values in read_weights(data, header)]
+    write(sys.argv[4], fields, tensors)
 
 
 main()

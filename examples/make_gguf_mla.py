@@ -14,31 +14,10 @@ import struct
 import sys
 import zipfile
 
-SPACE = '\u2581'                   # how GGUF vocabularies of the "llama" kind write a space
-U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
-NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
-ALIGNMENT = 32
+from gguf_write import BOOL, BYTE, CONTROL, F32, I32, NORMAL, SPACE, STRING, U32, UNKNOWN
+from gguf_write import array, floats, pair, write
+
 CONTEXT = 32768                    # no property of the weights: with a window any length works
-
-
-def string(s):
-    raw = s.encode('utf-8')
-    return struct.pack('<Q', len(raw)) + raw
-
-
-def value(kind, v):
-    if kind == STRING:
-        return string(v)
-    return struct.pack({U32: '<I', I32: '<i', F32: '<f', BOOL: '<?'}[kind], v)
-
-
-def pair(key, kind, v):
-    return string(key) + struct.pack('<I', kind) + value(kind, v)
-
-
-def array(key, kind, items):
-    head = string(key) + struct.pack('<IIQ', ARRAY, kind, len(items))
-    return head + b''.join(value(kind, v) for v in items)
 
 
 def read_array(data):
@@ -130,20 +109,9 @@ def main():
     matrix_type = 0 if sys.argv[3:] == ['f32'] else 1
     config, tensors = read_model(sys.argv[1])
     fields = metadata(config, matrix_type)
-    infos, body = [], bytearray()
-    names = names_in_file(config['L'])
-    for name, source in names:
-        shape, values = tensors[source]
-        kind = matrix_type if len(shape) == 2 else 0
-        infos.append(string(name) + struct.pack('<I', len(shape)) + struct.pack('<%dQ' % len(shape), *reversed(shape))
-                     + struct.pack('<IQ', kind, len(body)))
-        body += struct.pack('<%d%s' % (len(values), 'fe'[kind]), *values)
-        body += bytes(-len(body) % ALIGNMENT)
-    head = struct.pack('<4sIQQ', b'GGUF', 3, len(names), len(fields)) + b''.join(fields) + b''.join(infos)
-    head += bytes(-len(head) % ALIGNMENT)
-    with open(sys.argv[2], 'wb') as f:
-        f.write(head + body)
-    print(f'{sys.argv[2]}: {len(fields)} keys, {len(names)} tensors, {len(head) + len(body)} bytes')
+    named = [(name,) + tensors[source] for name, source in names_in_file(config['L'])]
+    write(sys.argv[2], fields, [floats(name, shape, matrix_type if len(shape) == 2 else 0, values)
+                                for name, shape, values in named])
 
 
 main()
