@@ -137,9 +137,8 @@ static inline void normed(engine *e, float *out, const float *x, const float *w,
     }
 }
 
-static inline void projected(engine *e, float *out, const float *x, const weights *w, const float *bias, int n) {
-    product(out, x, w, n, &e->space);
-    for (int t = 0; bias && t < n; t++) add(out + (size_t)t * (size_t)w->rows, bias, (size_t)w->rows);
+static inline void add_bias(float *out, const float *bias, int n, int dim) {    /* bias NULL: none */
+    for (int t = 0; bias && t < n; t++) add(out + (size_t)t * (size_t)dim, bias, (size_t)dim);
 }
 
 static inline void rotate(engine *e, float *x, int n, int heads, int local) {
@@ -152,6 +151,7 @@ static inline void rotate(engine *e, float *x, int n, int heads, int local) {
 /* Attends layer l to its ring and to e->k, e->v; the queries e->q are replaced by the result. */
 static inline void attend(engine *e, int l) {
     const model *m = e->m;
+    int64_t keys = swa_cache_end(&e->cache, 0) - swa_cache_first(&e->cache, 0, l);
     swa_attn a = { 0 };
     swa_status status = SWA_OK;
     a.q.p = e->q;
@@ -161,10 +161,10 @@ static inline void attend(engine *e, int l) {
     a.scale = m->scale;
     a.softcap = m->attn_cap;
     a.sink_logits = m->layers[l].sinks;
-    if (swa_step_tokens(&e->cache) >= 16) {
+    if (keys * swa_step_tokens(&e->cache) * m->n_heads * m->head_dim > 1000000) {
         status = swa_attend(&e->cache, l, &a);
     } else {
-        for (int phase = 0; phase < SWA_PHASES && status == SWA_OK; phase++) {     /* a few rows: one thread */
+        for (int phase = 0; phase < SWA_PHASES && status == SWA_OK; phase++) {     /* too little to wake threads for */
             status = swa_attend_part(&e->cache, l, &a, phase, 0, 1);
         }
     }
@@ -176,9 +176,11 @@ static inline void attention_half(engine *e, int l, int n) {
     const model *m = e->m;
     const layer *w = &m->layers[l];
     int heads = m->n_heads, kv_heads = m->n_kv_heads, dim = m->head_dim, whole = w->whole_norm;
-    projected(e, e->q, e->h, &w->q, w->q_bias, n);
-    projected(e, e->k, e->h, &w->k, w->k_bias, n);
-    projected(e, e->v, e->h, &w->v, w->v_bias, n);
+    const one_product qkv[] = { { &w->q, e->q }, { &w->k, e->k }, { &w->v, e->v } };
+    products(qkv, 3, e->h, n, &e->space);
+    add_bias(e->q, w->q_bias, n, heads * dim);
+    add_bias(e->k, w->k_bias, n, kv_heads * dim);
+    add_bias(e->v, w->v_bias, n, kv_heads * dim);
     if (w->q_norm) {
         normed(e, e->q, e->q, w->q_norm, whole ? n : n * heads, whole ? heads * dim : dim);
         normed(e, e->k, e->k, w->k_norm, whole ? n : n * kv_heads, whole ? kv_heads * dim : dim);
@@ -186,7 +188,8 @@ static inline void attention_half(engine *e, int l, int n) {
     rotate(e, e->q, n, heads, w->local);
     rotate(e, e->k, n, kv_heads, w->local);
     attend(e, l);
-    projected(e, e->y, e->q, &w->o, w->o_bias, n);
+    product(e->y, e->q, &w->o, n, &e->space);
+    add_bias(e->y, w->o_bias, n, m->dim);
 }
 
 /* gate [n] = the activation of gate, times up. */
@@ -212,12 +215,14 @@ static inline void experts_row(engine *e, const layer *w, int t) {
     size_t dim = (size_t)m->dim;
     const float *h = e->h + (size_t)t * dim;
     float *y = e->y + (size_t)t * dim, *score = e->route, sum = 0.0f, top = 0.0f;
-    projected(e, score, h, &w->router, w->router_bias, 1);
+    weights gate, up, down;
+    const one_product both[] = { { &gate, e->gate }, { &up, e->up } };
+    product(score, h, &w->router, 1, &e->space);
+    add_bias(score, w->router_bias, 1, m->n_experts);
     memset(y, 0, dim * sizeof *y);
     for (int used = 0; used < m->n_used; used++) {
         int best = 0;
         float share;
-        weights gate, up, down;
         for (int i = 1; i < m->n_experts; i++) best = score[i] > score[best] ? i : best;
         if (used == 0) top = score[best];
         share = expf(score[best] - top);
@@ -226,8 +231,7 @@ static inline void experts_row(engine *e, const layer *w, int t) {
         gate = weights_part(&w->gate, best * m->hidden, m->hidden);
         up = weights_part(&w->up, best * m->hidden, m->hidden);
         down = weights_part(&w->down, best * m->dim, m->dim);
-        product(e->gate, h, &gate, 1, &e->space);
-        product(e->up, h, &up, 1, &e->space);
+        products(both, 2, h, 1, &e->space);
         weights_add_row(&w->gate_bias, best, e->gate);
         weights_add_row(&w->up_bias, best, e->up);
         gated(m, e->gate, e->up, (size_t)m->hidden);
@@ -242,12 +246,12 @@ static inline void experts_row(engine *e, const layer *w, int t) {
 static inline void feed_forward_half(engine *e, int l, int n) {
     const model *m = e->m;
     const layer *w = &m->layers[l];
+    const one_product both[] = { { &w->gate, e->gate }, { &w->up, e->up } };
     if (m->kind->flags & EXPERTS) {
         for (int t = 0; t < n; t++) experts_row(e, w, t);
         return;
     }
-    product(e->gate, e->h, &w->gate, n, &e->space);
-    product(e->up, e->h, &w->up, n, &e->space);
+    products(both, 2, e->h, n, &e->space);
     gated(m, e->gate, e->up, (size_t)n * (size_t)m->hidden);
     product(e->y, e->gate, &w->down, n, &e->space);
 }

@@ -3,9 +3,9 @@
    that is called), and the types and operations listed in quants.h under "operations".
 
    A row of weights is decoded once for up to four tokens; one token is multiplied with four rows of floats at a time.
-   Weights of a quantised block stay integers, by which activations of 16 bits are multiplied exactly; only the sum of a
-   block becomes a float. Every instruction set has the same 16 lanes and the same order of sums, so all that fuse
-   multiply and add give the same bits. */
+   Weights of a quantised block stay integers, by which activations of 16 bits are multiplied exactly; only sums of a
+   block or group become floats. Every instruction set has the same 16 lanes and the same order of sums, so that all
+   which fuse multiply and add give the same bits. */
 
 /* ---- floats: F32, F16, BF16; 64 columns at a time in four accumulators, what is left one by one ---- */
 
@@ -14,7 +14,7 @@ K_FN K(vf) K(floats)(const unsigned char *w, uint32_t type) {
 }
 
 /* `rows` rows times `tokens` tokens, one of the two being 1: rows side by side read x once, tokens side by side the
-   weights. */
+   weights. The next rows are fetched meanwhile. */
 K_FN void K(float_tile)(const weights *w, uint32_t type, const unsigned char *row, const float *x, int rows,
                         int tokens, float *out) {
     K(vf) sum[K_TILE][4];
@@ -26,6 +26,8 @@ K_FN void K(float_tile)(const weights *w, uint32_t type, const unsigned char *ro
         for (int i = 0; i < 4; i++) sum[t][i] = K(vf_zero)();
     }
     for (; c + 64 <= ld; c += 64) {
+        K_UNROLL
+        for (int t = 0; t < rows; t++) weights_fetch(row + ((size_t)(t + rows) * ld + c) * size, 64 * size);
         K_UNROLL
         for (int i = 0; i < 4; i++) {
             K(vf) v = K(floats)(row + (c + 16 * (size_t)i) * size, type), u = K(vf_load)(x + c + 16 * (size_t)i);
@@ -97,38 +99,39 @@ K_FN void K(block_row)(const unsigned char *w, uint32_t type, const activations 
     }
 }
 
-/* ---- superblocks of 256 whose eight or sixteen groups have integer scales: Q4_K, Q5_K, Q6_K ----
-   A group's scale is multiplied in as an integer too: 16 products to a lane stay below 2^31 with weights and scales of
-   31 by 63 or 32 by 128, and activations of 16 bits. */
+/* ---- superblocks of 256 whose eight or sixteen groups have integer scales: Q4_K, Q5_K, Q6_K ---- */
 
-/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes. 64 bytes are two times two groups: vector 2j + h has
-   the groups 4j+h and 4j+2+h, byte by byte, with their scales beside it. weights_place() brings the activations into
-   that order, and splits them into a vector of upper and one of lower bytes: 5 by 8 bits are two products to a word. */
-K_FN void K(super_45)(const unsigned char *b, int five, K(vs) s, K(vw) v[4], K(vw) scale[4]) {
-    K(vw) high = K(vw_twice)(b + 16);                    /* the fifth bits; of no use to Q4_K, but inside its block */
+/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes. 64 bytes, taken as 32 words, have groups 4j and 4j+1
+   in the first half and 4j+2 and 4j+3 in the second, and four weights in each word. So v[4j + 2*odd + h] has the even
+   or odd ones of groups 4j+h and 4j+2+h; with h = 1 they stand four bits higher, which the groups' scales take back.
+   weights_place() brings the activations into that order. */
+K_FN void K(super_45)(const unsigned char *b, int five, K(vw) v[8]) {
+    K(vw) fifth = K(vw_twice)(b + 16);                   /* of no use to Q4_K, but inside its block */
     K_UNROLL
-    for (int i = 0; i < 4; i++) {
-        int j = i / 2, h = i % 2;
-        v[i] = K(vw_and)(K(vw_shr)(K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), 4 * h), 0x0f0f);
-        if (five) v[i] = K(vw_add)(v[i], K(vw_shl)(K(vw_and)(K(vw_shr)(high, 4 * j + h), 0x0101), 4));
-        scale[i] = K(vs_pick)(s, 4 * j + h, 4 * j + 2 + h);
+    for (int i = 0; i < 8; i++) {
+        int j = i / 4, odd = i / 2 % 2, h = i % 2, from = 4 * j + h + 8 * odd, to = h ? 8 : 4;
+        K(vw) w = K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), high = fifth;
+        v[i] = K(vw_and)(odd ? K(vw_shr)(w, 8) : w, h ? 0xf0 : 0x0f);
+        if (from > to) high = K(vw_shr)(fifth, from - to);
+        if (from < to) high = K(vw_shl)(fifth, to - from);
+        if (five) v[i] = K(vw_or)(v[i], K(vw_and)(high, 1 << to));
     }
 }
 
-/* 256 weights times one token's activations, less what the minima take off: a->sum is negative. */
-K_FN K(vf) K(super_45_add)(K(vf) sum, const unsigned char *b, K(vs) s, const K(vw) v[4], const K(vw) scale[4],
-                           const activations *x, size_t at) {
+/* 256 weights times one token's activations: exact sums of four products, then floats. The groups' scales and minima
+   come without the token's scale; x->sum has minus the sums of its activations, for the minima. */
+K_FN K(vf) K(super_45_add)(K(vf) sum, const K(vw) v[8], const K(vf) scale[4], K(vf) mins, const activations *x,
+                           size_t at) {
     const int16_t *q = x->q + at * 256;
-    K(vi) upper = K(vi_zero)(), lower = K(vi_zero)();
-    K(vf) unit[2];
+    K(vf) all = K(vf_fma)(mins, K(vf_load_half)(x->sum + at * 8), K(vf_zero)());
     K_UNROLL
     for (int i = 0; i < 4; i++) {
-        upper = K(vi_madd)(upper, K(vw_pairs)(v[i], q + 64 * i), scale[i]);
-        lower = K(vi_madd)(lower, K(vw_pairs)(v[i], q + 64 * i + 32), scale[i]);
+        int k = i / 2 * 4 + i % 2;
+        K(vi) four = K(vi_madd)(K(vi_zero)(), v[k], K(vw_words)(q + 32 * k));
+        four = K(vi_madd)(four, v[k + 2], K(vw_words)(q + 32 * (k + 2)));
+        all = K(vf_fma)(K(vf_int)(four), scale[i], all);
     }
-    K(halves)(b, x->scale[at], unit);
-    sum = K(vf_fma)(K(vf_int)(K(vi_bytes)(upper, lower)), unit[0], sum);
-    return K(vf_fma)(K(vf_int)(K(vi_mins)(s, x->sum + at * 8)), unit[1], sum);
+    return K(vf_fma)(all, K(vf_set)(x->scale[at]), sum);
 }
 
 K_FN void K(super_45_row)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
@@ -139,19 +142,23 @@ K_FN void K(super_45_row)(const unsigned char *w, uint32_t type, const activatio
     for (int t = 0; t < tokens; t++) sum[t] = K(vf_zero)();
     for (size_t n = 0; n < blocks; n++) {
         const unsigned char *b = w + n * size;
-        weight_scales bytes = weight_scales_of(b + 4);
-        K(vs) s = K(vs_bytes)(bytes.scales, bytes.mins);
-        K(vw) v[4], scale[4];
-        K(super_45)(b, type == GGUF_TENSOR_Q5_K, s, v, scale);
+        K(vg) s = K(vg_of)(weight_scales_of(b + 4), b);
+        K(vf) scale[4], mins = K(vg_mins)(s);
+        K(vw) v[8];
+        K(super_45)(b, type == GGUF_TENSOR_Q5_K, v);
+        K_UNROLL
+        for (int i = 0; i < 4; i++) scale[i] = K(vg_pick)(s, i / 2 * 4 + i % 2, i / 2 * 4 + i % 2 + 2);
         K_UNROLL
         for (int t = 0; t < tokens; t++) {
-            sum[t] = K(super_45_add)(sum[t], b, s, v, scale, x, (first + (size_t)t) * blocks + n);
+            sum[t] = K(super_45_add)(sum[t], v, scale, mins, x, (first + (size_t)t) * blocks + n);
         }
     }
     K_UNROLL
     for (int t = 0; t < tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
 }
 
+/* A group's scale is multiplied in as an integer: 16 products to a lane stay below 2^31 with weights of 32, scales of
+   128, and activations of 16 bits. */
 K_FN void K(super_6)(const unsigned char *b, K(vw) v[8]) {
     K(vs) scales = K(vs_bytes)(weight_word(b + 192) | weight_word(b + 196) << 32,
                                   weight_word(b + 200) | weight_word(b + 204) << 32);

@@ -2,6 +2,7 @@
    The weights are read where they are and never copied. At one token such a product is a matter of memory bandwidth.
 
        product(out, x, &w, n, &space);      // out [n][rows] = x [n][cols] times w [rows][cols] transposed
+       products(qkv, 3, x, n, &space);      // the same for several matrices: one_product
 
    For quantised weights the activations are rounded to 16 bits with a scale per block, which costs 1e-5 of their
    size (other engines round to 8 bits, 4e-3), and products within a block are exact integers. One order of sums per
@@ -27,7 +28,7 @@ typedef struct {
     const float *x;                 /* [n][cols] as they were given */
     int16_t *q;                     /* [n][cols], and what has to be multiplied by: */
     float   *scale;                 /* [n][cols / block] */
-    int32_t *sum;                   /* [n][cols / 32] minus the sums of 32 neighbours of q: formats with a minimum */
+    float   *sum;                   /* [n][cols / 32] minus the sums of 32 neighbours of q: formats with a minimum */
 } activations;
 
 /* ---- formats: what a few bytes mean ---- */
@@ -71,10 +72,21 @@ static inline weight_scales weight_scales_of(const unsigned char *p) {
     return s;
 }
 
-/* ---- operations: 16 floats (vf), 16 sums (vi), 32 bytes (vb), 32 words of 16 bits (vw), and 16 scales
-   (vs) of which two are picked, one for each half of a vw; per instruction set ---- */
+/* ---- operations: 16 floats (vf), 16 sums (vi), 32 bytes (vb), 32 words of 16 bits (vw), 16 integer scales (vs) and
+   eight scales and minima as floats (vg), of which two are picked, one for each half of a vw or vf; per instruction
+   set ---- */
 
 #define K_TILE 4                    /* tokens for which a row is decoded once */
+/* Rows of floats side by side are streams that begin anew with every row, and the hardware sees no stream across a page
+   of 4 KB: they are fetched, into L2. Quantised rows are one stream, of less bytes per product: a fetch only costs. */
+static inline void weights_fetch(const unsigned char *p, size_t bytes) {
+#ifdef __GNUC__
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+#else
+    (void)p;
+    (void)bytes;
+#endif
+}
 #if defined(__GNUC__) && !defined(__clang__)
 #  define K_UNROLL _Pragma("GCC unroll 16")    /* so that what a loop counts through can stay in registers */
 #else
@@ -112,6 +124,7 @@ typedef __m512 K(vf);
 typedef __m512i K(vi);
 typedef __m512i K(vw);
 typedef __m512i K(vs);
+typedef __m512 K(vg);
 K_BYTES
 K_FN K(vf) K(vf_zero)(void) { return _mm512_setzero_ps(); }
 K_FN K(vf) K(vf_set)(float x) { return _mm512_set1_ps(x); }
@@ -130,18 +143,22 @@ K_FN float K(vf_total)(K(vf) v) {                         /* halves upon halves,
 }
 K_FN K(vi) K(vi_zero)(void) { return _mm512_setzero_si512(); }
 K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) { return _mm512_dpwssd_epi32(s, v, w); }
-K_FN K(vi) K(vi_bytes)(K(vi) upper, K(vi) lower) { return _mm512_add_epi32(_mm512_slli_epi32(upper, 8), lower); }
 K_FN K(vw) K(vw_words)(const int16_t *x) { return _mm512_loadu_si512((const void *)x); }
-K_FN K(vw) K(vw_pairs)(K(vw) v, const int16_t *x) { return _mm512_maddubs_epi16(v, K(vw_words)(x)); }
-K_FN K(vi) K(vi_mins)(K(vs) s, const int32_t *sums) {
-    __m256i v = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(_mm512_castsi512_si256(s), 1));
-    return _mm512_zextsi256_si512(_mm256_mullo_epi32(v, K(vb_load)((const unsigned char *)sums)));
+/* Halves of b: what scales and minima are multiplied with. Odd groups' weights stand four bits higher: kernels.h. */
+K_FN K(vg) K(vg_of)(weight_scales s, const unsigned char *b) {
+    __m512i each = _mm512_cvtepu8_epi32(_mm_set_epi64x((long long)s.mins, (long long)s.scales));
+    __m128 unit = _mm_cvtph_ps(_mm_set1_epi32((int)weight_word(b)));
+    __m512i which = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 2, 0, 2, 0, 2, 0);
+    unit = _mm_mul_ps(unit, _mm_set_ps(0.0625f, 0.0625f, 1.0f, 1.0f));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(each), _mm512_permutexvar_ps(which, _mm512_castps128_ps512(unit)));
 }
-K_FN void K(halves)(const unsigned char *p, float x, K(vf) out[2]) {
-    __m128 v = _mm_mul_ps(_mm_cvtph_ps(_mm_cvtsi32_si128((int)weight_word(p))), _mm_set1_ps(x));
-    out[0] = _mm512_broadcastss_ps(v);
-    out[1] = _mm512_broadcastss_ps(_mm_movehdup_ps(v));
+K_FN K(vf) K(vg_mins)(K(vg) s) {
+    return _mm512_castpd_ps(_mm512_zextpd256_pd512(_mm512_extractf64x4_pd(_mm512_castps_pd(s), 1)));
 }
+K_FN K(vf) K(vg_pick)(K(vg) s, int i, int j) {
+    return _mm512_permutexvar_ps(_mm512_inserti64x4(_mm512_set1_epi32(i), _mm256_set1_epi32(j), 1), s);
+}
+K_FN K(vf) K(vf_load_half)(const float *p) { return _mm512_zextps256_ps512(_mm256_loadu_ps(p)); }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     return _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_set_epi64x((long long)high, (long long)low)));
 }
@@ -160,6 +177,7 @@ K_FN K(vw) K(vw_twice)(const unsigned char *p) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(v), _mm256_srli_epi16(v, 2), 1);
 }
 K_FN K(vw) K(vw_and)(K(vw) v, int mask) { return _mm512_and_si512(v, _mm512_set1_epi16((short)mask)); }
+K_FN K(vw) K(vw_or)(K(vw) v, K(vw) w) { return _mm512_or_si512(v, w); }
 K_FN K(vw) K(vw_shr)(K(vw) v, int n) { return _mm512_srli_epi16(v, (unsigned char)n); }
 K_FN K(vw) K(vw_shl)(K(vw) v, int n) { return _mm512_slli_epi16(v, (unsigned char)n); }
 #include "kernels.h"
@@ -176,6 +194,7 @@ typedef struct { __m256 a, b; } K(vf);
 typedef struct { __m256i a, b; } K(vi);
 typedef struct { __m256i a, b; } K(vw);
 typedef struct { __m256i a, b; } K(vs);     /* scales 0..7 in both halves of a, 8..15 of b */
+typedef K(vf) K(vg);
 #define K_VF(lo, hi) K(vf) r = { lo, hi }; return r
 #define K_VI(lo, hi) K(vi) r = { lo, hi }; return r
 #define K_VW(lo, hi) K(vw) r = { lo, hi }; return r
@@ -199,27 +218,24 @@ K_FN K(vi) K(vi_zero)(void) { K_VI(_mm256_setzero_si256(), _mm256_setzero_si256(
 K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) {
     K_VI(_mm256_add_epi32(s.a, _mm256_madd_epi16(v.a, w.a)), _mm256_add_epi32(s.b, _mm256_madd_epi16(v.b, w.b)));
 }
-K_FN K(vi) K(vi_bytes)(K(vi) upper, K(vi) lower) {
-    K_VI(_mm256_add_epi32(_mm256_slli_epi32(upper.a, 8), lower.a),
-         _mm256_add_epi32(_mm256_slli_epi32(upper.b, 8), lower.b));
-}
 K_FN K(vw) K(vw_words)(const int16_t *x) { K_VW(K_M256(x), K_M256(x + 16)); }
-K_FN K(vw) K(vw_pairs)(K(vw) v, const int16_t *x) {
-    K_VW(_mm256_maddubs_epi16(v.a, K_M256(x)), _mm256_maddubs_epi16(v.b, K_M256(x + 16)));
+K_FN K(vg) K(vg_of)(weight_scales s, const unsigned char *b) {
+    float d = K(half)(b), odd = d * 0.0625f;
+    __m256i scales = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)s.scales));
+    __m256i mins = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)s.mins));
+    K_VF(_mm256_mul_ps(_mm256_cvtepi32_ps(scales), _mm256_setr_ps(d, odd, d, odd, d, odd, d, odd)),
+         _mm256_mul_ps(_mm256_cvtepi32_ps(mins), _mm256_set1_ps(K(half)(b + 2))));
 }
-K_FN void K(halves)(const unsigned char *p, float x, K(vf) out[2]) {
-    out[0] = K(vf_set)(K(half)(p) * x);
-    out[1] = K(vf_set)(K(half)(p + 2) * x);
+K_FN K(vf) K(vg_mins)(K(vg) s) { K_VF(s.b, _mm256_setzero_ps()); }
+K_FN K(vf) K(vg_pick)(K(vg) s, int i, int j) {
+    K_VF(_mm256_permutevar8x32_ps(s.a, _mm256_set1_epi32(i)), _mm256_permutevar8x32_ps(s.a, _mm256_set1_epi32(j)));
 }
+K_FN K(vf) K(vf_load_half)(const float *p) { K_VF(_mm256_loadu_ps(p), _mm256_setzero_ps()); }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K(vs) s;
     s.a = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)low)));
     s.b = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)high)));
     return s;
-}
-K_FN K(vi) K(vi_mins)(K(vs) s, const int32_t *sums) {
-    __m256i v = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(s.b));
-    K_VI(_mm256_mullo_epi32(v, K_M256(sums)), _mm256_setzero_si256());
 }
 K_FN __m256i K(pick)(K(vs) s, int i) {
     return _mm256_shuffle_epi8(i < 8 ? s.a : s.b, _mm256_set1_epi16((short)((i & 7) * 514 + 256)));
@@ -240,6 +256,7 @@ K_FN K(vw) K(vw_and)(K(vw) v, int mask) {
     __m256i all = _mm256_set1_epi16((short)mask);
     K_VW(_mm256_and_si256(v.a, all), _mm256_and_si256(v.b, all));
 }
+K_FN K(vw) K(vw_or)(K(vw) v, K(vw) w) { K_VW(_mm256_or_si256(v.a, w.a), _mm256_or_si256(v.b, w.b)); }
 K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_VW(_mm256_srli_epi16(v.a, n), _mm256_srli_epi16(v.b, n)); }
 K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_slli_epi16(v.b, n)); }
 #include "kernels.h"
@@ -257,6 +274,7 @@ typedef struct { int32_t v[16]; } K(vi);
 typedef struct { int16_t v[32]; } K(vw);
 typedef struct { unsigned char v[32]; } K(vb);
 typedef struct { int16_t v[16]; } K(vs);
+typedef K(vf) K(vg);
 #define K_EACH(type, n, value) K(type) r; for (int i = 0; i < (n); i++) r.v[i] = (value); return r
 K_FN float K(half)(const unsigned char *p) { return weight_float(p, GGUF_TENSOR_F16); }
 K_FN K(vb) K(vb_load)(const unsigned char *p) { K_EACH(vb, 32, p[i]); }
@@ -291,20 +309,17 @@ K_FN K(vi) K(vi_zero)(void) { K_EACH(vi, 16, 0); }
 K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) {
     K_EACH(vi, 16, s.v[i] + v.v[2 * i] * w.v[2 * i] + v.v[2 * i + 1] * w.v[2 * i + 1]);
 }
-K_FN K(vi) K(vi_bytes)(K(vi) upper, K(vi) lower) { K_EACH(vi, 16, 256 * upper.v[i] + lower.v[i]); }
 K_FN K(vw) K(vw_words)(const int16_t *x) { K_EACH(vw, 32, x[i]); }
-K_FN K(vw) K(vw_pairs)(K(vw) v, const int16_t *x) {     /* unsigned bytes by signed bytes, neighbours added */
-    const signed char *b = (const signed char *)x;
-    K_EACH(vw, 32, (int16_t)((v.v[i] & 255) * b[2 * i] + (v.v[i] >> 8 & 255) * b[2 * i + 1]));
-}
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K_EACH(vs, 16, (signed char)((i < 8 ? low : high) >> 8 * (i & 7) & 255));
 }
-K_FN K(vi) K(vi_mins)(K(vs) s, const int32_t *sums) { K_EACH(vi, 16, i < 8 ? s.v[8 + i] * sums[i] : 0); }
-K_FN void K(halves)(const unsigned char *p, float x, K(vf) out[2]) {
-    out[0] = K(vf_set)(K(half)(p) * x);
-    out[1] = K(vf_set)(K(half)(p + 2) * x);
+K_FN K(vg) K(vg_of)(weight_scales s, const unsigned char *b) {
+    float d = K(half)(b), low = K(half)(b + 2);
+    K_EACH(vg, 16, (float)((i < 8 ? s.scales : s.mins) >> 8 * (i & 7) & 63) * (i < 8 ? i % 2 ? d * 0.0625f : d : low));
 }
+K_FN K(vf) K(vg_mins)(K(vg) s) { K_EACH(vf, 16, i < 8 ? s.v[8 + i] : 0.0f); }
+K_FN K(vf) K(vg_pick)(K(vg) s, int j, int k) { K_EACH(vf, 16, s.v[i < 8 ? j : k]); }
+K_FN K(vf) K(vf_load_half)(const float *p) { K_EACH(vf, 16, i < 8 ? p[i] : 0.0f); }
 K_FN K(vw) K(vs_pick)(K(vs) s, int j, int k) { K_EACH(vw, 32, s.v[i < 16 ? j : k]); }
 K_FN K(vw) K(vw_signed)(K(vb) b) { K_EACH(vw, 32, (int16_t)(signed char)b.v[i]); }
 K_FN K(vw) K(vw_unsigned)(K(vb) b) { K_EACH(vw, 32, b.v[i]); }
@@ -316,6 +331,7 @@ K_FN K(vw) K(vw_twice)(const unsigned char *p) {
     K_EACH(vw, 32, (int16_t)((p[2 * i % 32] | p[2 * i % 32 + 1] << 8) >> (i < 16 ? 0 : 2)));
 }
 K_FN K(vw) K(vw_and)(K(vw) v, int mask) { K_EACH(vw, 32, (int16_t)(v.v[i] & mask)); }
+K_FN K(vw) K(vw_or)(K(vw) v, K(vw) w) { K_EACH(vw, 32, (int16_t)(v.v[i] | w.v[i])); }
 K_FN K(vw) K(vw_shr)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i] >> n)); }
 K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i] << n)); }
 #include "kernels.h"
@@ -325,19 +341,19 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i]
 
 /* ---- the product ---- */
 
-/* Where element i of 256 stands among the bytes of super_45's vectors: kernels.h. */
+/* Where element i of 256 stands in super_45's vectors: kernels.h. */
 static inline size_t weights_place(size_t i) {
-    size_t g = i / 32;
-    return 64 * (g / 4 * 2 + g % 2) + 32 * (g / 2 % 2) + i % 32;
+    size_t group = i / 32;
+    return group / 4 * 128 + i % 2 * 64 + group % 2 * 32 + group / 2 % 2 * 16 + i % 32 / 2;
 }
-static inline int weights_by_bytes(uint32_t type) { return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K; }
+static inline int weights_reordered(uint32_t type) { return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K; }
 
 /* One row as floats: a token's embedding. */
 static inline void weights_row(const weights *w, int row, float *out) {
     size_t unit = (size_t)weights_block(w->type), bytes = gguf_bytes(w->type, unit ? unit : 1);
     const unsigned char *p = w->data + (size_t)row * gguf_bytes(w->type, (size_t)w->cols);
     for (size_t c = 0; c < (size_t)w->cols; c += unit ? unit : 1, p += bytes) {
-        plain_vw v[8], unused[4];
+        plain_vw v[8];
         weight_scales s = { 0, 0 };
         float scale = 0.0f, low = 0.0f;
         if (unit == 0) {
@@ -348,16 +364,15 @@ static inline void weights_row(const weights *w, int row, float *out) {
         else if (w->type == GGUF_TENSOR_Q6_K) plain_super_6(p, v);
         else {
             s = weight_scales_of(p + 4);
-            plain_super_45(p, w->type == GGUF_TENSOR_Q5_K, plain_vs_bytes(s.scales, s.mins), v, unused);
+            plain_super_45(p, w->type == GGUF_TENSOR_Q5_K, v);
         }
         if (unit == 256) scale = plain_half(w->type == GGUF_TENSOR_Q6_K ? p + 208 : p);
         if (unit == 256 && w->type != GGUF_TENSOR_Q6_K) low = plain_half(p + 2);
         for (size_t i = 0; i < unit; i++) {
-            int64_t group = (int64_t)(i / 32 * 8), at = (int64_t)weights_place(i), value = v[i / 32].v[i % 32];
-            if (weights_by_bytes(w->type)) {
-                value = (v[at / 64].v[at % 64 / 2] >> 8 * (at % 2) & 255) * (int64_t)(s.scales >> group & 63);
-            }
-            out[c + i] = scale * (float)value - low * (float)(s.mins >> group & 63);
+            size_t group = i / 32, at = weights_reordered(w->type) ? weights_place(i) : i;
+            int value = v[at / 32].v[at % 32];
+            if (weights_reordered(w->type)) value = (value >> group % 2 * 4) * (int)(s.scales >> 8 * group & 63);
+            out[c + i] = scale * (float)value - low * (float)(s.mins >> 8 * group & 63);
         }
     }
 }
@@ -379,7 +394,7 @@ static inline void activations_lie(activations *a, void *memory, size_t rows, si
     size_t n = rows * ((cols + 255) / 256 * 256);
     char *p = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
     a->q = (int16_t *)(void *)p;
-    a->sum = (int32_t *)(void *)(p + n * 2);
+    a->sum = (float *)(void *)(p + n * 2);
     a->scale = (float *)(void *)(p + n * 2 + n / 32 * 4);
 }
 
@@ -408,28 +423,27 @@ static inline float activations_most(const float *x, size_t n) {
     return v;
 }
 
-/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with: up to 127 * 257, so that an upper
-   and a lower byte have room for a sign each. NaN and infinity stay visible: in the scale. */
+/* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with. NaN and infinity stay visible: in the
+   scale. */
 static inline void activations_set(activations *a, const float *x, const weights *w, int n) {
     size_t block = (size_t)weights_block(w->type), numbers = (size_t)n * (size_t)w->cols;
-    int by_bytes = weights_by_bytes(w->type);
+    int reordered = weights_reordered(w->type);
     a->x = x;
     for (size_t b = 0; block && b < numbers; b += block) {
         float most = activations_most(x + b, block), inverse;
-        inverse = most > 1e-30f && most <= 1e30f ? 32639.0f / most : 0.0f;
-        a->scale[b / block] = most > 1e-30f || most != most ? most / 32639.0f : 0.0f;
+        inverse = most > 1e-30f && most <= 1e30f ? 32767.0f / most : 0.0f;
+        a->scale[b / block] = most > 1e-30f || most != most ? most / 32767.0f : 0.0f;
         for (size_t i = 0; i < block; i += 32) {
-            signed char *p = (signed char *)(a->q + b) + weights_place(i) / 64 * 128 + weights_place(i) % 64;
+            int16_t *even = a->q + b + weights_place(i), *odd = a->q + b + weights_place(i + 1);
             int32_t q[32], sum = 0;
             if (inverse > 0.0f) activations_round(x + b + i, inverse, q);
             else for (int j = 0; j < 32; j++) q[j] = 1;
             for (int j = 0; j < 32; j++) sum -= q[j];
-            a->sum[(b + i) / 32] = sum;
-            for (int j = 0; !by_bytes && j < 32; j++) a->q[b + i + (size_t)j] = (int16_t)q[j];
-            for (int j = 0; by_bytes && j < 32; j++) {
-                int upper = (q[j] + 32896) / 256 - 128;
-                p[j] = (signed char)upper;
-                p[j + 64] = (signed char)(q[j] - 256 * upper);
+            a->sum[(b + i) / 32] = (float)sum;
+            for (int j = 0; !reordered && j < 32; j++) a->q[b + i + (size_t)j] = (int16_t)q[j];
+            for (int j = 0; reordered && j < 16; j++) {
+                even[j] = (int16_t)q[2 * j];
+                odd[j] = (int16_t)q[2 * j + 1];
             }
         }
     }
@@ -445,14 +459,39 @@ static inline rows_fn *rows_best(void) {
     return plain_rows;
 }
 
-/* Small products stay on one thread: waking others costs more. */
-static inline void product(float *out, const float *x, const weights *w, int n, activations *space) {
+/* One matrix of several that the same x is multiplied with. Of a kind: x is rounded for them alike. */
+typedef struct { const weights *w; float *out; } one_product;
+static inline int weights_of_a_kind(uint32_t a, uint32_t b) {
+    return weights_block(a) == weights_block(b) && weights_reordered(a) == weights_reordered(b);
+}
+
+/* x is rounded once for neighbours of a kind, and threads are woken once. Small products stay on one thread: waking
+   others costs more. */
+static inline void products(const one_product *f, int count, const float *x, int n, activations *space) {
     enum { SHARE = 32 };    /* rows */
     rows_fn *rows = rows_best();
-    activations_set(space, x, w, n);
+    for (int from = 0, to = 0; from < count; from = to) {
+        const weights *kind = f[from].w;
+        double work = 0;
+        int shares = 0;
+        for (; to < count && weights_of_a_kind(f[to].w->type, kind->type); to++) {
+            work += (double)n * f[to].w->rows * kind->cols;
+            shares += (f[to].w->rows + SHARE - 1) / SHARE;
+        }
+        activations_set(space, x, kind, n);
 #ifdef _OPENMP
-#  pragma omp parallel for schedule(static) if ((double)n * w->rows * w->cols > 1e6)
+#  pragma omp parallel for schedule(static) if (work > 1e6)
 #endif
-    for (int r = 0; r < w->rows; r += SHARE) rows(w, space, n, r, r + SHARE < w->rows ? r + SHARE : w->rows, out);
+        for (int i = 0; i < shares; i++) {
+            int r = i * SHARE, at = from;
+            for (; r >= f[at].w->rows; at++) r -= (f[at].w->rows + SHARE - 1) / SHARE * SHARE;
+            rows(f[at].w, space, n, r, r + SHARE < f[at].w->rows ? r + SHARE : f[at].w->rows, f[at].out);
+        }
+    }
+}
+
+static inline void product(float *out, const float *x, const weights *w, int n, activations *space) {
+    one_product one = { w, out };
+    products(&one, 1, x, n, space);
 }
 #endif /* QUANTS_H_INCLUDED */
