@@ -69,9 +69,8 @@ typedef struct {
     candidate *list;                     /* [n_vocab] */
 } sampler;
 
-static inline int candidate_order(const void *a, const void *b) {    /* likeliest first; of equals, the lower id */
-    const candidate *x = (const candidate *)a, *y = (const candidate *)b;
-    return x->p > y->p ? -1 : x->p < y->p ? 1 : (x->id > y->id) - (x->id < y->id);
+static inline int candidate_before(const candidate *x, const candidate *y) {    /* likelier; of equals, the lower id */
+    return x->p > y->p || (!(x->p < y->p) && x->id < y->id);
 }
 
 static inline double random_unit(uint64_t *state) {    /* in [0, 1): the upper bits of a 64-bit linear generator */
@@ -79,9 +78,21 @@ static inline double random_unit(uint64_t *state) {    /* in [0, 1): the upper b
     return (double)(*state >> 11) / 9007199254740992.0;
 }
 
-/* Draws from the likeliest tokens that together reach top_p. -1 = the logits are no numbers. */
+/* list [n] is a heap (none stands before its parent) but for the one at i, which sinks to its place. */
+static inline void candidate_sink(candidate *list, int n, int i) {
+    candidate moving = list[i];
+    for (int child = 2 * i + 1; child < n; i = child, child = 2 * i + 1) {
+        if (child + 1 < n && candidate_before(&list[child + 1], &list[child])) child++;
+        if (!candidate_before(&list[child], &moving)) break;
+        list[i] = list[child];
+    }
+    list[i] = moving;
+}
+
+/* Draws from the likeliest tokens that together reach top_p: mostly few of very many, so they are taken off a heap one
+   by one, to the end of the list. -1 = the logits are no numbers. */
 static inline int32_t sample(sampler *s, const float *logits, int n_vocab) {
-    int best = 0, kept = 0;
+    int best = 0, left = n_vocab;
     double sum = 0.0, target;
     for (int i = 1; i < n_vocab; i++) best = logits[i] > logits[best] ? i : best;
     for (int i = 0; i < n_vocab; i++) {
@@ -93,13 +104,19 @@ static inline int32_t sample(sampler *s, const float *logits, int n_vocab) {
         s->list[i].id = i;
         sum += (double)s->list[i].p;
     }
-    qsort(s->list, (size_t)n_vocab, sizeof *s->list, candidate_order);
-    for (target = s->top_p * sum, sum = 0.0; kept < n_vocab && sum < target; kept++) sum += (double)s->list[kept].p;
+    for (int i = n_vocab / 2; i-- > 0;) candidate_sink(s->list, n_vocab, i);
+    for (target = s->top_p * sum, sum = 0.0; left > 0 && sum < target;) {
+        candidate likeliest = s->list[0];
+        s->list[0] = s->list[--left];
+        candidate_sink(s->list, left, 0);
+        s->list[left] = likeliest;
+        sum += (double)likeliest.p;
+    }
     target = random_unit(&s->state) * sum;
-    for (int i = 0; i < kept; i++) {
+    for (int i = n_vocab; i-- > left;) {
         target -= (double)s->list[i].p;
         if (target < 0.0) return s->list[i].id;
     }
-    return s->list[0].id;
+    return s->list[n_vocab - 1].id;
 }
 #endif /* NN_H_INCLUDED */
