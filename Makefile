@@ -115,6 +115,9 @@ mca:            ## the kernels' inner loops on CPUs that are not here: Neoverse,
 count:          ## instructions of whole calls on AArch64, under qemu (ARGS=word: those with it in the name)
 	@sh bench/count.sh $(ARGS)
 
+bench-generate: build/generate  ## tokens per second of generate.c on made models of a gigabyte (ARGS='q4_k f16')
+	sh bench/generate.sh $(ARGS)
+
 bench-peers:    ## the same beside other libraries, which are fetched from the registries
 	sh bench/peers.sh $(ARGS)
 
@@ -212,7 +215,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 FORCE:
 .PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
 .PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-trees bench-peers clean FORCE total
-.PHONY: registers weight switches mca count
+.PHONY: registers weight switches mca count bench-generate
 .SECONDARY:
 
 # ---- beyond one process: what needs MPI, and the browser ----

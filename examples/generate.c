@@ -276,7 +276,8 @@ static int run(const model *m, options *o, const char *prompt, size_t bytes) {
                  (unsigned long)n_prompt, (long)o->n, (long)o->context);
         failed = fail("the prompt is too long: ", why);
     } else {
-        failed = o->bench ? !show_speed(m, &s) : o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
+        failed = o->bench ? !show_speed(m, &s, o->context)
+               : o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
     }
     free(x.ids);
     return failed;

@@ -63,6 +63,7 @@ one_command() {
         mkdir -p "$tree/build"
         [ ! -d "$root/build/peers" ] || ln -sfn "$root/build/peers" "$tree/build/peers"
         needs npm "$1" "make bench-peers ARGS='--quick --case decode-w4096-d128-f16 --threads 1'" ;;
+    "make bench-generate") needs python3 "$1" "make bench-generate ARGS='-d 512 q4_k'" ;;
     "make figures") needs python3 "$1" ;;
     "make weight"*) needs python3 "$1" "make weight ARGS='-w \"gcc -O2\"'" ;;
     "make same" | "make bench-rewind" | "build/generate --compare") long "$1" ;;

@@ -283,6 +283,39 @@ TEST(model_text_is_repeatable) {
     CHECK_INT(sample(&a, logits, V), -1);
 }
 
+/* Against choosing the likeliest that is left, again and again: which tokens, in which order, with which shares. */
+TEST(sample_draws_from_the_likeliest) {
+    enum { V = 60 };
+    candidate list[V];
+    sampler s = { 0 };
+    s.list = list;
+    for (int round = 0; round < 300; round++) {
+        double p[V], sum = 0, kept = 0, target;
+        float logits[V];
+        int32_t order[V], n = 0, want = -1;
+        uint64_t state = s.state = (uint64_t)round;
+        s.temperature = 0.5 + 0.01 * round;
+        s.top_p = round % 3 ? 0.3 + 0.002 * round : 1.0;
+        for (int i = 0; i < V; i++) logits[i] = (float)t_int(-9, 9) / 2.0f;        /* many are equal */
+        float most = logits[0];
+        for (int i = 1; i < V; i++) most = logits[i] > most ? logits[i] : most;
+        for (int i = 0; i < V; i++) sum += p[i] = (double)(float)exp((double)(logits[i] - most) / s.temperature);
+        while (n < V && kept < s.top_p * sum) {
+            int best = 0;
+            for (int i = 1; i < V; i++) best = p[i] > p[best] ? i : best;
+            kept += p[best];
+            order[n++] = best;
+            p[best] = -p[best];                                                     /* taken */
+        }
+        target = random_unit(&state) * kept;
+        for (int i = 0; i < n && want < 0; i++) {
+            target += p[order[i]];
+            if (target < 0) want = order[i];
+        }
+        CHECK_INT(sample(&s, logits, V), want < 0 ? order[0] : want);
+    }
+}
+
 TEST(vocabulary_round_trip) {
     REQUIRE(fixture());
     char *text = (char *)t_alloc(fix.n * 16);
@@ -536,6 +569,14 @@ TEST(program_writes_text) {
     CHECK(strcmp(a.text, b.text) == 0);
     CHECK(strcmp(a.text, c.text) != 0);
     CHECK(d.code == 0 && strstr(d.text, "--compare") != NULL);
+}
+
+TEST(program_measures_itself) {
+    caught c = PROGRAM("--bench", "--context", "900");
+    CHECK_INT(c.code, 0);
+    CHECK_INT(c.err, 0);
+    CHECK(strstr(c.text, "weights:") != NULL && strstr(c.text, "products with one token:") != NULL);
+    CHECK(strstr(c.text, "\n      256 ") != NULL && strstr(c.text, "\n     1024 ") == NULL);
 }
 
 TEST(program_compares_three_ways) {
