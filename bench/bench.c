@@ -277,6 +277,33 @@ static void failed_row(options *o, const work *w)
     o->failed++;
 }
 
+/* Scores of a few thousand keys of the last layer. Without scores nothing is compared: the tests hold lists. */
+static accuracy index_check(work *w)
+{
+    const spec *s = &w->s;
+    const int dim = spec_dim(s), n = 512;
+    float *k = (float *)buffer_get(BUF_CHECK, (size_t)(n * 2 * dim) * 4);
+    double score, dot;
+    rms_sum stored = { 0, 0 };
+    accuracy acc = { 0, 0 };
+    for (int64_t lo = 0; lo + n <= w->index.score_n && w->index.score; lo += w->index.score_n / 8 / n * n) {
+        swa_status st = swa_cache_read(&w->cache, 0, w->layers - 1, lo, n, k, NULL);
+        if (st != SWA_OK) work_fail(w, "read back", st);
+        for (int i = 0; i < n; i++) {
+            score = 0;
+            for (int h = 0; h < spec_heads(s); h++) {
+                dot = 0;
+                for (int d = 0; d < dim; d++) dot += (double)w->index.q.p[h * dim + d] * (double)k[i * dim + d];
+                score += (double)w->index.w[h] * (dot > 0 ? dot : 0);
+            }
+            stored.err2 += (score - (double)w->index.score[lo + i]) * (score - (double)w->index.score[lo + i]);
+            stored.ref2 += score * score;
+        }
+    }
+    acc.stored = rms_value(&stored);
+    return acc;
+}
+
 static void run_threads(options *o, work *w, work *base, int threads)
 {
     static samples r;

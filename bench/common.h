@@ -35,6 +35,13 @@ static void die(const char *what)
     exit(1);
 }
 
+static inline void must(swa_status status, const char *what)    /* not every program has calls to check */
+{
+    if (status == SWA_OK) return;
+    fprintf(stderr, "bench: %s: %s\n", what, swa_status_str(status));
+    exit(1);
+}
+
 /* "1,2" -> {1, 2}; returns how many, 0 when one of them makes no sense. */
 static int parse_threads(const char *text, int *threads, int most)
 {

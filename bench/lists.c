@@ -34,24 +34,6 @@ static const spec specs[] = {
 
 typedef struct { spec s; swa_cache cache; swa_window window; int layers; float *q, *k, *out; } side;
 
-static float noise(uint32_t *x) {
-    *x ^= *x << 13; *x ^= *x >> 17; *x ^= *x << 5;
-    return (float)(int32_t)*x * (1.0f / 2147483648.0f);
-}
-static void *get(size_t bytes) {
-    if (bytes > 1 << 22) {
-        void *big = NULL;
-        if (posix_memalign(&big, 1 << 21, bytes + 64)) die("no memory");
-        madvise(big, bytes, MADV_HUGEPAGE);
-        return big;
-    }
-    void *p = malloc(bytes + 64);
-    if (!p) die("no memory");
-    return p;
-}
-static void must(swa_status st, const char *what) {
-    if (st != SWA_OK) { fprintf(stderr, "%s: %s\n", what, swa_status_str(st)); exit(1); }
-}
 static swa_attn attn_of(const side *x, swa_mode mode) {
     const spec *s = &x->s;
     swa_attn a;
@@ -67,7 +49,7 @@ static void open_side(side *x, const spec *s, int64_t window) {
     swa_cache_desc d;
     const int rows = !window && s->block < 16;
     const size_t most = 512 * (size_t)((s->dim + s->tail) * s->heads) + 256;
-    uint32_t seed = 1;
+    uint64_t seed = 1;
     size_t bytes;
     memset(&d, 0, sizeof d);
     x->s = *s;
@@ -81,12 +63,12 @@ static void open_side(side *x, const spec *s, int64_t window) {
     d.max_context = s->context + s->n;
     d.max_rollback = s->n;
     bytes = swa_cache_bytes(&d);
-    must(swa_cache_init(&x->cache, &d, memset(get(bytes), 0, bytes), bytes), "init");
+    must(swa_cache_init(&x->cache, &d, memset(big_alloc(bytes), 0, bytes), bytes), "init");
     bytes = swa_cache_scratch_bytes(&d, 1);
-    must(swa_cache_set_scratch(&x->cache, get(bytes), bytes), "scratch");
-    x->q = (float *)get(most * sizeof(float)); x->k = (float *)get(most * sizeof(float));
-    x->out = (float *)get(most * sizeof(float));
-    for (size_t i = 0; i < most; i++) { x->q[i] = noise(&seed); x->k[i] = noise(&seed); }
+    must(swa_cache_set_scratch(&x->cache, big_alloc(bytes), bytes), "scratch");
+    x->q = (float *)big_alloc(most * sizeof(float)); x->k = (float *)big_alloc(most * sizeof(float));
+    x->out = (float *)big_alloc(most * sizeof(float));
+    for (size_t i = 0; i < most; i++) { x->q[i] = rng_uniform(&seed); x->k[i] = rng_uniform(&seed); }
     for (int64_t p = window ? s->context - window : 0; p < s->context; p += 512) {
         const int32_t n = (int32_t)(s->context - p < 512 ? s->context - p : 512);
         if (window && p == s->context - window) must(swa_cache_reset(&x->cache, 0, p, 0), "reset");
@@ -100,14 +82,14 @@ static void open_side(side *x, const spec *s, int64_t window) {
 }
 static int32_t *lists_of(const spec *s) {
     const int per = s->keys / s->block, all = LISTS * s->n * s->kv_heads;
-    int32_t *pick = (int32_t *)get((size_t)(all * per) * sizeof *pick);
-    unsigned char *taken = (unsigned char *)get((size_t)(s->context / s->block));
-    uint32_t seed = 7;
+    int32_t *pick = (int32_t *)big_alloc((size_t)(all * per) * sizeof *pick);
+    unsigned char *taken = (unsigned char *)big_alloc((size_t)(s->context / s->block));
+    uint64_t seed = 7;
     for (int i = 0; i < all; i++) {
         memset(taken, 0, (size_t)(s->context / s->block));
         for (int j = 0; j < per; j++) {
             int64_t e;
-            do e = (int64_t)((double)(noise(&seed) + 1.0f) * 0.5 * (double)(s->context / s->block));
+            do e = (int64_t)((double)(rng_uniform(&seed) + 1.0f) * 0.5 * (double)(s->context / s->block));
             while (e < 0 || e >= s->context / s->block || taken[e]);
             taken[e] = 1;
             pick[i * per + j] = (int32_t)e;
@@ -121,19 +103,13 @@ static double call(side *x, swa_attn *a, int layer) {
     must(swa_attend(&x->cache, layer, a), "attend");
     return cpu_now() - began;
 }
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-static double middle(double *x, int n) { qsort(x, (size_t)n, sizeof *x, by_value); return x[n / 2]; }
-
 static void run(const spec *s) {
     const int per = s->keys / s->block;
     side list, dense;
     swa_attn masked;
     double t[3][SAMPLES], med[3], ratio[SAMPLES];
     int32_t *pick = lists_of(s);
-    float *bias = (float *)get((size_t)s->context * sizeof *bias);
+    float *bias = (float *)big_alloc((size_t)s->context * sizeof *bias);
     open_side(&list, s, 0);
     open_side(&dense, s, s->keys);
     for (int i = -2; i < SAMPLES; i++) {
@@ -151,10 +127,10 @@ static void run(const spec *s) {
     masked = attn_of(&list, SWA_ATTEND_NO_STORE);
     masked.bias = bias; masked.bias_n = s->context;
     t[2][0] = call(&list, &masked, 0);
-    for (int i = 0; i < 2; i++) med[i] = middle(t[i], SAMPLES);
+    for (int i = 0; i < 2; i++) med[i] = median(t[i], SAMPLES);
     printf("%-16s %-5s %7lld keys  list %8.3f ms  dense %8.3f ms  list/dense %5.2f (least %5.2f)  mask/list %6.1f\n",
            s->name, s->type == SWA_F32 ? "f32" : s->type == SWA_F16 ? "f16" : "bf16", (long long)s->context,
-           med[0] * 1e3, med[1] * 1e3, middle(ratio, SAMPLES), t[0][0] / t[1][0], t[2][0] / med[0]);
+           med[0] * 1e3, med[1] * 1e3, median(ratio, SAMPLES), t[0][0] / t[1][0], t[2][0] / med[0]);
     fflush(stdout);
     free(pick); free(bias);
     free(list.cache.mem_); free(dense.cache.mem_);

@@ -36,13 +36,6 @@ static const char *const path_names[N_PATHS] = { "auto", "naive", "absorbed", "m
 #define TOLERANCE   2e-5                 /* relative rms between two paths                                         */
 #define TOO_LONG    60.0                 /* seconds of a cell of the grid, by its multiply-adds                    */
 
-static void must(swa_status st, const char *where)
-{
-    if (st == SWA_OK) return;
-    fprintf(stderr, "bench: %s: %s\n", where, swa_status_str(st));
-    exit(1);
-}
-
 /* ---- weights ---- */
 
 /* As DeepSeek ships them: wq_a, wkv_a, wq_b, wkv_b, wo, each [rows][cols]. */

@@ -8,11 +8,6 @@
 
 enum { LAYERS = 25, WINDOW = 1024, KV_HEADS = 8, DIM = 256, DRAFT = 16, RUNS = 7 };
 
-static void must(swa_status status)
-{
-    if (status != SWA_OK) die(swa_status_str(status));
-}
-
 static swa_cache cache_of(int64_t rollback, size_t *bytes)
 {
     swa_window window = swa_window_sliding(WINDOW);
@@ -29,8 +24,8 @@ static swa_cache cache_of(int64_t rollback, size_t *bytes)
     d.max_rollback = rollback;
     *bytes = swa_cache_bytes(&d);
     scratch = swa_cache_scratch_bytes(&d, 1);
-    must(swa_cache_init(&kv, &d, big_alloc(*bytes), *bytes));
-    must(swa_cache_set_scratch(&kv, big_alloc(scratch), scratch));
+    must(swa_cache_init(&kv, &d, big_alloc(*bytes), *bytes), "init");
+    must(swa_cache_set_scratch(&kv, big_alloc(scratch), scratch), "scratch");
     return kv;
 }
 
@@ -41,8 +36,8 @@ static void put(swa_cache *kv, int32_t n)
     swa_attn a = { 0 };
     a.mode = SWA_STORE_ONLY;
     a.k.p = a.v.p = row;
-    must(swa_step_one(kv, 0, swa_cache_end(kv, 0), n));
-    for (int l = 0; l < LAYERS; l++) must(swa_attend(kv, l, &a));
+    must(swa_step_one(kv, 0, swa_cache_end(kv, 0), n), "step");
+    for (int l = 0; l < LAYERS; l++) must(swa_attend(kv, l, &a), "store");
 }
 
 static double least(const double *x)
@@ -68,18 +63,18 @@ int main(void)
     memset(twin, 1, blob_bytes);
     for (int i = 0; i < RUNS; i++) {
         double start = now();
-        must(swa_cache_save(&other, 0, blob, blob_bytes));
+        must(swa_cache_save(&other, 0, blob, blob_bytes), "save");
         save[i] = now() - start;
         start = now();
         memcpy(twin, blob, blob_bytes);
         copy[i] = now() - start;
         put(&other, DRAFT);
         start = now();
-        must(swa_cache_load(&other, 0, blob, blob_bytes));
+        must(swa_cache_load(&other, 0, blob, blob_bytes), "load");
         load[i] = now() - start;
         put(&ring, DRAFT);
         start = now();
-        must(swa_cache_truncate(&ring, 0, swa_cache_end(&ring, 0) - DRAFT));
+        must(swa_cache_truncate(&ring, 0, swa_cache_end(&ring, 0) - DRAFT), "truncate");
         cut[i] = now() - start;
     }
     printf("a draft of %d tokens taken back, %d layers of W = %d, %d KV heads of %d, f16; the fastest of %d\n", DRAFT,
