@@ -8,18 +8,12 @@ enum { BEAMS = 3, WINDOW = 40, PROMPT = 60, STEPS = 12, HEADS = 2, KV_HEADS = 1,
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     float *prompt = (float *)room(PROMPT * ROW * sizeof *prompt);
     float out[BEAMS][ROW], score[BEAMS] = { 0 };
     uint32_t seed[BEAMS];
     cache c;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
     d.n_seqs = BEAMS;
-    d.windows = &window;
-    d.n_windows = 1;
     c = new_cache(&d, 1);
     check(swa_step_one(&c.kv, 0, 0, PROMPT), "swa_step_one");
     check(attend_at(&c.kv, &d.shape, 0, 1, 0, PROMPT, prompt), "swa_attend");

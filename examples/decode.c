@@ -18,18 +18,12 @@ static void fill(float *row, int width, uint32_t seed, int64_t pos) {
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     request slot[SLOTS];
     float out[SLOTS * HEADS * DIM];
     uint32_t finished = 0, next = 0;
     cache c;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
     d.n_seqs = SLOTS;
-    d.windows = &window;
-    d.n_windows = 1;
     d.k_type = SWA_Q8; /* int8 rows, a scale for each */
     c = new_cache(&d, 1);
     for (int i = 0; i < SLOTS; i++) {

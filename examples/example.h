@@ -33,6 +33,19 @@ static inline float *rows_at(uint32_t seed, int64_t pos, int32_t n, int width) {
     return x;
 }
 
+/* One layer, one sequence, f32, and a window that the caller keeps. quickstart.c fills such a desc in by hand. */
+static inline swa_cache_desc one_layer(int heads, int kv_heads, int head_dim, const swa_window *window) {
+    swa_cache_desc d;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = heads;
+    d.shape.n_kv_heads = kv_heads;
+    d.shape.head_dim = head_dim;
+    d.n_layers = 1;
+    d.windows = window;
+    d.n_windows = 1;
+    return d;
+}
+
 /* A cache with its memory and its scratch for `parts` parts. free_cache gives both back. */
 typedef struct { swa_cache kv; void *mem, *scratch; } cache;
 static inline cache new_cache(const swa_cache_desc *d, int parts) {

@@ -72,7 +72,7 @@ int main(void) {
     static float out[2][TOKENS * HEADS * DIM], lse[2][TOKENS * HEADS];
     const int32_t chunk[2] = { MOST, 7 };
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     model m;
     double worst = 0;
 
@@ -81,12 +81,6 @@ int main(void) {
     m.v = rows_at(3, 0, TOKENS, KV_HEADS * DIM);
     m.learned_k = rows_at(4, 0, LEARNED, KV_HEADS * DIM);
     m.learned_v = rows_at(5, 0, LEARNED, KV_HEADS * DIM);
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
-    d.windows = &window;
-    d.n_windows = 1;
     for (int i = 0; i < 2; i++) {
         cache c = new_cache(&d, 1);
         for (int32_t pos = 0, n; pos < TOKENS; pos += n) {

@@ -41,18 +41,12 @@ static void run(swa_cache *kv, const swa_attn *attn, int parts) {
 
 static unsigned long text(int parts) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     float *q = rows_at(1, 0, TOKENS, HEADS * DIM), *k = rows_at(2, 0, TOKENS, KV_HEADS * DIM);
     float *v = rows_at(3, 0, TOKENS, KV_HEADS * DIM), *out = (float *)room(TOKENS * HEADS * DIM * sizeof *out);
     unsigned long bits;
     int64_t pos = 0;
     cache c;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
-    d.windows = &window;
-    d.n_windows = 1;
     c = new_cache(&d, parts); /* scratch for as many parts as run at once */
     while (pos < TOKENS) {
         int32_t n = pos == 0 ? PROMPT : 1;

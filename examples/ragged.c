@@ -41,19 +41,13 @@ int main(void) {
     static const int seqs[3] = { 0, 1, 2 };
     static const int32_t lens[3] = { 40, LONGEST, 7 };
     swa_window window = swa_window_sliding(24);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     swa_plan plan;
     swa_run runs[SEQS];
     cache together, alone;
     int n_runs, steps = 0;
     int64_t decoding = 0;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
     d.n_seqs = SEQS;
-    d.windows = &window;
-    d.n_windows = 1;
     together = new_cache(&d, 1);
     check(swa_prefill_begin(&plan, seqs, NULL, lens, 3, CHUNK), "swa_prefill_begin");
     while (swa_prefill_next(&plan, runs, &n_runs)) {

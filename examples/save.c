@@ -8,17 +8,11 @@ enum { WINDOW = 64, PROMPT = 150, HEADS = 4, KV_HEADS = 2, DIM = 16, ROW = HEADS
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     float *out = (float *)room(PROMPT * ROW * sizeof *out), straight[ROW], again[ROW];
     unsigned char *blob;
     size_t bytes;
     cache before, after;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
-    d.windows = &window;
-    d.n_windows = 1;
     d.k_type = SWA_BF16;
     before = new_cache(&d, 1);
     check(swa_step_one(&before.kv, 0, 0, PROMPT), "swa_step_one");

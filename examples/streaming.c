@@ -41,14 +41,9 @@ static double by_the_paper(int64_t pos, const float *out) {
 
 int main(void) {
     swa_window window = swa_window_sinks(W, SINKS);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(1, 1, DIM, &window);
     double worst = 0;
     cache c;
-    d.shape.n_heads = d.shape.n_kv_heads = 1;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
-    d.windows = &window;
-    d.n_windows = 1;
     c = new_cache(&d, 1);
     check(swa_yarn(&(swa_yarn_desc){ .base = 10000 }, DIM, freq, NULL), "swa_yarn");
     for (int64_t pos = 0; pos < TOKENS; pos++) {

@@ -38,6 +38,12 @@ typedef struct {
     int64_t capacity, origin, max_context;
     const int32_t *parents;         /* the one step is a tree */
 } at_how;
+static inline at_how at_on(int isa) {
+    at_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    return how;
+}
 
 /* h query heads over kv heads of K dk and V dv wide; f32 all, causal, default scale. */
 static inline at_case at_new(int h, int kv, int dk, int dv, int n) {

@@ -37,9 +37,7 @@ static void random_features(at_case *c) {
     if (!t_int(0, 4) && !c->sees.chunk && c->n > 4) at_span(c, t_int(2, c->n));
 }
 static at_how random_how(const at_case *c, int isa) {
-    at_how how;
-    memset(&how, 0, sizeof how);
-    how.isa = isa;
+    at_how how = at_on(isa);
     how.chunk = t_int(0, 2) ? t_int(1, c->n) : 0;
     how.parts = t_int(0, 1) ? 0 : t_int(1, 5);
     how.layout = t_int(0, 2);
@@ -113,13 +111,11 @@ TEST_EACH_ISA(attention_types) {
         for (int v = 0; v < 4; v++)
             for (int few = 0; few < 2; few++) {
                 at_case c = at_new(6, 2, 24, 20, 40);
-                at_how how;
-                memset(&how, 0, sizeof how);
+                at_how how = at_on(isa);
                 c.k_type = all_types[k]; c.v_type = all_types[v];
                 at_sliding(&c, 19);
                 c.softcap = 4.0f; c.sink_logits = c.alibi = 1;
                 c.bias = 1 + (k + v) % 2;
-                how.isa = isa;
                 how.chunk = few ? 1 : 0;
                 name_case(&c, &how);
                 both_ways(&c, &how);
@@ -130,8 +126,7 @@ TEST_EACH_ISA(attention_features) {
     for (int f = 0; f < 9; f++)
         for (int chunk = 0; chunk < 30; chunk += chunk ? 22 : 1) {
             at_case c = at_new(4, 2, 16, 16, 50);
-            at_how how;
-            memset(&how, 0, sizeof how);
+            at_how how = at_on(isa);
             at_sliding(&c, 21);
             if (f == 0) c.scale = 0.1f;
             if (f == 1) c.softcap = 2.0f;
@@ -142,7 +137,6 @@ TEST_EACH_ISA(attention_features) {
             if (f == 6) { at_pinned(&c, 9, 4); c.q_sink = 1; }
             if (f == 7) at_span(&c, 30);
             if (f == 8) c.bias = 2;
-            how.isa = isa;
             how.chunk = chunk;
             t_label("feature %d chunk %d", f, chunk);
             both_ways(&c, &how);
@@ -159,10 +153,8 @@ TEST_EACH_ISA(attention_compute) {
             double *want = (double *)t_alloc(n * sizeof *want), *lse = (double *)t_alloc(rows * sizeof *lse);
             double wrong = 0, whole = 0;
             float *out = t_floats(n);
-            at_how how;
+            at_how how = at_on(isa);
             at_data d, s;
-            memset(&how, 0, sizeof how);
-            how.isa = isa;
             how.chunk = chunk;
             c.shape.v_in_k = latent;
             c.compute = half ? SWA_BF16 : SWA_Q8;
@@ -191,12 +183,10 @@ TEST_EACH_ISA(attention_long) {
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
         for (int few = 0; few < 2; few++) {
             at_case c = at_new(2, 1, 8, 8, 700);
-            at_how how;
-            memset(&how, 0, sizeof how);
+            at_how how = at_on(isa);
             at_sliding(&c, windows[i]);
             c.k_type = all_types[i % 4]; c.v_type = all_types[(i + 1) % 4];
             c.start = t_int(0, 1) ? 0 : 1000003;
-            how.isa = isa;
             how.chunk = few ? 5 : 333;
             how.cuts = 3;
             name_case(&c, &how);
@@ -256,11 +246,9 @@ TEST_EACH_ISA(attention_pinned) {
         for (int pin = 1; pin < 6; pin += 2)
             for (int W = 1; W < 12; W += 5) {
                 at_case c = at_new(2, 1, 16, 16, 14);
-                at_how how;
-                memset(&how, 0, sizeof how);
+                at_how how = at_on(isa);
                 c.start = start;
                 at_pinned(&c, W, pin);
-                how.isa = isa;
                 how.chunk = t_int(0, 3);
                 how.parts = t_int(0, 2);
                 how.cuts = t_int(0, 2);
@@ -275,16 +263,15 @@ TEST_EACH_ISA(attention_pinned_by_half) {
     for (int half = 0; half < 2; half++)
         for (int n = 1; n <= 20; n += 19) {
             at_case c = at_new(4, 1, 16, 16, 60);
-            at_how how;
+            at_how how = at_on(isa);
             at_data d, s;
             float *whole = t_floats(60 * 64), *out = t_floats(60 * 64);
             double *want = t_doubles(60 * 64);
             swa_cache kv;
-            memset(&how, 0, sizeof how);
             c.shape.tail_dim = 6; c.shape.v_in_k = 1;
             at_pinned(&c, 9, 4);
             c.q_sink = 1;
-            how.isa = isa; how.chunk = n;
+            how.chunk = n;
             d = at_make(&c);
             for (size_t i = 0; i < 60 * 4; i++)              /* half: what q_sink would be if it were left out */
                 memcpy(d.q_sink + 22 * i + (half ? 16 : 0), d.q + 22 * i + (half ? 16 : 0),
@@ -314,11 +301,9 @@ TEST_EACH_ISA(attention_pinned_in_the_window) {
     for (int n = 258; n < 300; n += 41)
         for (int chunk = 1; chunk < 300; chunk += 256) {
             at_case c = at_new(2, 1, 16, 16, n);
-            at_how how;
-            memset(&how, 0, sizeof how);
+            at_how how = at_on(isa);
             at_pinned(&c, 290, 4);
             c.q_sink = 1;
-            how.isa = isa;
             how.chunk = chunk;
             name_case(&c, &how);
             both_ways(&c, &how);
@@ -413,17 +398,15 @@ TEST_EACH_ISA(attention_sees_nothing) {
     for (int sink = 0; sink < 2; sink++)
         for (int chunk = 0; chunk < 3; chunk++) {
             at_case c = at_new(2, 1, 16, 16, 40);
-            at_how how;
+            at_how how = at_on(isa);
             at_data d;
             unsigned char *absent = (unsigned char *)t_alloc(40);
             float *out = t_floats(40 * 32), *lse = t_floats(80), zero[32];
-            memset(&how, 0, sizeof how);
             memset(zero, 0, sizeof zero);
             for (int j = 0; j < 40; j++) absent[j] = j >= 10 && j < 30;
             at_sliding(&c, 6);
             c.absent = absent;
             c.sink_logits = sink;
-            how.isa = isa;
             how.chunk = chunk;
             d = at_make(&c);
             REQUIRE(at_rows(&c, &d, &how, out, lse));
@@ -443,16 +426,14 @@ TEST_EACH_ISA(attention_huge_scores) {
     for (int chunk = 0; chunk < 2; chunk++)
         for (int softcap = 0; softcap < 2; softcap++) {
             at_case c = at_new(2, 1, 16, 16, 40);
-            at_how how;
+            at_how how = at_on(isa);
             at_data d, s;
             float *out = t_floats(40 * 32), *lse = t_floats(80);
             double *want = t_doubles(40 * 32), *want_lse = t_doubles(80);
-            memset(&how, 0, sizeof how);
             at_sliding(&c, 12);
             c.scale = 1.0f;
             c.softcap = softcap ? 50.0f : 0.0f;
             c.sink_logits = 1;
-            how.isa = isa;
             how.chunk = chunk;
             d = at_make(&c);
             d.sink_logits[0] = 1e5f;                           /* above the negative scores, below the others */
@@ -471,11 +452,9 @@ TEST_EACH_ISA(attention_huge_scores) {
 /* A sink logit of -inf, or far below, is no sink; one far above every score leaves nothing. */
 TEST_EACH_ISA(attention_sink_extremes) {
     at_case c = at_new(2, 1, 16, 16, 30), plain = c;
-    at_how how;
+    at_how how = at_on(isa);
     at_data d;
     float *a = t_floats(30 * 32), *b = t_floats(30 * 32), *la = t_floats(60), *lb = t_floats(60);
-    memset(&how, 0, sizeof how);
-    how.isa = isa;
     c.sink_logits = 1;
     d = at_make(&c);
     for (int chunk = 0; chunk < 2; chunk++) {
@@ -521,14 +500,12 @@ TEST_EACH_ISA(attention_stored_values) {
                                  1e-30f, 1e30f };
     for (int t = 0; t < 4; t++) {
         at_case c = at_new(1, 1, 17, 17, 20);
-        at_how how;
+        at_how how = at_on(isa);
         at_data d = at_make(&c);
         float *k = t_floats(20 * 17), *v = t_floats(20 * 17), *out = t_floats(20 * 17);
         swa_cache kv;
-        memset(&how, 0, sizeof how);
         at_sliding(&c, 20);
         c.k_type = c.v_type = all_types[t];
-        how.isa = isa;
         for (int i = 0; i < 17; i++) d.k[i] = d.v[17 + i] = odd[i] > 1e5f && t != 0 && t != 2 ? 1e4f : odd[i];
         t_label("type %s", type_name(all_types[t]));
         REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &d, &how, 0, 20, out, NULL));
@@ -557,13 +534,11 @@ TEST_EACH_ISA(attention_tiny_rows_in_q8) {
     static const float tiny[5] = { 0.0f, 1e-45f, 1e-38f, 1.2e-35f, 1.3e-35f };
     at_case c = at_new(1, 1, 16, 16, 20);
     at_data d = at_make(&c);
-    at_how how;
+    at_how how = at_on(isa);
     float k[20 * 16], v[20 * 16], out[20 * 16];
     swa_cache kv;
-    memset(&how, 0, sizeof how);
     at_sliding(&c, 20);
     c.k_type = c.v_type = SWA_Q8;
-    how.isa = isa;
     for (int i = 0; i < 5; i++)
         for (int x = 0; x < 16; x++) d.k[(i + 3) * 16 + x] = d.v[(i + 3) * 16 + x] = x % 2 ? tiny[i] : -tiny[i];
     REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &d, &how, 0, 20, out, NULL));
@@ -583,15 +558,14 @@ TEST_EACH_ISA(attention_poison) {
         for (int audit = 0; audit < 2; audit++)
             for (int chunk = 1; chunk < 9; chunk += 7) {
                 at_case c = at_new(4, 2, 20, 20, 60);
-                at_how how;
+                at_how how = at_on(isa);
                 at_data d, bad;
                 size_t n = 60 * at_o_row(&c);
                 float *want = t_floats(n), *out = t_floats(n), *lse = t_floats(240), *want_lse = t_floats(240);
                 swa_cache kv;
-                memset(&how, 0, sizeof how);
                 at_sliding(&c, 7);
                 c.k_type = c.v_type = t == 3 ? SWA_BF16 : all_types[t];
-                how.isa = isa; how.chunk = chunk; how.capacity = 40; how.audit = audit;
+                how.chunk = chunk; how.capacity = 40; how.audit = audit;
                 d = at_make(&c);
                 bad = d;
                 bad.k = t_floats(60 * at_k_row(&c));         /* all NaN */
@@ -667,10 +641,8 @@ TEST_EACH_ISA(attention_bf16_bound) {
         at_case c = at_new(group * kv, kv, dk, dv, n);
         float *out = t_floats((size_t)n * at_o_row(&c));
         double apart = 0, worst = 0, square = 0;
-        at_how how;
+        at_how how = at_on(isa);
         at_data d;
-        memset(&how, 0, sizeof how);
-        how.isa = isa;
         c.compute = SWA_BF16;
         c.size = i % 2 ? 4.0f : 1.0f;
         d = at_make(&c);
@@ -738,14 +710,12 @@ TEST_EACH_ISA(attention_poison_outside) {
 /* Keys lo..hi-1 of the case only, as an unnormalised partial. */
 static int partial(const at_case *c, const at_data *s, int lo, int hi, int isa, float *out, float *stat) {
     size_t h = (size_t)c->shape.n_heads;
-    at_how how;
+    at_how how = at_on(isa);
     swa_rows r;
     swa_kv kv;
     at_call call;
     float *full = t_floats((size_t)c->n * h);
-    memset(&how, 0, sizeof how);
     memset(&r, 0, sizeof r);
-    how.isa = isa;
     if (hi > lo) kv = at_segment(c, s, lo, hi - lo, 0);
     else memset(&kv, 0, sizeof kv);
     r.shape = c->shape; r.window = c->window; r.isa = isa;
@@ -772,10 +742,8 @@ TEST_EACH_ISA(attention_merge) {
                 float *part[6], *stat[6];
                 float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
                 double *ref = t_doubles(n), *ref_lse = t_doubles(rows);
-                at_how how;
+                at_how how = at_on(isa);
                 at_data d;
-                memset(&how, 0, sizeof how);
-                how.isa = isa;
                 at_sliding(&c, 400);
                 c.sink_logits = sink;
                 d = at_make(&c);
@@ -917,14 +885,14 @@ TEST_EACH_ISA(attention_types_left_zero) {
     for (int t = 0; t < 3; t++)
         for (int n = 1; n <= 20; n += 19) {
             at_case c = at_new(4, 2, 16, 12, 40);
-            at_how how;
+            at_how how = at_on(isa);
             at_data d, s;
             at_call call;
             float *out = t_floats(20 * 48);
             double *want = t_doubles(40 * 48);
             swa_kv kv;
             swa_rows r;
-            memset(&how, 0, sizeof how); memset(&r, 0, sizeof r);
+            memset(&r, 0, sizeof r);
             c.k_type = c.v_type = c.tail_type = all_types[t];
             c.shape.tail_dim = 5;
             d = at_make(&c);

@@ -19,6 +19,12 @@ typedef struct {                    /* how */
     int     isa, chunk, parts, others, rewind;
     int64_t capacity, origin;
 } ix_how;
+static ix_how how_on(int isa) {
+    ix_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = isa;
+    return how;
+}
 typedef struct { int32_t *pick; float *score; } ix_found;
 
 static ix_case case_new(int heads, int kv, int dim, int n, int32_t top) {
@@ -263,9 +269,7 @@ TEST_EACH_ISA(scores_and_lists_follow_the_definition) {
         ix_case c = some_case(i);
         const ix_data d = data_new(&c);
         const ix_found f = found_new(&c);
-        ix_how how;
-        memset(&how, 0, sizeof how);
-        how.isa = isa;
+        ix_how how = how_on(isa);
         how.chunk = i % 2 ? 16 : 0;
         t_label("case %d", i);
         REQUIRE(through_ring(&c, &d, &how, &f));
@@ -436,9 +440,7 @@ TEST_EACH_ISA(ties_and_nan) {
     ix_case c = case_new(2, 1, 16, 50, 7);
     ix_data d = data_new(&c);
     const ix_found f = found_new(&c);
-    ix_how how;
-    memset(&how, 0, sizeof how);
-    how.isa = isa;
+    ix_how how = how_on(isa);
     for (int i = 0; i < 50 * 16; i++) d.k[i] = i % 16 == 0 ? (float)(i / 16 % 3) : 0.0f;     /* scores 0 1 2 0 1 2 */
     for (int i = 0; i < 100 * 16; i++) d.q[i] = i % 16 == 0 ? 1.0f : 0.0f;
     for (int i = 0; i < 100; i++) d.w[i] = 1.0f;
@@ -460,9 +462,7 @@ TEST_EACH_ISA(zeros_are_equal) {
     ix_case c = case_new(1, 1, 16, 20, 3);
     ix_data d = data_new(&c);
     const ix_found f = found_new(&c);
-    ix_how how;
-    memset(&how, 0, sizeof how);
-    how.isa = isa;
+    ix_how how = how_on(isa);
     c.linear = 1;
     for (int i = 0; i < 20 * 16; i++) d.k[i] = i % 32 == 0 ? -1e-30f : 0.0f;
     for (int i = 0; i < 20 * 16; i++) d.q[i] = 1.0f;
@@ -475,9 +475,7 @@ TEST_EACH_ISA(q_in_q8_is_near) {
     ix_case c = case_new(12, 1, 64, 80, 5);
     ix_data d = data_new(&c);
     const ix_found f = found_new(&c);
-    ix_how how;
-    memset(&how, 0, sizeof how);
-    how.isa = isa;
+    ix_how how = how_on(isa);
     c.type = c.compute = SWA_Q8;
     for (int i = 0; i < 80 * 12 * 64; i++) d.q[i] *= (float)(1 + i / 64 % 12);
     REQUIRE(through_ring(&c, &d, &how, &f));
