@@ -64,6 +64,12 @@
    the ring. run, step - above. segment - consecutive keys that lie in one buffer. block - 256 positions from a
    multiple of 256 on: the unit of the arithmetic. head group - the query heads that share one KV head.
 
+   SOURCES of the rules (numbers: arXiv): [Mistral] Mistral 7B, 2310.06825: window, rolling buffer, chunks. [Patent] a
+   Chinese application on ring buffers for sliding windows: another rule for slots. [ATB] the manual of Huawei's Ascend
+   Transformer Boost: compressed masks. [MLA] an article on DeepSeek-V2's attention (2405.04434, section 2.1): all its
+   factors merged beforehand. Pinned sinks: StreamingLLM, 2309.17453. ALiBi: 2108.12409. RoPE: 2104.09864. YaRN:
+   2309.00071. Softcap: Gemma 2, 2408.00118. Sink logits: gpt-oss, 2508.10925. Softmax in pieces: 1805.02867.
+
    THE RING of one sequence and layer, W = 8, capacity 8, after 13 tokens:
        slot        0  1  2  3  4  5  6  7
        position    8  9 10 11 12  5  6  7     slot = (position - origin) mod capacity
@@ -302,7 +308,7 @@ SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts
    calls do not overlap, and it may be set anew between calls (a thread pool that grows), not between their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
-   rule, L-n for a first prompt of L > n tokens is the patent's. A new cache is reset to 0, 0. */
+   rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A new cache is reset to 0, 0. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows, ORDER
    beyond the sequence's end. end <= start empties: the next run begins at end. A layer forgets rows exactly if it holds
