@@ -2,7 +2,8 @@
    instruction set. The includer defines K(name), K_FN (attributes of inlined functions), K_ENTRY (of the function
    that is called), and the types and operations listed in quants.h under "operations".
 
-   A row of weights is decoded once for up to four tokens; one token is multiplied with four rows of floats at a time.
+   A row of weights is decoded once for up to four tokens; one token is multiplied with four rows at a time, so that
+   its activations are read once for them: those of a long row do not stay in L1. sum[r + t]: one of the two is 0.
    Weights of a quantised block stay integers, by which activations of 16 bits are multiplied exactly; only sums of a
    block or group become floats. Every instruction set has the same 16 lanes and the same order of sums, so that all
    which fuse multiply and add give the same bits. */
@@ -80,20 +81,33 @@ K_FN void K(block_add)(const unsigned char *b, uint32_t type, const activations 
     }
 }
 
-K_FN void K(block_row)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
-                       int tokens, float *out, size_t next) {
-    K(vf) sum[4 * K_TILE];
+K_FN void K(block_tile)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols, int rows,
+                        int tokens, float *out, size_t next) {
+    K(vf) sum[8 * K_TILE];
     size_t size = type == GGUF_TENSOR_Q8_0 ? 34 : type == GGUF_TENSOR_Q4_0 ? 18 : 17;
     size_t blocks = (size_t)cols / 32, b = 0, at = first * blocks;
     K_UNROLL
-    for (int i = 0; i < 4 * tokens; i++) sum[i] = K(vf_zero)();
+    for (int i = 0; i < 4 * rows * tokens; i++) sum[i] = K(vf_zero)();
     for (; b + 4 <= blocks; b += 4) {
         K_UNROLL
-        for (size_t i = 0; i < 4; i++) K(block_add)(w + (b + i) * size, type, x, at + b + i, blocks, tokens, sum + i);
+        for (int r = 0; r < rows; r++) {
+            const unsigned char *p = w + ((size_t)r * blocks + b) * size;
+            if (rows > 1) weights_fetch(p + (size_t)rows * blocks * size, 4 * size);
+            K_UNROLL
+            for (size_t i = 0; i < 4; i++) {
+                K(block_add)(p + i * size, type, x, at + b + i, blocks, tokens, sum + 4 * r + i);
+            }
+        }
     }
-    for (; b < blocks; b++) K(block_add)(w + b * size, type, x, at + b, blocks, tokens, sum);
+    for (; b < blocks; b++) {
+        K_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const unsigned char *p = w + ((size_t)r * blocks + b) * size;
+            K(block_add)(p, type, x, at + b, blocks, tokens, sum + 4 * r);
+        }
+    }
     K_UNROLL
-    for (int t = 0; t < tokens; t++) {
+    for (int t = 0; t < rows * tokens; t++) {
         const K(vf) *s = sum + 4 * t;
         out[(size_t)t * next] = K(vf_total)(K(vf_add)(K(vf_add)(s[0], s[1]), K(vf_add)(s[2], s[3])));
     }
@@ -134,27 +148,32 @@ K_FN K(vf) K(super_45_add)(K(vf) sum, const K(vw) v[8], const K(vf) scale[4], K(
     return K(vf_fma)(all, K(vf_set)(x->scale[at]), sum);
 }
 
-K_FN void K(super_45_row)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
-                          int tokens, float *out, size_t next) {
-    K(vf) sum[K_TILE];
+K_FN void K(super_45_tile)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
+                           int rows, int tokens, float *out, size_t next) {
+    K(vf) sum[2 * K_TILE];
     size_t size = type == GGUF_TENSOR_Q4_K ? 144 : 176, blocks = (size_t)cols / 256;
     K_UNROLL
-    for (int t = 0; t < tokens; t++) sum[t] = K(vf_zero)();
+    for (int t = 0; t < rows * tokens; t++) sum[t] = K(vf_zero)();
     for (size_t n = 0; n < blocks; n++) {
-        const unsigned char *b = w + n * size;
-        K(vg) s = K(vg_of)(weight_scales_of(b + 4), b);
-        K(vf) scale[4], mins = K(vg_mins)(s);
-        K(vw) v[8];
-        K(super_45)(b, type == GGUF_TENSOR_Q5_K, v);
         K_UNROLL
-        for (int i = 0; i < 4; i++) scale[i] = K(vg_pick)(s, i / 2 * 4 + i % 2, i / 2 * 4 + i % 2 + 2);
-        K_UNROLL
-        for (int t = 0; t < tokens; t++) {
-            sum[t] = K(super_45_add)(sum[t], v, scale, mins, x, (first + (size_t)t) * blocks + n);
+        for (int r = 0; r < rows; r++) {
+            const unsigned char *b = w + ((size_t)r * blocks + n) * size;
+            K(vg) s = K(vg_of)(weight_scales_of(b + 4), b);
+            K(vf) scale[4], mins = K(vg_mins)(s);
+            K(vw) v[8];
+            if (rows > 1) weights_fetch(b + (size_t)rows * blocks * size, size);
+            K(super_45)(b, type == GGUF_TENSOR_Q5_K, v);
+            K_UNROLL
+            for (int i = 0; i < 4; i++) scale[i] = K(vg_pick)(s, i / 2 * 4 + i % 2, i / 2 * 4 + i % 2 + 2);
+            K_UNROLL
+            for (int t = 0; t < tokens; t++) {
+                size_t at = (first + (size_t)t) * blocks + n;
+                sum[r + t] = K(super_45_add)(sum[r + t], v, scale, mins, x, at);
+            }
         }
     }
     K_UNROLL
-    for (int t = 0; t < tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
+    for (int t = 0; t < rows * tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
 }
 
 /* A group's scale is multiplied in as an integer: 16 products to a lane stay below 2^31 with weights of 32, scales of
@@ -171,63 +190,65 @@ K_FN void K(super_6)(const unsigned char *b, K(vw) v[8]) {
     }
 }
 
-K_FN void K(super_6_row)(const unsigned char *w, const activations *x, size_t first, int cols, int tokens, float *out,
-                         size_t next) {
-    K(vf) sum[K_TILE];
+K_FN void K(super_6_tile)(const unsigned char *w, const activations *x, size_t first, int cols, int rows, int tokens,
+                          float *out, size_t next) {
+    K(vf) sum[2 * K_TILE];
     size_t blocks = (size_t)cols / 256;
     K_UNROLL
-    for (int t = 0; t < tokens; t++) sum[t] = K(vf_zero)();
+    for (int t = 0; t < rows * tokens; t++) sum[t] = K(vf_zero)();
     for (size_t n = 0; n < blocks; n++) {
-        const unsigned char *b = w + n * 210;
-        K(vw) v[8];
-        K(super_6)(b, v);
         K_UNROLL
-        for (int t = 0; t < tokens; t++) {
-            size_t at = (first + (size_t)t) * blocks + n;
-            K(vi) s = K(vi_zero)();
+        for (int r = 0; r < rows; r++) {
+            const unsigned char *b = w + ((size_t)r * blocks + n) * 210;
+            K(vw) v[8];
+            if (rows > 1) weights_fetch(b + (size_t)rows * blocks * 210, 210);
+            K(super_6)(b, v);
             K_UNROLL
-            for (int g = 0; g < 8; g++) s = K(vi_madd)(s, v[g], K(vw_words)(x->q + at * 256 + (size_t)(32 * g)));
-            sum[t] = K(vf_fma)(K(vf_int)(s), K(vf_set)(K(half)(b + 208) * x->scale[at]), sum[t]);
+            for (int t = 0; t < tokens; t++) {
+                size_t at = (first + (size_t)t) * blocks + n;
+                K(vi) s = K(vi_zero)();
+                K_UNROLL
+                for (int g = 0; g < 8; g++) s = K(vi_madd)(s, v[g], K(vw_words)(x->q + at * 256 + (size_t)(32 * g)));
+                sum[r + t] = K(vf_fma)(K(vf_int)(s), K(vf_set)(K(half)(b + 208) * x->scale[at]), sum[r + t]);
+            }
         }
     }
     K_UNROLL
-    for (int t = 0; t < tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
+    for (int t = 0; t < rows * tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
 }
 
 /* ---- the function that is called: rows [from, to) times all tokens ---- */
 
-K_FN void K(floats_of)(const weights *w, const unsigned char *row, const float *x, int rows, int tokens, float *out) {
-    if (w->type == GGUF_TENSOR_F32) K(float_tile)(w, GGUF_TENSOR_F32, row, x, rows, tokens, out);
-    else if (w->type == GGUF_TENSOR_F16) K(float_tile)(w, GGUF_TENSOR_F16, row, x, rows, tokens, out);
-    else K(float_tile)(w, GGUF_TENSOR_BF16, row, x, rows, tokens, out);
-}
-
-K_FN void K(tile)(const weights *w, const unsigned char *row, const activations *x, size_t first, int tokens,
+/* `rows` rows times `tokens` tokens from first on, one of the two being 1. The results lie `next` apart. */
+K_FN void K(tile)(const weights *w, const unsigned char *row, const activations *x, size_t first, int rows, int tokens,
                   float *out) {
-    size_t next = (size_t)w->rows;
+    size_t next = rows > 1 ? 1 : (size_t)w->rows;
+    const float *f = x->x + first * (size_t)w->cols;
     switch (w->type) {
-    case GGUF_TENSOR_Q8_0: K(block_row)(row, GGUF_TENSOR_Q8_0, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_Q4_0: K(block_row)(row, GGUF_TENSOR_Q4_0, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_MXFP4: K(block_row)(row, GGUF_TENSOR_MXFP4, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_Q4_K: K(super_45_row)(row, GGUF_TENSOR_Q4_K, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_Q5_K: K(super_45_row)(row, GGUF_TENSOR_Q5_K, x, first, w->cols, tokens, out, next); break;
-    case GGUF_TENSOR_Q6_K: K(super_6_row)(row, x, first, w->cols, tokens, out, next); break;
-    default: K(floats_of)(w, row, x->x + first * (size_t)w->cols, 1, tokens, out);
+    case GGUF_TENSOR_F32: K(float_tile)(w, GGUF_TENSOR_F32, row, f, rows, tokens, out); break;
+    case GGUF_TENSOR_F16: K(float_tile)(w, GGUF_TENSOR_F16, row, f, rows, tokens, out); break;
+    case GGUF_TENSOR_BF16: K(float_tile)(w, GGUF_TENSOR_BF16, row, f, rows, tokens, out); break;
+    case GGUF_TENSOR_Q8_0: K(block_tile)(row, GGUF_TENSOR_Q8_0, x, first, w->cols, rows, tokens, out, next); break;
+    case GGUF_TENSOR_Q4_0: K(block_tile)(row, GGUF_TENSOR_Q4_0, x, first, w->cols, rows, tokens, out, next); break;
+    case GGUF_TENSOR_MXFP4: K(block_tile)(row, GGUF_TENSOR_MXFP4, x, first, w->cols, rows, tokens, out, next); break;
+    case GGUF_TENSOR_Q4_K: K(super_45_tile)(row, GGUF_TENSOR_Q4_K, x, first, w->cols, rows, tokens, out, next); break;
+    case GGUF_TENSOR_Q5_K: K(super_45_tile)(row, GGUF_TENSOR_Q5_K, x, first, w->cols, rows, tokens, out, next); break;
+    default: K(super_6_tile)(row, x, first, w->cols, rows, tokens, out, next);
     }
 }
 
 K_ENTRY static void K(rows)(const weights *w, const activations *x, int tokens, int from, int to, float *out) {
     size_t row_bytes = gguf_bytes(w->type, (size_t)w->cols);
-    int floats = weights_block(w->type) == 0, r = from;
-    for (; tokens == 1 && floats && r + K_TILE <= to; r += K_TILE) {
-        K(floats_of)(w, w->data + (size_t)r * row_bytes, x->x, K_TILE, 1, out + r);
+    int r = from;
+    for (; tokens == 1 && r + K_TILE <= to; r += K_TILE) {
+        K(tile)(w, w->data + (size_t)r * row_bytes, x, 0, K_TILE, 1, out + r);
     }
     for (; r < to; r++) {
         const unsigned char *row = w->data + (size_t)r * row_bytes;
         int t = 0;
         for (; t + K_TILE <= tokens; t += K_TILE) {
-            K(tile)(w, row, x, (size_t)t, K_TILE, out + (size_t)t * (size_t)w->rows + (size_t)r);
+            K(tile)(w, row, x, (size_t)t, 1, K_TILE, out + (size_t)t * (size_t)w->rows + (size_t)r);
         }
-        for (; t < tokens; t++) K(tile)(w, row, x, (size_t)t, 1, out + (size_t)t * (size_t)w->rows + (size_t)r);
+        for (; t < tokens; t++) K(tile)(w, row, x, (size_t)t, 1, 1, out + (size_t)t * (size_t)w->rows + (size_t)r);
     }
 }

@@ -77,8 +77,8 @@ static inline weight_scales weight_scales_of(const unsigned char *p) {
    set ---- */
 
 #define K_TILE 4                    /* tokens for which a row is decoded once */
-/* Rows of floats side by side are streams that begin anew with every row, and the hardware sees no stream across a page
-   of 4 KB: they are fetched, into L2. Quantised rows are one stream, of less bytes per product: a fetch only costs. */
+/* Rows side by side are streams that begin anew with every row, and the hardware sees no stream across a page of 4 KB:
+   the rows after them are fetched, into L2. */
 static inline void weights_fetch(const unsigned char *p, size_t bytes) {
 #ifdef __GNUC__
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
@@ -267,6 +267,8 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_sl
 #endif /* QUANTS_X86 */
 
 #define K(name) plain_##name
+#undef K_UNROLL
+#define K_UNROLL                    /* nothing stays in registers here, and compiling would take a minute */
 #define K_FN static inline
 #define K_ENTRY
 typedef struct { float v[16]; } K(vf);
