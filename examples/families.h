@@ -12,8 +12,9 @@ enum { MOST_LAYERS = 78 };
 typedef struct {
     const char *name;
     int         n_layers;
-    const char *pattern;         /* layer l is of the kind pattern[l % its length]: L = with the window, G = full, P = full
-                                    but read by lists of keys, C, H = with the window and beside it compressed rows  */
+    const char *pattern;         /* layer l is of the kind pattern[l % its length]: L = with the window, G = full, P =
+                                    full but read by lists of keys, C, H = with the window and beside it compressed
+                                    rows                                                                             */
     int64_t     window;          /* keys that an L layer sees, the query's own included                              */
     int         chunked;         /* 1: window is the length of a chunk instead                                       */
     swa_shape   local, global;   /* of the L, C, H and of the G, P layers                                            */
