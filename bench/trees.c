@@ -23,24 +23,12 @@ static const spec specs[] = {
     { "mla-4096", 128, 1, 512, 64, 4096, 16, SWA_F16 },
 };
 
-static void must(swa_status st, const char *what) {
-    if (st != SWA_OK) { fprintf(stderr, "%s: %s\n", what, swa_status_str(st)); exit(1); }
-}
 static float *noise(size_t n) {
-    float *x = (float *)malloc(n * sizeof *x);
-    uint32_t s = 1;
-    if (!x) die("no memory");
-    for (size_t i = 0; i < n; i++) {
-        s ^= s << 13; s ^= s >> 17; s ^= s << 5;
-        x[i] = (float)(int32_t)s * (1.0f / 2147483648.0f);
-    }
+    float *x = (float *)big_alloc(n * sizeof *x);
+    uint64_t seed = 1;
+    for (size_t i = 0; i < n; i++) x[i] = rng_uniform(&seed);
     return x;
 }
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-static double middle(double *x, int n) { qsort(x, (size_t)n, sizeof *x, by_value); return x[n / 2]; }
 
 typedef struct { swa_cache cache; swa_attn a; void *scratch; } side;
 
@@ -103,8 +91,8 @@ static void run(const spec *s, int samples) {
             y = call(&tree);
             if (i >= 0) t[0][i] = x, t[1][i] = y;
         }
-        x = middle(t[0], samples);
-        y = middle(t[1], samples);
+        x = median(t[0], samples);
+        y = median(t[1], samples);
         chain_ms += x / PLACES * 1e3;
         tree_ms += y / PLACES * 1e3;
         if (y / x > worst) worst = y / x;

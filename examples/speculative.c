@@ -28,17 +28,11 @@ static void attend(swa_cache *kv, int64_t pos, int32_t n, int32_t right, float *
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     float *out = (float *)room((TOKENS + DRAFT) * ROW * sizeof *out);
     float *plain = (float *)room((TOKENS + DRAFT) * ROW * sizeof *plain);
     int64_t pos, steps = 0;
     cache c;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
-    d.windows = &window;
-    d.n_windows = 1;
     d.max_rollback = DRAFT;
     c = new_cache(&d, 1);
     for (pos = 0; pos < TOKENS; steps++) {

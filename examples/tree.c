@@ -41,18 +41,12 @@ static void attend(swa_cache *kv, const uint32_t *token, const int64_t *pos, int
 
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
-    swa_cache_desc d = { 0 };
+    swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
     float *out = (float *)room((TOKENS + NODES) * ROW * sizeof *out);
     float *plain = (float *)room((TOKENS + NODES) * ROW * sizeof *plain);
     float nodes[NODES * ROW];
     int64_t end = 0, steps = 0, at[NODES];
     cache c;
-    d.shape.n_heads = HEADS;
-    d.shape.n_kv_heads = KV_HEADS;
-    d.shape.head_dim = DIM;
-    d.n_layers = 1;
-    d.windows = &window;
-    d.n_windows = 1;
     d.max_rollback = NODES;
     c = new_cache(&d, 1);
     for (; end < TOKENS; steps++) {
