@@ -103,3 +103,25 @@ TEST(lists_that_are_left_out) {
     CHECK_BITS(out, want, (int)n);
 #endif
 }
+/* A chain that is written as a tree: the bits of a chain, or a plain no. */
+TEST(trees_that_are_left_out) {
+    static const int32_t parents[5] = { -1, 0, 1, 2, 3 };
+    at_case c = at_new(4, 2, 20, 20, 5);
+    at_data d = at_make(&c);
+    float *out = t_floats(5 * 4 * 20), *want = t_floats(5 * 4 * 20);
+    at_how how;
+    memset(&how, 0, sizeof how);
+    REQUIRE(at_ring(&c, &d, &how, want, NULL));
+    how.parents = parents;
+#ifdef SWA_NO_LISTS
+    swa_cache kv;
+    swa_run run = t_run(0, 0, 5);
+    run.parents = parents;
+    REQUIRE(at_cache(&kv, &c, &how));
+    CHECK_STATUS(swa_step_begin(&kv, &run, 1), SWA_ERR_UNSUPPORTED);
+    (void)out;
+#else
+    REQUIRE(at_ring(&c, &d, &how, out, NULL));
+    CHECK_BITS(out, want, 5 * 4 * 20);
+#endif
+}

@@ -24,7 +24,7 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
     ("SWA_NO_INDEX", r"index|select|swa__best|swa__rank"),
-    ("SWA_NO_LISTS", r"picked|wanted|gather_(key|run|block|next|sums)|unit_listed|swa__list_(scalar|narrow|avx|neon)"),
+    ("SWA_NO_LISTS", r"picked|wanted|swa__gather|unit_(listed|tree)|swa__list_(scalar|narrow|avx|neon)"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
     ("SWA_NO_BLOB", r"save|load$|record|swa__blob"),
     ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
