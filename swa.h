@@ -2775,7 +2775,7 @@ static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) / unit * unit : range[0];
     range[2] = n->lo[1] / unit * unit;
     if (range[2] < range[1]) range[2] = range[1];
-    range[3] = (n->hi[1] + unit - 1) / unit * unit;
+    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) / unit * unit : range[2];    /* nothing stays nothing */
 }
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_run;
