@@ -90,7 +90,8 @@
    SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 381 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
    whole block, not attention over latents) 90, SWA_NO_BF16 (the type, and products in it) 58, SWA_NO_F16 34,
-   SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
+   SWA_NO_LISTS (lists of keys: pick; trees of drafts) 31, SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB
+   (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
    SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors), SWA_SMALL ?? (fewer shapes of kernels: decoding with groups of 2, and
    half panels of MLA, up to ?? % slower). What is left out is refused, or does not link. An engine of f32 and
    f16 alone, without the block, index, masks and blobs, takes 210 KB; without AVX-512 too, 145 KB. */
