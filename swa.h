@@ -90,7 +90,8 @@
    SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 381 KB of text by gcc -O2 each saves so many: SWA_NO_MLA (the
    whole block, not attention over latents) 90, SWA_NO_BF16 (the type, and products in it) 58, SWA_NO_F16 34,
-   SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
+   SWA_NO_LISTS (lists of keys: pick; trees of drafts) 31, SWA_NO_INDEX (swa_select) 17, SWA_NO_Q8 17, SWA_NO_BLOB
+   (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 138,
    SWA_NO_AVX2 89, SWA_NO_SIMD 228 (all vectors), SWA_SMALL ?? (fewer shapes of kernels: decoding with groups of 2, and
    half panels of MLA, up to ?? % slower). What is left out is refused, or does not link. An engine of f32 and
    f16 alone, without the block, index, masks and blobs, takes 210 KB; without AVX-512 too, 145 KB. */
@@ -2775,7 +2776,7 @@ static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) / unit * unit : range[0];
     range[2] = n->lo[1] / unit * unit;
     if (range[2] < range[1]) range[2] = range[1];
-    range[3] = (n->hi[1] + unit - 1) / unit * unit;
+    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) / unit * unit : range[2];    /* nothing stays nothing */
 }
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_run;
