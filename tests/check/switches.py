@@ -33,7 +33,7 @@ SWITCHES = [
     ("SWA_NO_AVX2", r"avx2"),
     ("SWA_NO_AVX512", r"avx512|(many|rare|narrow)_pairs"),
     ("SWA_NO_SIMD", r"avx|neon"),
-    ("SWA_SMALL", r"(keys|values)2_|narrow_(avx512|pairs)$"),
+    ("SWA_SMALL", r"(keys|values)2_|(many|list)_narrow"),
 ]
 SETS = [[name] for name, _ in SWITCHES] + [
     ["SWA_NO_AVX2", "SWA_NO_AVX512"],
