@@ -483,6 +483,8 @@ static inline void products(const one_product *f, int count, const float *x, int
         activations_set(space, x, kind, n);
 #ifdef _OPENMP
 #  pragma omp parallel for schedule(static) if (work > 1e6)
+#else
+        (void)work;
 #endif
         for (int i = 0; i < shares; i++) {
             int r = i * SHARE, at = from;
