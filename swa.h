@@ -4378,7 +4378,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
 SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x, float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float part[1][16];
+    float part[2][16];                   /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     int k, i, n, m, w;
     memset(part, 0, sizeof part);
     in.ws = ws;
@@ -8204,7 +8204,7 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     return call;
 }
 /* Attention comes first, by path; then all new rows are stored. */
-static void swa__mla_attend(const swa__mla *x, int phase) {
+SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
     swa__call call = x->call;
     swa__part store;
     swa__naive e;
