@@ -8,11 +8,11 @@ enum { NODES = 90 };
 
 /* ---- trees ---- */
 
+enum { ROOTS = 5, STYLES };
 /* Chains, bushes, and what lies between. */
-static void make_tree(int32_t *parents, int n) {
-    const int style = t_int(0, 5);
+static void make_tree(int32_t *parents, int n, int style) {
     for (int i = 0; i < n; i++) {
-        parents[i] = i == 0 || (style == 1 && t_int(0, 2) == 0) || style == 5 ? -1
+        parents[i] = i == 0 || (style == 1 && t_int(0, 2) == 0) || style == ROOTS ? -1
                    : style == 2 ? (int32_t)(i - 1) : style == 3 ? (int32_t)(i - t_int(1, i < 4 ? i : 4))
                    : style == 4 ? (int32_t)((i - 1) / 3) : (int32_t)t_int(-1, i - 1);
     }
@@ -37,6 +37,7 @@ typedef struct {
     at_case c;
     at_data pool, line;
     int used, end;                      /* rows of the pool; of the line */
+    int roots;                          /* trees are nothing but roots */
     swa_cache tree, straight;
     at_how how, plain;
     float *out, *lse, *want, *want_lse; /* of the line */
@@ -141,7 +142,7 @@ static int pair_tree(pair *x, int n) {
     float *out = t_floats((size_t)n * o), *lse = t_floats((size_t)n * h);
     at_data nodes = x->line;
     int m, looked = 0, ok;
-    make_tree(parents, n);
+    make_tree(parents, n, x->roots ? ROOTS : t_int(0, STYLES - 1));
     positions_are_depths(parents, n, pos);
     for (int i = 0; i < n; i++) {
         row_from(x, &x->pool, x->used++, x->end + i);
@@ -257,6 +258,18 @@ TEST_EACH_ISA(trees_across_blocks) {
     }
 }
 
+/* A bias by distance reaches over a block's edge: the nodes lie behind it, at one position, in several panels. */
+TEST_EACH_ISA(trees_with_a_bias_over_an_edge) {
+    at_case c = at_new(8, 2, 16, 16, 1);
+    pair x;
+    c.bias = 2;
+    REQUIRE(pair_open(&x, &c, 256 + 2 * NODES, isa));
+    x.pool.bias_n = x.line.bias_n = 3;
+    x.how.put_first = 0;
+    x.roots = 1;
+    if (pair_plain(&x, 256)) pair_tree(&x, NODES);
+}
+
 /* ---- what a cache says and takes ---- */
 
 /* Three layers: a window with sinks, one that reads its rows, and another shape without limit. Two sequences. */
@@ -342,7 +355,7 @@ TEST(trees_in_every_layer) {
             int32_t parents[ROOM], path[ROOM];
             swa_run run = t_run(0, end, n);
             int length;
-            make_tree(parents, n);
+            make_tree(parents, n, t_int(0, STYLES - 1));
             for (int j = 0; j < n; j++) row[j] = next++;
             run.parents = parents;
             if (!model_step(&m, &kv, &run, row, m.out)) return;
