@@ -17,7 +17,7 @@ static struct {
     setup    s;
     sampler  sample;
     float   *logits;
-    int32_t *ids;                      /* [n_prompt + n_most] the prompt, then the text */
+    int32_t *ids;                      /* [n_most] the prompt, then the text */
     int32_t  n_prompt, n, n_most;      /* n: tokens so far */
     int32_t  pos, step;                /* of the last step: its first position, its tokens */
     int      state;
@@ -52,7 +52,8 @@ PAGE(const char *) page_begin(const char *prompt, size_t bytes, int32_t window, 
     size_t first = page.m.vocab.bos_first ? 1 : 0, encoded;
     swa_status status;
     forget();
-    page.ids = (int32_t *)malloc((bytes + (size_t)tokens + 2) * sizeof *page.ids);
+    /* as many as the model takes, however many are asked for: the page shows that memory does not grow */
+    page.ids = (int32_t *)malloc((bytes + (size_t)page.m.context + 2) * sizeof *page.ids);
     page.logits = (float *)calloc((size_t)page.m.n_vocab, sizeof *page.logits);
     page.sample.list = (candidate *)calloc((size_t)page.m.n_vocab, sizeof *page.sample.list);
     if (!page.ids || !page.logits || !page.sample.list) return "out of memory";
