@@ -3044,41 +3044,35 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
         SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
     }
 }
+/* p.v of one key, V at v, and a line of the stream for each line of it. A macro, because gcc multiplies by a lane only
+   where `number`, row i's p, stands in the FMA itself. */
+#define SWV_KEY(number) do { \
+    if (pf.left-- == 0) { \
+        pf.at += pf.gap; \
+        pf.left = pf.per - 1; \
+    } \
+    SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1); \
+    SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es); \
+    SWV_UNROLL for (i = 0; i < R; i++) \
+        SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
+} while (0)
 /* p.v of R rows over n keys of a tile, NW vectors of dims each, rows `row` bytes apart. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, const float *p, const char *v, int64_t row,
                                              SWA__FN(stream) pf, size_t step, SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
     SWV x[8];
-    int i, j, k;
-    k = 0;
+    int i, j, k = 0;
 #ifdef SWV_AT
     for (; k + SWV_N <= n; k += SWV_N) {                 /* p of several keys at once */
         SWV numbers[4];
         int u;
         SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
-        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step) {
-            if (pf.left-- == 0) {
-                pf.at += pf.gap;
-                pf.left = pf.per - 1;
-            }
-            SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1);
-            SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
-            SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
-                SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i][j]);
-        }
+        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step) SWV_KEY(SWV_AT(numbers[i], u));
     }
 #endif
-    for (; k < n; k++, v += row, pf.at += step) {
-        if (pf.left-- == 0) {
-            pf.at += pf.gap;
-            pf.left = pf.per - 1;
-        }
-        SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1);
-        SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es);
-        SWV_UNROLL for (i = 0; i < R; i++) SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] =
-            SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + k]), x[j], acc[i][j]);
-    }
+    for (; k < n; k++, v += row, pf.at += step) SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
 }
+#undef SWV_KEY
 /* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc; a staged tile is f32 whatever
    the ring's type. Fetches the next block's K, in one stream through all of a block's passes over V. Once per type
    there is only the loop over a tile's keys. A single vector is the rest of dims that fill no NW, and bound by its one
