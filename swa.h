@@ -6515,6 +6515,18 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
     }
     j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp, w->lb, w->inv, out);
 }
+/* What rows [r, r+n) of the unit see of the block, or of the list's or tree's keys. */
+static void swa__lanes_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
+                            const swa__block *b, swa__lanes *l) {
+#if SWA__LISTS
+    if (b->list != NULL) {
+        if (b->list->tree) swa__lanes_tree(j, u, w, r, n, b, l);
+        else swa__lanes_listed(j, u, w, r, n, b->list, l);
+        return;
+    }
+#endif
+    swa__lanes_make(j, u, w, r, n, b->pos, l);
+}
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
                             swa__lanes *l) {
     const swa__kernels *kr = j->call->kr;
@@ -6525,12 +6537,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
-#if SWA__LISTS
-        if (b->list != NULL && b->list->tree) swa__lanes_tree(j, u, w, r, n, b, l);
-        else if (b->list != NULL) swa__lanes_listed(j, u, w, r, n, b->list, l);
-        else
-#endif
-        swa__lanes_make(j, u, w, r, n, b->pos, l);
+        swa__lanes_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
