@@ -1,43 +1,48 @@
 #ifndef SWA__KERNEL_PASS /* this file includes itself once per instruction set: see [SECTION 10] */
-/* swa.h - sliding-window attention for CPU inference engines. One header, C99 and C++, no dependency.
+/* swa.h - sliding-window attention for CPU inference engines. One header, C99, C++, no dependency.
 
    DO THIS once, in one source file:            and in every other file only:
        #define SWA_IMPLEMENTATION                   #include "swa.h"
        #include "swa.h"                         (best a file of its own, at -O2; link with -lm)
 
-   A decoder's attention, whole: a ring-buffer KV cache that holds W keys per layer, and grouped-query attention
-   over the ring and the new tokens. The same lines serve decode (n = 1), chunked prefill and a batch of both:
+   A decoder's attention, whole: a ring-buffer KV cache that holds W keys per layer, and
+   grouped-query attention over the ring and the new tokens. The same lines serve decode (n = 1),
+   chunked prefill and a batch of both:
 
-       swa_window win = swa_window_sliding(4096);            // W keys, the query's own included
+       swa_window win = swa_window_sliding(4096);          // W keys, the query's own included
        swa_cache_desc d = {0};
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
-       d.n_layers = 32; d.windows = &win; d.n_windows = 1;   // layer l has windows[l % n_windows]; no window at all:
-                                                             // full attention over d.max_context positions
-       swa_cache kv;                                         // memory is yours, the library allocates nothing
-       size_t ring = swa_cache_bytes(&d), room = swa_cache_scratch_bytes(&d, 1);     // 1: parts that run at once
+       d.n_layers = 32; d.windows = &win; d.n_windows = 1; // layer l has windows[l % n_windows];
+                                                           // none: all of d.max_context positions
+       swa_cache kv;                                       // memory is yours: nothing is allocated
+       size_t ring = swa_cache_bytes(&d);
+       size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
        if (swa_cache_init(&kv, &d, malloc(ring), ring) != SWA_OK) return 1;
        if (swa_cache_set_scratch(&kv, malloc(room), room) != SWA_OK) return 1;
 
-       if (swa_step_one(&kv, 0, pos, n) != SWA_OK) return 1; // once per step: n tokens of sequence 0, which is at pos
-       for (int l = 0; l < 32; l++) {
-           ...                                               // your q, k, v: f32, after RoPE
+       if (swa_step_one(&kv, 0, pos, n) != SWA_OK) return 1;   // once per step: n tokens of
+       for (int l = 0; l < 32; l++) {                          // sequence 0, which is at pos
+           ...                                                 // your q, k, v: f32, after RoPE
            swa_attn a = {0};
-           a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;   // [n][32][128], [n][8][128], [n][8][128], [n][32][128]
-           if (swa_attend(&kv, l, &a) != SWA_OK) return 1;   // attends to ring and new rows, then stores them
+           a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;     // q, out [n][32][128], k, v [n][8][128]
+           if (swa_attend(&kv, l, &a) != SWA_OK) return 1;     // sees ring and new rows; stores them
            ...
        }
 
-   Several sequences in one step: swa_step_begin() takes an array of runs. Your own threads: each worker calls
-   swa_attend_part(&kv, l, &a, phase, part, parts) for phase 0, all join, then for phase 1, all join. Your own K/V
-   rows, no ring: swa_attention(). Structs begin as zeros, and zero is the default; a call that can fail returns a
-   swa_status, 0 = SWA_OK, and a refused one has changed nothing that the cache contains.
+   Several sequences in one step: swa_step_begin() takes an array of runs. Your own threads: each
+   worker calls swa_attend_part(&kv, l, &a, phase, part, parts) for phase 0, all join, then for
+   phase 1, all join. Your own K/V rows, no ring: swa_attention(). Structs begin as zeros, and zero
+   is the default; a call that can fail returns a swa_status, 0 = SWA_OK, and a refused one has
+   changed nothing that the cache contains.
 
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
-   * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of the ring and any
-     instruction set with FMA, for finite inputs; under the host's -ffast-math too (gcc, clang; a program that flushes
-     subnormal numbers to zero, as gcc -ffast-math links it, gets the bits of the flushed numbers).
-   * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W), at any position.
+   * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of
+     the ring and any instruction set with FMA, for finite inputs; under the host's -ffast-math too
+     (gcc, clang; a program that flushes subnormal numbers to zero, as gcc -ffast-math links it,
+     gets the bits of the flushed numbers).
+   * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W),
+     at any position.
    * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
    WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
 
@@ -59,16 +64,18 @@
        [SECTION 15] HISTORY             versions, and what stays the same between them
        [SECTION 16] LICENSE
 
-   WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64. window - who sees
-   whom. sink - one of the first n_sink positions, pinned; a sink logit is something else (gpt-oss). slot - a place in
-   the ring. run, step - above. segment - consecutive keys that lie in one buffer. block - 256 positions from a
-   multiple of 256 on: the unit of the arithmetic. head group - the query heads that share one KV head.
+   WORDS: token - one row of q, k, v. position - a token's absolute number in its sequence, int64.
+   window - who sees whom. sink - one of the first n_sink positions, pinned; a sink logit is
+   something else (gpt-oss). slot - a place in the ring. run, step - above. segment - consecutive
+   keys that lie in one buffer. block - 256 positions from a multiple of 256 on: the unit of the
+   arithmetic. head group - the query heads that share one KV head.
 
-   SOURCES of the rules (numbers: arXiv): [Mistral] Mistral 7B, 2310.06825: window, rolling buffer, chunks. [Patent] a
-   Chinese application on ring buffers for sliding windows: another rule for slots. [ATB] the manual of Huawei's Ascend
-   Transformer Boost: compressed masks. [MLA] an article on DeepSeek-V2's attention (2405.04434, section 2.1): all its
-   factors merged beforehand. Pinned sinks: StreamingLLM, 2309.17453. ALiBi: 2108.12409. RoPE: 2104.09864. YaRN:
-   2309.00071. Softcap: Gemma 2, 2408.00118. Sink logits: gpt-oss, 2508.10925. Softmax in pieces: 1805.02867.
+   SOURCES of the rules (numbers: arXiv): [Mistral] Mistral 7B, 2310.06825: window, rolling buffer,
+   chunks. [Patent] a Chinese application on ring buffers for sliding windows: another rule for
+   slots. [ATB] the manual of Huawei's Ascend Transformer Boost: compressed masks. [MLA] an article
+   on DeepSeek-V2's attention (2405.04434, section 2.1): all its factors merged beforehand. Pinned
+   sinks: StreamingLLM, 2309.17453. ALiBi: 2108.12409. RoPE: 2104.09864. YaRN: 2309.00071. Softcap:
+   Gemma 2, 2408.00118. Sink logits: gpt-oss, 2508.10925. Softmax in pieces: 1805.02867.
 
    THE RING of one sequence and layer, W = 8, capacity 8, after 13 tokens:
        slot        0  1  2  3  4  5  6  7
@@ -76,28 +83,34 @@
                                ^end-1 ^oldest
 
    EASY TO GET WRONG
-   * n tokens are attended with the ring as it was before them, then stored: chunks longer than W are exact. Storing
-     first (SWA_STORE_ONLY, then SWA_ATTEND_STORED) needs capacity >= W-1+n: swa_required_capacity().
-   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it must be given.
-   * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end; to go back below
-     it takes run.rewind = 1, or swa_cache_truncate().
+   * n tokens are attended with the ring as it was before them, then stored: chunks longer than W
+     are exact. Storing first (SWA_STORE_ONLY, then SWA_ATTEND_STORED) needs capacity >= W-1+n:
+     swa_required_capacity().
+   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it
+     must be given.
+   * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
+     to go back below it takes run.rewind = 1, or swa_cache_truncate().
    * Every layer stores its rows before the next step, every part of both phases runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
-   * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the implementation.
+   * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
+     implementation.
    * C++: write swa_attn a = {}; instead of {0}.
 
-   CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API (dllexport ...),
-   SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves so many: SWA_NO_MLA (the
-   whole block, not attention over latents) 67, SWA_NO_BF16 (the type, and products in it) 36, SWA_NO_LISTS (lists of
-   keys, trees) 30, SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 15, SWA_NO_Q8 12, SWA_NO_BLOB (save, load) 5,
-   SWA_NO_MASKS 4, SWA_NO_AVX512 118, SWA_NO_AVX2 70, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 39: fewer shapes
-   of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16 rows or fewer (MLA
-   of 16 heads) twice. What is left out is refused, or does not link. An engine of f32 and f16 alone, without the
-   block, index, lists, masks and blobs, takes 182 KB; without AVX-512 too, 127 KB; with SWA_SMALL at -Os, 127 KB. */
+   CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
+   (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves so
+   many: SWA_NO_MLA (the whole block, not attention over latents) 67, SWA_NO_BF16 (the type, and
+   products in it) 36, SWA_NO_LISTS (lists of keys, trees) 30, SWA_NO_INDEX (swa_select) 17,
+   SWA_NO_F16 15, SWA_NO_Q8 12, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 118,
+   SWA_NO_AVX2 70, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 39: fewer shapes of kernels, the
+   same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16 rows or fewer
+   (MLA of 16 heads) twice. What is left out is refused, or does not link. An engine of f32 and f16
+   alone, without the block, index, lists, masks and blobs, takes 182 KB; without AVX-512 too, 127
+   KB; with SWA_SMALL at -Os, 127 KB. */
 
-/* ==== [SECTION 1] PUBLIC API ====================================================================================
-   Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends in bytes. */
+/* ==== [SECTION 1] PUBLIC API =====================================================================
+   Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends
+   in bytes. */
 #ifndef SWA_H_INCLUDED
 #define SWA_H_INCLUDED
 #include <stddef.h>
@@ -114,7 +127,7 @@
 #    define SWA_API extern
 #  endif
 #endif
-#ifndef SWA_NODISCARD                    /* warns where a status is not looked at; define it empty for silence       */
+#ifndef SWA_NODISCARD /* warns where a status is not looked at; define it empty for silence       */
 #  if defined(__GNUC__)
 #    define SWA_NODISCARD __attribute__((warn_unused_result))
 #  else
@@ -126,603 +139,760 @@
 extern "C" {
 #endif
 
-/* Number and text of this version, 10000*major + 100*minor + patch. Before 1.0 everything may change between minor
-   versions; what [SECTION 15] says has changed is all that has. */
+/* Number and text of this version, 10000*major + 100*minor + patch. Before 1.0 everything may
+   change between minor versions; what [SECTION 15] says has changed is all that has. */
 #define SWA_VERSION 900
 #define SWA_VERSION_STRING "0.9.0"
 
-#define SWA_BLOCK  256   /* keys per block, from multiples of 256 on; a constant of the bits promise                 */
-#define SWA_PHASES 2     /* phases of an attention call: 0 attends (reads the ring), 1 folds splits and stores       */
+#define SWA_BLOCK  256   /* keys per block, from multiples of 256 on; a constant of the bits
+                            promise                                                               */
+#define SWA_PHASES 2     /* phases of an attention call: 0 attends (reads the ring), 1 folds
+                            splits and stores                                                     */
 
 typedef enum {
     SWA_OK = 0,
-    SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                                       */
-    SWA_ERR_OVERFLOW,    /* a size or position does not fit                                                          */
-    SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says                                 */
-    SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a layer that has stored
-                            this step's rows, or lacks an earlier one's; a phase before which a part was left out;
-                            rows that are not stored yet, or a tree of which no path was accepted yet; part, phase or
-                            layer out of range                                                                       */
-    SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask swa_cache_replay_from()          */
-    SWA_ERR_CAPACITY,    /* rows were stored before they were attended, and n > capacity-(W-1): a row that they need
-                            was overwritten. Or a tree of so many nodes, which could not be taken back              */
-    SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass max_context: copy the
-                            sequence into a larger cache                                                             */
-    SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with a right extent)    */
-    SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                                           */
+    SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                    */
+    SWA_ERR_OVERFLOW,    /* a size or position does not fit                                       */
+    SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says              */
+    SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a
+                            layer that has stored this step's rows, or lacks an earlier one's; a
+                            phase before which a part was left out; rows that are not stored yet,
+                            or a tree of which no path was accepted yet; part, phase or layer out
+                            of range                                                              */
+    SWA_ERR_LOST,        /* exact only with rows that the ring has overwritten: ask
+                            swa_cache_replay_from()                                               */
+    SWA_ERR_CAPACITY,    /* rows were stored before they were attended, and n > capacity-(W-1): a
+                            row that they need was overwritten. Or a tree of so many nodes, which
+                            could not be taken back                                               */
+    SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass
+                            max_context: copy the sequence into a larger cache                    */
+    SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with
+                            a right extent)                                                       */
+    SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                        */
 } swa_status;
 
-/* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head). Caller's own rows:
-   F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in either polarity. F16 is IEEE half in a
-   uint16_t, BF16 the upper half of a float. 0 is the default: F32, or for V and tail the type of K. */
+/* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head).
+   Caller's own rows: F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in
+   either polarity. F16 is IEEE half in a uint16_t, BF16 the upper half of a float. 0 is the
+   default: F32, or for V and tail the type of K. */
 typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
                SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
                SWA_BOOL_KEEP,     /* 1 = visible (PyTorch SDPA, xformers)  */
                SWA_OPAQUE         /* weights that only the host can read: swa_matrix */ } swa_type;
 
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
-enum { SWA_ISA_BEST = 0, SWA_ISA_SCALAR, SWA_ISA_NEON, SWA_ISA_SIMD128 /* WebAssembly */, SWA_ISA_AVX2,
-       SWA_ISA_AVX512 };
+enum {
+    SWA_ISA_BEST = 0,
+    SWA_ISA_SCALAR,
+    SWA_ISA_NEON,
+    SWA_ISA_SIMD128 /* WebAssembly */,
+    SWA_ISA_AVX2,
+    SWA_ISA_AVX512
+};
 
 /* ---- window: who may see whom ---- */
 
-/* Made by the constructors below; {0} is causal without limit. The number in other people's APIs, and ours:
-     Mistral, HF, llama.cpp n_swa, MLX, vLLM, gpt-oss, gemma, ONNX Runtime >= 1.23: W    swa_window_sliding(W)
-     FlashAttention window_size = (l, r), xformers LocalAttentionFromBottomRight         swa_window_flash(l, r)
-     FlashInfer window_left = l, Ascend pre_tokens = l                                   swa_window_flash(l, 0)
-     ONNX Runtime < 1.23 local_window_size = w (sees w+1 keys)                           swa_window_flash(w, 0)
-     Llama 4 attention_chunk_size, FlashAttention-3 attention_chunk, llama.cpp CHUNKED   swa_window_chunked(c)
-     llama.cpp SYMMETRIC n_swa                                                           swa_window_symmetric(n_swa/2)
-     HF bidirectional sliding window W                                                   swa_window_symmetric(W)
-     "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is invalid on purpose. */
+/* Made by the constructors below; {0} is causal without limit. The number in other people's APIs,
+   and ours:
+     Mistral, HF, llama.cpp n_swa, MLX, vLLM, gpt-oss, gemma: W  swa_window_sliding(W)
+     ONNX Runtime local_window_size = W from 1.23 on             swa_window_sliding(W)
+     the same before 1.23, where it sees W+1 keys                swa_window_flash(W, 0)
+     FlashAttention window_size = (l, r),
+     xformers LocalAttentionFromBottomRight                      swa_window_flash(l, r)
+     FlashInfer window_left = l, Ascend pre_tokens = l           swa_window_flash(l, 0)
+     Llama 4 attention_chunk_size, llama.cpp CHUNKED,
+     FlashAttention-3 attention_chunk                            swa_window_chunked(c)
+     llama.cpp SYMMETRIC n_swa                                   swa_window_symmetric(n_swa/2)
+     HF bidirectional sliding window W                           swa_window_symmetric(W)
+     "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is
+     invalid on purpose. */
 typedef struct {
-    int     kind;          /* private; set by the constructors                                                       */
-    int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query (StreamingLLM); may be set     */
-    int64_t left, right;   /* keys visible before and after the query, -1 = no limit; chunked: left is the chunk     */
-    int64_t prefix, prefix_first;   /* queries in [prefix_first, prefix) see all keys there (prefix-LM); rings take
-                              this per run instead                                                                   */
+    int     kind;          /* private; set by the constructors                                    */
+    int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query
+                              (StreamingLLM); may be set                                          */
+    int64_t left, right;   /* keys visible before and after the query, -1 = no limit; chunked:
+                              left is the chunk                                                   */
+    int64_t prefix, prefix_first;   /* queries in [prefix_first, prefix) see all keys there
+                                       (prefix-LM); rings take this per run instead               */
 } swa_window;
 
-SWA_API swa_window swa_window_causal(void);                       /* k <= q                                          */
-SWA_API swa_window swa_window_sliding(int64_t W);                 /* 0 <= q-k < W: W keys, the query's own included  */
-SWA_API swa_window swa_window_flash(int64_t left, int64_t right); /* -right <= q-k <= left; -1 = no limit            */
-SWA_API swa_window swa_window_chunked(int64_t chunk);             /* k <= q and k/chunk == q/chunk                   */
-SWA_API swa_window swa_window_symmetric(int64_t reach);           /* |q-k| <= reach                                  */
-SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);   /* sliding(W), and the first n_sink positions      */
-SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* sliding(W), bidirectional below prefix          */
-/* Nonsense (W <= 0, negative sinks, ...) gives a window that every call refuses with SWA_ERR_ARG. */
+SWA_API swa_window swa_window_causal(void);                       /* k <= q                       */
+/* 0 <= q-k < W: W keys, the query's own included */
+SWA_API swa_window swa_window_sliding(int64_t W);
+/* -right <= q-k <= left; -1 = no limit */
+SWA_API swa_window swa_window_flash(int64_t left, int64_t right);
+SWA_API swa_window swa_window_chunked(int64_t chunk); /* k <= q and k/chunk == q/chunk            */
+SWA_API swa_window swa_window_symmetric(int64_t reach);           /* |q-k| <= reach               */
+/* sliding(W), and the first n_sink positions */
+SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);
+/* sliding(W), bidirectional below prefix */
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);
+/* Nonsense (W <= 0, negative sinks, ...) gives a window that every call refuses with
+   SWA_ERR_ARG. */
 
-/* The rule: 1 if the query at position q sees the key at position k, else 0 (also for an invalid window or q, k < 0).
-   Everything in this library that depends on a window follows from this function. */
+/* The rule: 1 if the query at position q sees the key at position k, else 0 (also for an invalid
+   window or q, k < 0). Everything in this library that depends on a window follows from this
+   function. */
 SWA_API int         swa_visible(const swa_window *window, int64_t q, int64_t k);
-/* Its inverse: the visible keys of q are [*lo, *hi), and besides them the sinks [0, min(n_sink, q+1)). */
-SWA_CHECKED swa_status  swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi);
+/* Its inverse: the visible keys of q are [*lo, *hi), and besides them the sinks [0, min(n_sink,
+   q+1)). */
+SWA_CHECKED swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo,
+                                         int64_t *hi);
 /* One English phrase: visible, or why not. A constant string; for logs and tests. */
 SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k);
 
 /* ---- masks, for other people's kernels (ours reads none) ---- */
 
-/* One rectangle, or the block-diagonal mask of a ragged batch: block b has n_q[b] rows for the queries from position
-   q_pos0[b] on and n_k[b] columns for the keys from k_pos0[b] on; outside its own block everything is hidden.
-   k_padding > 0: block b's columns start at b*k_padding, and there are n_blocks*k_padding of them.
+/* One rectangle, or the block-diagonal mask of a ragged batch: block b has n_q[b] rows for the
+   queries from position q_pos0[b] on and n_k[b] columns for the keys from k_pos0[b] on; outside its
+   own block everything is hidden. k_padding > 0: block b's columns start at b*k_padding, and there
+   are n_blocks*k_padding of them.
    xformers names, with nq, nk the block's lengths:
-     BlockDiagonalCausal*                 q_pos0 = 0,     k_pos0 = 0, causal or sliding(W) (.make_local_attention)
-     BlockDiagonal*FromBottomRight*       q_pos0 = nk-nq, k_pos0 = 0, causal or sliding(W)
-     BlockDiagonal*PaddedKeys*            the same with nk = kv_seqlen and k_padding
-     BlockDiagonalMask                    q_pos0 = 0,     k_pos0 = 0, flash(-1, -1)
-   mistral-inference, chunk of n tokens at position p over a ring of W: q_pos0 = p, k_pos0 = p-min(p,W),
-   n_k = min(p,W)+n: columns run sequence by sequence, cache then chunk. */
+     BlockDiagonalCausal*             q_pos0 = 0,     k_pos0 = 0, causal, or sliding(W):
+                                      .make_local_attention
+     BlockDiagonal*FromBottomRight*   q_pos0 = nk-nq, k_pos0 = 0, causal or sliding(W)
+     BlockDiagonal*PaddedKeys*        the same with nk = kv_seqlen and k_padding
+     BlockDiagonalMask                q_pos0 = 0,     k_pos0 = 0, flash(-1, -1)
+   mistral-inference, chunk of n tokens at position p over a ring of W: q_pos0 = p,
+   k_pos0 = p-min(p,W), n_k = min(p,W)+n: columns run sequence by sequence, cache then chunk. */
 typedef struct {
     swa_window window;
-    const int64_t *q_pos0, *k_pos0;   /* [n_blocks]; NULL = all 0                                                    */
-    const int32_t *n_q, *n_k;         /* [n_blocks]                                                                  */
-    int      n_blocks;                /* 0 = 1                                                                       */
-    int32_t  k_padding;               /* 0 = columns packed                                                          */
-    swa_type type;                    /* F32, F16, BF16, BOOL_MASKED, BOOL_KEEP                                      */
-    float    masked;                  /* value of a hidden entry; 0 = -65536 (F16: -65504, its lowest). Ignored for
-                                         BOOL. A value that the type cannot hold is refused                          */
+    const int64_t *q_pos0, *k_pos0;   /* [n_blocks]; NULL = all 0                                 */
+    const int32_t *n_q, *n_k;         /* [n_blocks]                                               */
+    int      n_blocks;                /* 0 = 1                                                    */
+    int32_t  k_padding;               /* 0 = columns packed                                       */
+    swa_type type;                    /* F32, F16, BF16, BOOL_MASKED, BOOL_KEEP                   */
+    float    masked;                  /* value of a hidden entry; 0 = -65536 (F16: -65504, its
+                                         lowest). Ignored for BOOL. A value that the type cannot
+                                         hold is refused                                          */
 } swa_mask_desc;
-SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow                         */
-SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */, size_t bytes);
+SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow      */
+SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */,
+                                size_t bytes);
 
-/* The 512x512 compressed mask of Ascend's ATB [ATB]. The document's two samples are different functions, for two NPU
-   kernels, each wrong in a corner: PY and CPP reproduce them to the byte, 910B and 310P are the right masks for the
-   two kernels. head_dim: the kernels' 1..256, as expand; PY any, CPP to 1024, as the samples take them. */
-typedef enum { SWA_COMPRESSED_PY, SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, SWA_COMPRESSED_310P } swa_compressed;
-SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);             /* tile size; 0 = invalid    */
-SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);   /* visible keys per row of
-                                                                                           the picture; 0 = invalid  */
-SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type, float masked,
-                                       void *out /* [512][512] */, size_t bytes);
-/* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out is the full mask. */
-SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */, int64_t W,
-                                       int head_dim, int64_t S, float masked, float *out /* [S][S] */, size_t bytes);
+/* The 512x512 compressed mask of Ascend's ATB [ATB]. The document's two samples are different
+   functions, for two NPU kernels, each wrong in a corner: PY and CPP reproduce them to the byte,
+   910B and 310P are the right masks for the two kernels. head_dim: the kernels' 1..256, as expand;
+   PY any, CPP to 1024, as the samples take them. */
+typedef enum {
+    SWA_COMPRESSED_PY,
+    SWA_COMPRESSED_CPP,
+    SWA_COMPRESSED_910B,
+    SWA_COMPRESSED_310P
+} swa_compressed;
+/* tile size; 0 = invalid */
+SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);
+/* visible keys per row of the picture; 0 = invalid */
+SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);
+SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
+                                           swa_type type, float masked, void *out /* [512][512] */,
+                                           size_t bytes);
+/* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out
+   is the full mask. */
+SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */,
+                                       int64_t W, int head_dim, int64_t S, float masked,
+                                       float *out /* [S][S] */, size_t bytes);
 
 /* ---- cache: layers x sequences, one ring each ---- */
 
-/* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is the first v_dim
-   numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank, tail_dim = rope). */
+/* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is
+   the first v_dim numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank,
+   tail_dim = rope). */
 typedef struct {
-    int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of n_kv_heads          */
-    int head_dim;                 /* numbers of a K row and of q, without the tail                                   */
-    int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                                     */
-    int tail_dim, v_in_k;         /* 0 = no tail, V apart                                                            */
+    int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of
+                                     n_kv_heads                                                   */
+    int head_dim;                 /* numbers of a K row and of q, without the tail                */
+    int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                  */
+    int tail_dim, v_in_k;         /* 0 = no tail, V apart                                         */
 } swa_shape;
-/* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has query heads and a
-   window of its own, and reads, finds stored or stores the other layer's rows. There are two ways to call them:
-     * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone (SWA_ATTEND_STORED):
-       SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens than capacity-(W-1), W the reader's own. Decoding
-       always fits; max_rollback or capacity make room for whole chunks.
-     * For any number of tokens: each is given the same k and v, and the last one to be called stores them (SWA_ATTEND),
-       all others do not (SWA_ATTEND_NO_STORE). */
+/* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
+   query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
+   There are two ways to call them:
+     * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
+       (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens than
+       capacity-(W-1), W the reader's own. Decoding always fits; max_rollback or capacity make room
+       for whole chunks.
+     * For any number of tokens: each is given the same k and v, and the last one to be called
+       stores them (SWA_ATTEND), all others do not (SWA_ATTEND_NO_STORE). */
 typedef struct {
-    swa_shape shape;              /* of every layer; or, where layers differ, ...                                    */
-    const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes]. Both: ARG             */
+    swa_shape shape;              /* of every layer; or, where layers differ, ...                 */
+    const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes].
+                                     Both: ARG                                                    */
     int       n_shapes;
-    int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                                    */
-    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type. Of all layers that have
-                                     such an array                                                                   */
-    const swa_window *windows;    /* [n_windows], copied; layer l has windows[l % n_windows]; NULL = all causal. No
-                                     prefix (runs have it), nothing to the right                                     */
+    int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                 */
+    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type. Of
+                                              all layers that have such an array                  */
+    const swa_window *windows; /* [n_windows], copied; layer l has windows[l % n_windows]; NULL =
+                                  all causal. No prefix (runs have it), nothing to the right      */
     int       n_windows;
-    const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL = all 0. 1: K and tail
-                                     lie in rows, not in tiles of 16 keys: for layers read by lists of single keys
-                                     (swa_attn's pick), where a tile would be read for one key in it. Same bits; calls
-                                     without a list are slower over such a layer                                     */
+    const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL =
+                                     all 0. 1: K and tail lie in rows, not in tiles of 16 keys:
+                                     for layers read by lists of single keys (swa_attn's pick),
+                                     where a tile would be read for one key in it. Same bits;
+                                     calls without a list are slower over such a layer            */
     int       n_k_rows;
-    const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own (the usual case). Else
-                                     kv_layer[l] is the layer whose rows l reads: l itself, or one that has rows of its
-                                     own, with the same shape but for n_heads, the same sinks and a window that reaches
-                                     no less far                                                                     */
-    int64_t   max_context;        /* positions, from a sequence's first on, that causal layers hold. Required if a layer
-                                     is causal; else it changes nothing unless a window is larger: W > max_context keys
-                                     (where no capacity is given) are held like causal, and full there               */
-    int64_t   max_rollback;       /* rows before the furthest end so far that can be taken back whatever happens; 0 = 1,
-                                     or with a capacity what that leaves. Slots are rounded up to 16, so that more may
-                                     be permitted: do not rely on it                                                 */
-    int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at least W-1+max_rollback,
-                                     else ARG. 0: each has W-1+max_rollback rounded up to 16. Sinks come on top. No
-                                     multiple of 16: same bits; decode as fast over windows of thousands, slower over
-                                     short ones, where the block that straddles the wrap counts: it is moved         */
-    int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED                              */
-    int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an output made from one
-                                     is NaN; a NaN in your own k or v is stored as it is. Invariants are checked     */
+    const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own
+                                     (the usual case). Else kv_layer[l] is the layer whose rows l
+                                     reads: l itself, or one that has rows of its own, with the
+                                     same shape but for n_heads, the same sinks and a window that
+                                     reaches no less far                                          */
+    int64_t   max_context;        /* positions, from a sequence's first on, that causal layers
+                                     hold. Required if a layer is causal; else it changes nothing
+                                     unless a window is larger: W > max_context keys (where no
+                                     capacity is given) are held like causal, and full there      */
+    int64_t   max_rollback;       /* rows before the furthest end so far that can be taken back
+                                     whatever happens; 0 = 1, or with a capacity what that
+                                     leaves. Slots are rounded up to 16, so that more may be
+                                     permitted: do not rely on it                                 */
+    int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
+                                     least W-1+max_rollback, else ARG. 0: each has
+                                     W-1+max_rollback rounded up to 16. Sinks come on top. No
+                                     multiple of 16: same bits; decode as fast over windows of
+                                     thousands, slower over short ones, where the block that
+                                     straddles the wrap counts: it is moved                       */
+    int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
+    int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an
+                                     output made from one is NaN; a NaN in your own k or v is
+                                     stored as it is. Invariants are checked                      */
 } swa_cache_desc;
-typedef struct { void *mem_; size_t bytes_; } swa_cache;   /* all state lives in mem; a copy of this is an alias     */
+/* all state lives in mem; a copy of this is an alias */
+typedef struct { void *mem_; size_t bytes_; } swa_cache;
 
-/* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16 slots: heads of 8 take
-   half as much again as their numbers. */
+/* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
+   slots: heads of 8 take half as much again as their numbers. */
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
-/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched, and *cache is zeros,
-   a cache that every call refuses with ARG (also if it was one in use: its mem is as it was). ARG is most often a
-   causal layer without max_context, windows without n_windows (or shapes without n_shapes), an invalid window
-   (sliding(0)), n_kv_heads left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a
-   layer of more than 2^31-16 slots, its sinks included. */
-SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes);
-/* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every swa_attend needs it,
-   also SWA_STORE_ONLY. parts: how many parts are to run at once; any number of tokens. A part takes 0.1 MB for heads of
-   8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several parts also keep the results of keys split over them.
-   0 = invalid or overflow. */
+/* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
+   and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
+   is as it was). ARG is most often a causal layer without max_context, windows without n_windows
+   (or shapes without n_shapes), an invalid window (sliding(0)), n_kv_heads left 0, n_heads that is
+   no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than 2^31-16
+   slots, its sinks included. */
+SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
+                                      size_t bytes);
+/* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
+   swa_attend needs it, also SWA_STORE_ONLY. parts: how many parts are to run at once; any number of
+   tokens. A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA);
+   several parts also keep the results of keys split over them. 0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
-/* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from before stays; too little
-   for the parts of a call is MEMORY there. Nothing in it is kept from step to step: several caches may share it whose
-   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not between their phases. */
+/* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from
+   before stays; too little for the parts of a call is MEMORY there. Nothing in it is kept from step
+   to step: several caches may share it whose calls do not overlap, and it may be set anew between
+   calls (a thread pool that grows), not between their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
-/* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity: origin 0 is Mistral's
-   rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A new cache is reset to 0, 0. */
+/* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity:
+   origin 0 is Mistral's rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A
+   new cache is reset to 0, 0. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
-/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need overwritten rows, ORDER
-   beyond the sequence's end. end <= start empties: the next run begins at end. A layer forgets rows exactly if it holds
-   all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
+/* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need
+   overwritten rows, ORDER beyond the sequence's end. end <= start empties: the next run begins at
+   end. A layer forgets rows exactly if it holds all that the next token needs, or if that needs
+   none (W = 1, the start of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
-/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied rows. dst == src
-   truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a sequence that stays at its end.
-   ORDER: end lies beyond src's, or, in the middle of a step, beyond the rows that every layer has stored. */
+/* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied
+   rows. dst == src truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a
+   sequence that stays at its end. ORDER: end lies beyond src's, or, in the middle of a step, beyond
+   the rows that every layer has stored. */
 SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
-/* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for n_heads (else ARG).
-   Capacity, max_rollback, max_context and all else may differ, so that a cache which has become too small is copied
-   into a larger one; a smaller one takes the latest rows that it has slots for. FULL: end - start > its max_context.
-   The scratch is not copied: each cache has what was set for it. */
-SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end);
-SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);               /* next position to append, a begun
-                                                                                    step counted; -1 = bad argument,
-                                                                                    here and below                   */
-/* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to the end are there.
-   From begin on the rows of a step count as there, and what they push out as gone, although attend stores them later:
-   to the step itself the old rows are still there. Reading a row before it is stored is ORDER. */
+/* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for
+   n_heads (else ARG). Capacity, max_rollback, max_context and all else may differ, so that a cache
+   which has become too small is copied into a larger one; a smaller one takes the latest rows that
+   it has slots for. FULL: end - start > its max_context. The scratch is not copied: each cache has
+   what was set for it. */
+SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
+                                      int64_t end);
+/* next position to append, a begun step counted; -1 = bad argument, here and below */
+SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);
+/* The oldest row that a layer's ring holds, sinks apart; end if there is none. All from there to
+   the end are there. From begin on the rows of a step count as there, and what they push out as
+   gone, although attend stores them later: to the step itself the old rows are still there. Reading
+   a row before it is stored is ORDER. */
 SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
-SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);           /* smallest end > start that truncate
-                                                                                    accepts; end if none is smaller  */
-/* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus the sum of W-1
-   over the layers, or the start if a layer is causal or tokens are pinned. (With shared rows less may do.) */
+/* smallest end > start that truncate accepts; end if none is smaller */
+SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);
+/* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus
+   the sum of W-1 over the layers, or the start if a layer is causal or tokens are pinned. (With
+   shared rows less may do.) */
 SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos);
-SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos); /* of a position that is
-                                                                                    there, sinks first; else -1      */
-/* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v [n][n_kv_heads][v_dim];
-   either may be NULL. ORDER: not stored yet. LOST: overwritten. */
-SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n,
-                                  float *k, float *v);
-SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);        /* seq -1 = all sequences; 0 = bad
-                                                                                    argument                         */
+/* of a position that is there, sinks first; else -1 */
+SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos);
+/* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v
+   [n][n_kv_heads][v_dim]; either may be NULL. ORDER: not stored yet. LOST: overwritten. */
+SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
+                                      int32_t n, float *k, float *v);
+/* seq -1 = all sequences; 0 = bad argument */
+SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
-/* save: only between steps; ORDER while a layer has not stored rows of a step. load: a blob of one sequence goes into
-   any sequence of any cache that swa_cache_copy could copy it to, with slots, scratch and parts of its own; a blob of
-   all (seq -1) into a cache of as many sequences, with seq -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either:
-   every row is moved number by number and hashed, which takes some 20 times as long as a copy of its bytes. */
+/* save: only between steps; ORDER while a layer has not stored rows of a step. load: a blob of one
+   sequence goes into any sequence of any cache that swa_cache_copy could copy it to, with slots,
+   scratch and parts of its own; a blob of all (seq -1) into a cache of as many sequences, with seq
+   -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either: every row is moved number by number and
+   hashed, which takes some 20 times as long as a copy of its bytes. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
-/* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 = invalid or unlimited. */
-SWA_API int64_t    swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first, int64_t max_rollback);
+/* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 =
+   invalid or unlimited. */
+SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
+                                      int64_t max_rollback);
 
 /* ---- step: which tokens come now ---- */
 
-/* n > 0 new tokens of one sequence, at positions pos..pos+n-1. pos is the sequence's end: 0 at first, or where reset
-   said. Anything else is SWA_ERR_ORDER, unless a step that died halfway is begun again at its own position, or rewind
-   says that it is meant: then positions from pos on are forgotten first, exactly or with SWA_ERR_LOST. */
+/* n > 0 new tokens of one sequence, at positions pos..pos+n-1. pos is the sequence's end: 0 at
+   first, or where reset said. Anything else is SWA_ERR_ORDER, unless a step that died halfway is
+   begun again at its own position, or rewind says that it is meant: then positions from pos on are
+   forgotten first, exactly or with SWA_ERR_LOST. */
 typedef struct {
     int     seq;
     int32_t n;
     int64_t pos;
-    int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other (prefix-LM, image spans)
-                           besides what the window shows them; the span must lie within the run; 0 = none            */
-    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written anew). begin sets it back
-                           to 0, so that a run which is used again rewinds only if that is meant again               */
-    int32_t row;        /* out: the run's first packed row                                                           */
-    swa_status status;  /* out: SWA_OK, or why this run was refused                                                  */
-    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit. NULL: a chain                */
+    int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other
+                           (prefix-LM, image spans) besides what the window shows them; the span
+                           must lie within the run; 0 = none                                      */
+    int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
+                           anew). begin sets it back to 0, so that a run which is used again
+                           rewinds only if that is meant again                                    */
+    int32_t row;        /* out: the run's first packed row                                        */
+    swa_status status;  /* out: SWA_OK, or why this run was refused                               */
+    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit. NULL: a
+                                 chain                                                            */
 } swa_run;
-/* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run against every layer,
-   and refuses all or none; rewinds; sets row. Once per step, from one thread, before layer 0; runs are copied. With
-   reset, truncate, commit, fork, copy and load the only call that changes what a cache contains. Once begun, the rows
-   count: every layer has to store them. Until then the next step of the same sequences is SWA_ERR_ORDER (others may go
-   on); or the step is begun again, or truncated away. A refused begin changes no sequence, but there is no step then,
-   also not the one before: every attend returns begin's status. One step at a time per cache. */
+/* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run
+   against every layer, and refuses all or none; rewinds; sets row. Once per step, from one thread,
+   before layer 0; runs are copied. With reset, truncate, commit, fork, copy and load the only call
+   that changes what a cache contains. Once begun, the rows count: every layer has to store them.
+   Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on); or the step
+   is begun again, or truncated away. A refused begin changes no sequence, but there is no step
+   then, also not the one before: every attend returns begin's status. One step at a time per
+   cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
-SWA_API int32_t    swa_step_tokens(const swa_cache *cache);   /* packed rows of the step; 0 = none is begun          */
+/* packed rows of the step; 0 = none is begun */
+SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
 
-/* Trees of drafts (Medusa, EAGLE, SpecInfer): a run with parents holds several ways in which its sequence may go on.
-   Token i follows token parents[i] < i, or if that is -1 the sequence's last one; it stands at pos plus the number of
-   tokens above it, and of the run sees those and itself, where the window shows them: the output has the bits of that
-   path decoded alone. RoPE, ALiBi and bias go by these positions: swa_tree_positions().
-     swa_run run = {0}; run.pos = pos; run.n = n; run.parents = parents;    // begin, all layers, verify, then:
-     swa_cache_commit(&kv, 0, path, n_path);                                // its end is pos + n_path
-   Row i waits in the slot of position pos+i, so a tree takes n positions of max_context and of what can be taken back.
-   Begin refuses with CAPACITY what could not be: up to max_rollback nodes always fit. ARG: a parent < -1 or >= i, or a
-   prefix besides. OVERFLOW: more than 32,768 nodes. parents is yours and not copied: it stays as it is until commit.
-   Until then a sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it; all
-   else that would change or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
-   Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last block of 256 positions
-   is gone through again where history and nodes in it are more than 256 together. UNSUPPORTED: with a list (pick),
-   with compute SWA_BF16, in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
-   where SWA_NO_LISTS has left trees out with the lists. */
+/* Trees of drafts (Medusa, EAGLE, SpecInfer): a run with parents holds several ways in which its
+   sequence may go on. Token i follows token parents[i] < i, or if that is -1 the sequence's last
+   one; it stands at pos plus the number of tokens above it, and of the run sees those and itself,
+   where the window shows them: the output has the bits of that path decoded alone. RoPE, ALiBi and
+   bias go by these positions: swa_tree_positions().
+     swa_run run = {0}; run.pos = pos; run.n = n; run.parents = parents;
+     ...                                          // begin, all layers, verify, then:
+     swa_cache_commit(&kv, 0, path, n_path);      // the sequence's end is pos + n_path
+   Row i waits in the slot of position pos+i, so a tree takes n positions of max_context and of what
+   can be taken back. Begin refuses with CAPACITY what could not be: up to max_rollback nodes always
+   fit. ARG: a parent < -1 or >= i, or a prefix besides. OVERFLOW: more than 32,768 nodes. parents
+   is yours and not copied: it stays as it is until commit. Until then a sequence with a tree takes
+   reset, commit, or truncate and rewind to pos and below, which drop it; all else that would change
+   or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
+   Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
+   block of 256 positions is gone through again where history and nodes in it are more than 256
+   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16, in swa_select, and on swa_mla's
+   naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS has left trees
+   out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
-SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions);
-/* Of the tree that was stored last the n tokens of path stay, each the parent of the next, and become positions pos..
-   pos+n-1 in every layer; all others are forgotten. n 0: none stays. ARG: not a path from the root. ORDER: there is no
-   tree, or a layer has not stored it. Cost: a copy of the rows that are not where they belong yet. */
+SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
+                                          int64_t *positions);
+/* Of the tree that was stored last the n tokens of path stay, each the parent of the next, and
+   become positions pos.. pos+n-1 in every layer; all others are forgotten. n 0: none stays. ARG:
+   not a path from the root. ORDER: there is no tree, or a layer has not stored it. Cost: a copy of
+   the rows that are not where they belong yet. */
 SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n);
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
    A sequence whose prompt is used up drops out. Arrays are yours and must outlive the plan. */
 typedef struct {
-    const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                                       */
-    const int64_t *start;     /* [n_seqs] first position; NULL = 0                                                   */
-    const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                                                  */
+    const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
+    const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
+    const int32_t *lens;      /* [n_seqs] prompt lengths, 0 allowed                               */
     int            n_seqs;
-    int32_t        chunk;     /* most tokens of a sequence in one step                                                */
-    int32_t        done;      /* private: how many of each prompt have been handed out                                */
+    int32_t        chunk;     /* most tokens of a sequence in one step                            */
+    int32_t        done;      /* private: how many of each prompt have been handed out            */
 } swa_plan;
 /* ARG: NULL (lens, plan), n_seqs or chunk <= 0, anything negative in an array. */
-SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start, const int32_t *lens,
-                                     int n_seqs, int32_t chunk);
+SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
+                                         const int32_t *lens, int n_seqs, int32_t chunk);
 /* Fills runs [n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
 SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 
 /* ---- attention ---- */
 
-/* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set both. */
+/* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set
+   both. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
-    SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them                                  */
-    SWA_STORE_ONLY,         /* store k and v; q is not looked at                                                     */
-    SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored: k and v are not
-                               looked at. Needs n <= capacity-(W-1), else SWA_ERR_CAPACITY                           */
-    SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone                         */
+    SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them               */
+    SWA_STORE_ONLY,         /* store k and v; q is not looked at                                  */
+    SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored:
+                               k and v are not looked at. Needs n <= capacity-(W-1), else
+                               SWA_ERR_CAPACITY                                                   */
+    SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone      */
 } swa_mode;
 typedef struct {
-    swa_mode mode;          /* what is done; decides which of the following are read                                 */
-    swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                                              */
-    swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's types before they
-                               are attended, so that a token sees the same rows now and later. Not changed; they and
-                               the scratch stay as they are until the last part of phase 1 is done                   */
-    swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the window; each NULL = as
-                               for the others                                                                        */
-    swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are the same. Otherwise
-                               out, lse and stat overlap neither each other nor any input: the same pointer is ARG   */
-    float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink logits not in it;
-                               -inf for a row that sees nothing (out is 0 then); NULL = none                         */
-    float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out stays unnormalised,
-                               for swa_merge; NULL = none                                                            */
-    float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say which                  */
-    float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off                          */
-    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss), unscaled; NULL = none.
-                               Ignored with stat: swa_merge takes them                                               */
-    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none                                  */
-    const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head + (k - bias_first)]    */
-    int64_t bias_token, bias_head, bias_first, bias_n;   /* bias_n > 0 columns; keys outside them get 0. Strides are
-                               taken as they are: 0 = the same for all tokens or heads                              */
-    int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling: [token][head][distance], 0 from
-                               bias_n on); bias_first 0, bias_n <= 2^23. Blocks that no column reaches cost nothing  */
-    /* A list of keys per token and KV head (DeepSeek's DSA, MiniMax's MSA, ...): of the keys that the window shows, a
-       query sees those on the list, those that pick_window shows, and pinned sinks: a union, under one softmax. Entry
-       j of packed row t and KV head g is pick[t*pick_token + g*pick_head + j], a position divided by pick_block. A list
-       is a set: any order of it, and entries that stand twice, give the same bits; one of all keys gives those of a
-       call without a list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the query
-       or that the window hides (a ring has lost them), or that no segment holds. Cost follows the list, not the
-       context: keys in whole aligned tiles of 16 are read in place, others are gathered, which wants rows (k_rows, or
-       swa_attention's segments). Heads that share a list gather it once; parts share it by tokens, KV heads and then
-       query heads, never by keys. Not with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED       */
-    const int32_t *pick;         /* NULL = no list: all that the window shows                                        */
-    int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all tokens or heads       */
-    int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1                                */
-    int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16, 64, 128); 0 = 1    */
-    const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W latest; NULL = none.
-                               With sinks or a prefix: UNSUPPORTED                                                   */
-    swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in f32; prefill and MLA
-                               1.7 times faster on AMD with bf16 pairs (Zen 4 on); where the CPU has none or gains
-                               nothing, 3 to 15 % slower than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
-                               too; needs k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2 error against exact K
-                               and V, mean (worst of 400), and largest error by largest output: bf16 3e-3 (7e-3),
-                               1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2 with normal q, k, v; with q four times as large worst
-                               1e-2, 2e-2; 4e-2, 6e-2. Own bits each, on every instruction set                       */
+    swa_mode mode;          /* what is done; decides which of the following are read              */
+    swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
+    swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
+                               types before they are attended, so that a token sees the same rows
+                               now and later. Not changed; they and the scratch stay as they are
+                               until the last part of phase 1 is done                             */
+    swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
+                                    window; each NULL = as for the others                         */
+    swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
+                               the same. Otherwise out, lse and stat overlap neither each other
+                               nor any input: the same pointer is ARG                             */
+    float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink
+                               logits not in it; -inf for a row that sees nothing (out is 0
+                               then); NULL = none                                                 */
+    float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out
+                               stays unnormalised, for swa_merge; NULL = none                     */
+    float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
+                               which                                                              */
+    float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off       */
+    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss),
+                                    unscaled; NULL = none. Ignored with stat: swa_merge takes
+                                    them                                                          */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none               */
+    const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
+                                    (k - bias_first)]                                             */
+    /* bias_n > 0 columns; keys outside them get 0. Strides are taken as they are: 0 = the same
+       for all tokens or heads */
+    int64_t bias_token, bias_head, bias_first, bias_n;
+    int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling:
+                                    [token][head][distance], 0 from bias_n on); bias_first 0,
+                                    bias_n <= 2^23. Blocks that no column reaches cost nothing    */
+    /* A list of keys per token and KV head (DeepSeek's DSA, MiniMax's MSA, ...): of the keys that
+       the window shows, a query sees those on the list, those that pick_window shows, and pinned
+       sinks: a union, under one softmax. Entry j of packed row t and KV head g is pick[t*pick_token
+       + g*pick_head + j], a position divided by pick_block. A list is a set: any order of it, and
+       entries that stand twice, give the same bits; one of all keys gives those of a call without a
+       list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the
+       query or that the window hides (a ring has lost them), or that no segment holds. Cost follows
+       the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
+       gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
+       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. Not
+       with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED */
+    const int32_t *pick;         /* NULL = no list: all that the window shows                     */
+    int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
+                                         tokens or heads                                          */
+    int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1             */
+    int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16,
+                                    64, 128); 0 = 1                                               */
+    const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W
+                                         latest; NULL = none. With sinks or a prefix: UNSUPPORTED */
+    swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in
+                               f32; prefill and MLA 1.7 times faster on AMD with bf16 pairs (Zen
+                               4 on); where the CPU has none or gains nothing, 3 to 15 % slower
+                               than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
+                               too; needs k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2
+                               error against exact K and V, mean (worst of 400), and largest
+                               error by largest output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2
+                               (1.3e-2), 2e-2 with normal q, k, v; with q four times as large
+                               worst 1e-2, 2e-2; 4e-2, 6e-2. Own bits each, on every instruction
+                               set                                                                */
 } swa_attn;
 
-/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds. What is refused has
-   written nothing, and may be called again as it should be. */
+/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
+   What is refused has written nothing, and may be called again as it should be. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
-/* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1, join; both phases even
-   with one part, attn and parts the same in both. Outputs of the parts of a phase are disjoint; every part of phase 0
-   returns the same status: go on with phase 1 only if it is SWA_OK. If a part of phase 0 was left out, or phase 1 has
-   other parts or other scratch, each part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. A host
-   without a join inside an op (ggml) makes two ops of it. */
+/* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
+   join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
+   phase are disjoint; every part of phase 0 returns the same status: go on with phase 1 only if it
+   is SWA_OK. If a part of phase 0 was left out, or phase 1 has other parts or other scratch, each
+   part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. A host without a join
+   inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
-/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position. A visible position
-   that no segment holds is skipped. swa_cache_spans fills segments that read a ring in place (to read, not to write).
-   Numbers of a row lie together: V transposed [dim][n] is not supported. */
+/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
+   A visible position that no segment holds is skipped. swa_cache_spans fills segments that read a
+   ring in place (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is
+   not supported. */
 typedef struct {
-    const void *k, *v, *tail;         /* first row; v ignored when v_in_k                                            */
-    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                                    */
-    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;   /* strides in elements, 0 as in swa_in        */
-    int64_t  pos;                     /* position of the first row                                                   */
-    int32_t  n;                       /* rows                                                                        */
-    int32_t  layout_, slots_;         /* private: 0 = rows                                                           */
+    const void *k, *v, *tail;         /* first row; v ignored when v_in_k                         */
+    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                 */
+    /* strides in elements, 0 as in swa_in */
+    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;
+    int64_t  pos;                     /* position of the first row                                */
+    int32_t  n;                       /* rows                                                     */
+    int32_t  layout_, slots_;         /* private: 0 = rows                                        */
     const float *k_scale_, *v_scale_, *tail_scale_;
 } swa_kv;
 typedef struct {
     swa_shape  shape;
     swa_window window;
-    int64_t    pos;                   /* of the first query                                                          */
-    int32_t    n_tokens;              /* queries                                                                     */
-    const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no keys and cost nothing */
+    int64_t    pos;                   /* of the first query                                       */
+    int32_t    n_tokens;              /* queries                                                  */
+    const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no
+                                         keys and cost nothing                                    */
     int        n_kv;
-    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment; in use until phase 1 ends  */
+    void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment; in use
+                                         until phase 1 ends                                       */
     size_t     scratch_bytes;
-    int        isa;                   /* 0 = best                                                                    */
+    int        isa;                   /* 0 = best                                                 */
 } swa_rows;
 /* Returns how many segments, sinks first; valid until the next phase 1 or begin. */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
-/* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks; with more also on
-   n_tokens and the keys, and not monotonously: few tokens split their keys and need room for the results. n_tokens 0
-   gives enough for any number of tokens and keys (64 MiB more). With less, down to `parts` times what one part takes,
-   keys are not split over parts: the same bits, more slowly where tokens are few. */
+/* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
+   with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
+   need room for the results. n_tokens 0 gives enough for any number of tokens and keys (64 MiB
+   more). With less, down to `parts` times what one part takes, keys are not split over parts: the
+   same bits, more slowly where tokens are few. */
 SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
-/* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part that was left out is found
-   out unless the scratch still holds one of an earlier call with the same position, queries and out. */
+/* attn->mode, k, k_tail, v are not looked at. Phases and parts as in swa_attend_part: a part that
+   was left out is found out unless the scratch still holds one of an earlier call with the same
+   position, queries and out. */
 SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
-SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts);
-/* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials that hold one
-   SWA_BLOCK each, merged in order of position, give the bits of the unsplit call. out, lse may be NULL. */
-SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
-                             const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
-                             float *out, float *lse);
+SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
+                                          int part, int parts);
+/* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials
+   that hold one SWA_BLOCK each, merged in order of position, give the bits of the unsplit call.
+   out, lse may be NULL. */
+SWA_CHECKED swa_status
+swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
+          const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
+          float *out, float *lse);
 
 /* ---- index: which keys a sparse layer looks at ---- */
 
-/* The scores of an indexer (DeepSeek-V3.2's lightning indexer, GLM-5, MiniMax-M3), and the best of them as lists of
-   keys. Index keys live in a layer of a cache: n_heads index heads, n_kv_heads 1, head_dim 128, v_in_k 1 (no V is
-   stored), so that one begin, rewind, fork and blob serve them too. SWA_STORE_ONLY stores a step's keys, then
-   swa_select() finds them there. A layer with a V works as well: then its own K is the index.
+/* The scores of an indexer (DeepSeek-V3.2's lightning indexer, GLM-5, MiniMax-M3), and the best of
+   them as lists of keys. Index keys live in a layer of a cache: n_heads index heads, n_kv_heads 1,
+   head_dim 128, v_in_k 1 (no V is stored), so that one begin, rewind, fork and blob serve them too.
+   SWA_STORE_ONLY stores a step's keys, then swa_select() finds them there. A layer with a V works
+   as well: then its own K is the index.
      score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
-   one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of a list is `block`
-   positions from a multiple of block on; its score is the largest of its visible keys'. The best `top` entries are
-   picked; of equal ones the lower position wins (-0 equals 0). A score that is NaN counts as if its key were hidden:
-   it is never picked. The same bits in, on any instruction set, parts, chunks and rotation, give the same list. */
+   one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of
+   a list is `block` positions from a multiple of block on; its score is the largest of its visible
+   keys'. The best `top` entries are picked; of equal ones the lower position wins (-0 equals 0). A
+   score that is NaN counts as if its key were hidden: it is never picked. The same bits in, on any
+   instruction set, parts, chunks and rotation, give the same list. */
 typedef struct {
-    swa_in       q;             /* [n_tokens][n_heads][head_dim], as in swa_attn                                     */
-    const float *w;             /* [n_tokens][n_heads] what a head counts, all factors in it; NULL = 1               */
-    int64_t      w_token;       /* stride; 0 = n_heads                                                               */
-    int          linear;        /* 1: w * (q . k), not cut at 0 (MiniMax-M3)                                         */
-    int          lists;         /* of a token: list i takes heads [i, i+1) * n_heads/lists; 0 = 1. A divisor of
-                                   n_heads and a multiple of n_kv_heads, whose keys its heads share                  */
-    int          block;         /* positions of an entry: 1, 2, 4, .. 256; 0 = 1                                     */
-    int          local;         /* so many entries up to the query's own are picked before all others, if the window
-                                   shows them; they count in top (more than that: the lower positions stay)          */
-    int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                                     */
-    int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1; NULL if top is 0     */
-    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top                                     */
-    float       *score;         /* [n_tokens][lists][score_n] of the entries from score_first on, -inf for one that
-                                   has no visible key; NULL = none                                                   */
-    int64_t      score_token, score_list;         /* strides; 0 = lists*score_n, score_n                             */
+    swa_in       q;             /* [n_tokens][n_heads][head_dim], as in swa_attn                  */
+    const float *w;             /* [n_tokens][n_heads] what a head counts, all factors in it;
+                                   NULL = 1                                                       */
+    int64_t      w_token;       /* stride; 0 = n_heads                                            */
+    int          linear;        /* 1: w * (q . k), not cut at 0 (MiniMax-M3)                      */
+    int          lists;         /* of a token: list i takes heads [i, i+1) * n_heads/lists; 0 =
+                                   1. A divisor of n_heads and a multiple of n_kv_heads, whose
+                                   keys its heads share                                           */
+    int          block;         /* positions of an entry: 1, 2, 4, .. 256; 0 = 1                  */
+    int          local;         /* so many entries up to the query's own are picked before all
+                                   others, if the window shows them; they count in top (more than
+                                   that: the lower positions stay)                                */
+    int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                  */
+    int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1;
+                                   NULL if top is 0                                               */
+    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top                  */
+    float       *score;         /* [n_tokens][lists][score_n] of the entries from score_first on,
+                                   -inf for one that has no visible key; NULL = none              */
+    int64_t      score_token, score_list;         /* strides; 0 = lists*score_n, score_n          */
     int64_t      score_first, score_n;
-    swa_type     compute;       /* as in swa_attn: 0 = F32; Q8: q in int8 too, for keys in q8                        */
+    swa_type     compute;       /* as in swa_attn: 0 = F32; Q8: q in int8 too, for keys in q8     */
 } swa_index;
-/* Scratch for these calls (of a cache: give swa_cache_set_scratch the larger of this and swa_cache_scratch_bytes): a
-   megabyte or so per part, whatever the context. Depends on the shape of the layer, on lists, top and parts; enough for
-   a smaller top too. 0 = invalid or overflow. */
+/* Scratch for these calls (of a cache: give swa_cache_set_scratch the larger of this and
+   swa_cache_scratch_bytes): a megabyte or so per part, whatever the context. Depends on the shape
+   of the layer, on lists, top and parts; enough for a smaller top too. 0 = invalid or overflow. */
 SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts);
-/* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a number out of
-   range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: position / block beyond int32. ORDER,
-   CAPACITY: as SWA_ATTEND_STORED. Cost: heads * head_dim multiply-adds per visible key; picking adds a few percent. */
+/* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a
+   number out of range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: position
+   / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED. Cost: heads * head_dim multiply-adds
+   per visible key; picking adds a few percent. */
 SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *index);
-/* Phases and parts as in swa_attend_part: every part of phase 0, join, every part of phase 1. Lists are whole then. */
-SWA_CHECKED swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase, int part,
-                                       int parts);
-/* Over the caller's own rows, or a ring's spans: as swa_attention. V is not looked at with v_in_k. */
+/* Phases and parts as in swa_attend_part: every part of phase 0, join, every part of phase 1. Lists
+   are whole then. */
+SWA_CHECKED swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index,
+                                       int phase, int part, int parts);
+/* Over the caller's own rows, or a ring's spans: as swa_attention. V is not looked at with
+   v_in_k. */
 SWA_CHECKED swa_status swa_select_rows(const swa_rows *rows, const swa_index *index);
-SWA_CHECKED swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase, int part,
-                                            int parts);
+SWA_CHECKED swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
+                                            int part, int parts);
 
 /* ---- helpers ---- */
 
-typedef enum { SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek */,
-               SWA_ROPE_HALF        /* pairs (i, i+rotary/2): HF, NeoX, Gemma     */ } swa_rope_pairs;
-/* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is at pos[t]. freq
-   [rotary/2] are inverse frequencies; angles are computed in double, so any position is exact. mscale multiplies cos
-   and sin (0 = 1). */
-SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
-                            int rotary, swa_rope_pairs pairs, double mscale);
-typedef struct { double base, scale; int32_t original, truncate; double beta_fast, beta_slow; } swa_yarn_desc;
-/* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original` positions (truncate: ramp
-   ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1 ln(scale)+1, YaRN's factor for cos and sin. */
-SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq /* [rotary/2] */, double *mscale);
-/* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x; eps >= 0, else ARG. */
-SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps);
-/* Rotates every `block` numbers (a power of 2 that divides head_dim) of each head of x [n][n_heads][head_dim] in place
-   by Hadamard's matrix over sqrt(block), which is its own inverse. q and k rotated alike, after RoPE, keep their
-   products, and a channel much larger than the others is spread over its block: K in q8 is then 2 to 7 times as exact
-   (bench/SPEED.md). V rotated before it is stored: rotate out too. DeepSeek's indexer has its q and k rotated. */
+typedef enum {
+    SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek */,
+    SWA_ROPE_HALF /* pairs (i, i+rotary/2): HF, NeoX, Gemma     */
+} swa_rope_pairs;
+/* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is
+   at pos[t]. freq [rotary/2] are inverse frequencies; angles are computed in double, so any
+   position is exact. mscale multiplies cos and sin (0 = 1). */
+SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
+                                const double *freq, int rotary, swa_rope_pairs pairs,
+                                double mscale);
+typedef struct {
+    double base, scale;
+    int32_t original, truncate;
+    double beta_fast, beta_slow;
+} swa_yarn_desc;
+/* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original`
+   positions (truncate: ramp ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1
+   ln(scale)+1, YaRN's factor for cos and sin. */
+SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary,
+                                double *freq /* [rotary/2] */, double *mscale);
+/* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x;
+   eps >= 0, else ARG. */
+SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows,
+                                   int dim, float eps);
+/* Rotates every `block` numbers (a power of 2 that divides head_dim) of each head of x
+   [n][n_heads][head_dim] in place by Hadamard's matrix over sqrt(block), which is its own inverse.
+   q and k rotated alike, after RoPE, keep their products, and a channel much larger than the others
+   is spread over its block: K in q8 is then 2 to 7 times as exact (bench/SPEED.md). V rotated
+   before it is stored: rotate out too. DeepSeek's indexer has its q and k rotated. */
 SWA_CHECKED swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, int block);
 
 /* ---- latent: DeepSeek's multi-head latent attention ---- */
 
-/* A token's K and V of all heads are expanded from one latent row, so the cache holds [latent | rope] alone:
+/* A token's K and V of all heads are expanded from one latent row, so the cache holds
+   [latent | rope] alone:
      latent = kv_norm(W_DKV h)   k_rope = rope(W_KR h)
      c_q = q_norm(W_DQ h)        q_nope = W_UQ c_q   q_rope = rope(W_QR c_q)
      k = [W_UK latent | k_rope]  v = W_UV latent   o = softmax(scale q.k) v   out = W_O o
-   An engine with its own matrix products needs none of what follows: queries absorbed (q_nope W_UK), swa_attend with
-   head_dim = v_dim = kv_lora_rank, n_kv_heads 1, tail_dim = rope, v_in_k, scale from swa_mla_scale, then W_UV and W_O.
-   The calls below are the whole block, from hidden state to output. */
-#define SWA_MLA_PHASES 8 /* phases of swa_mla_forward; the parts of one phase are independent, join between phases    */
+   An engine with its own matrix products needs none of what follows: queries absorbed (q_nope
+   W_UK), swa_attend with head_dim = v_dim = kv_lora_rank, n_kv_heads 1, tail_dim = rope, v_in_k,
+   scale from swa_mla_scale, then W_UV and W_O. The calls below are the whole block, from hidden
+   state to output. */
+#define SWA_MLA_PHASES 8 /* phases of swa_mla_forward; the parts of one phase are independent,
+                            join between phases                                                   */
 
-/* A weight matrix [rows][cols]: numbers of type F32, F16 or BF16; or OPAQUE, in a form of yours (fp8 with scales, Q8_0,
-   Q4_K): then p is never looked at, only not NULL, and handed back to swa_mla's gemm and rows. block_rows, block_cols:
-   products begin and end at multiples of these (fp8 in tiles of 128x128: 128, 128; Q8_0: 1, 32; Q4_K: 1, 256), or at
-   the matrix's end. */
+/* A weight matrix [rows][cols]: numbers of type F32, F16 or BF16; or OPAQUE, in a form of yours
+   (fp8 with scales, Q8_0, Q4_K): then p is never looked at, only not NULL, and handed back to
+   swa_mla's gemm and rows. block_rows, block_cols: products begin and end at multiples of these
+   (fp8 in tiles of 128x128: 128, 128; Q8_0: 1, 32; Q4_K: 1, 256), or at the matrix's end. */
 typedef struct {
     const void *p;
-    swa_type    type;         /* 0 = F32                                                                             */
-    int64_t     stride;       /* from row to row, in elements; 0 = packed. OPAQUE: yours                             */
-    int32_t     block_rows, block_cols;   /* 0 = 1                                                                   */
+    swa_type    type;         /* 0 = F32                                                          */
+    int64_t     stride;       /* from row to row, in elements; 0 = packed. OPAQUE: yours          */
+    int32_t     block_rows, block_cols;   /* 0 = 1                                                */
 } swa_matrix;
-/* One matrix product, with a part of w: y[t][o] = sum over i of x[t][i] * w[row + o][col + i], or, transposed, of
-   x[t][i] * w[row + i][col + o]. Only W_UK is used transposed; only there col is not 0. */
+/* One matrix product, with a part of w: y[t][o] = sum over i of x[t][i] * w[row + o][col + i], or,
+   transposed, of x[t][i] * w[row + i][col + o]. Only W_UK is used transposed; only there col is not
+   0. */
 typedef struct {
     int32_t      n, n_in, n_out;
     int          transposed;
-    const float *x;           /* [n][n_in]                                                                           */
+    const float *x;           /* [n][n_in]                                                        */
     int64_t      x_stride;
-    swa_matrix   w;           /* as swa_mla has it; the stride of a packed one filled in                             */
+    swa_matrix   w;           /* as swa_mla has it; the stride of a packed one filled in          */
     int64_t      row, col;
-    float       *y;           /* [n][n_out]                                                                          */
+    float       *y;           /* [n][n_out]                                                       */
     int64_t      y_stride;
 } swa_gemm;
 
 typedef enum {
-    SWA_MLA_AUTO = 0,         /* naive or absorbed, whichever is cheaper for a run: swa_mla_choose                   */
-    SWA_MLA_NAIVE,            /* K and V are expanded per head, a block of keys at a time. With a cache of expanded
-                                 rows: stored expanded, and read                                                     */
-    SWA_MLA_ABSORBED          /* W_UK goes into the query, W_UV behind the attention, per head; best for decode      */
+    SWA_MLA_AUTO = 0,         /* naive or absorbed, whichever is cheaper for a run:
+                                 swa_mla_choose                                                   */
+    SWA_MLA_NAIVE,            /* K and V are expanded per head, a block of keys at a time. With a
+                                 cache of expanded rows: stored expanded, and read                */
+    SWA_MLA_ABSORBED          /* W_UK goes into the query, W_UV behind the attention, per head;
+                                 best for decode                                                  */
 } swa_mla_path;
 
-/* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that stand side by side
-   may be one: leave the second's p NULL, and the first holds the rows of both (per head first [nope | rope], of the
-   third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. With block_rows both, of every head, begin at a block. */
+/* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that
+   stand side by side may be one: leave the second's p NULL, and the first holds the rows of both
+   (per head first [nope | rope], of the third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. With
+   block_rows both, of every head, begin at a block. */
 typedef struct {
     int hidden, n_heads;
-    int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state                              */
+    int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
     int kv_lora_rank, nope_dim, rope_dim, v_dim;
-    swa_matrix w_dq;                 /* [q_lora_rank][hidden]                                                        */
-    swa_matrix w_uq, w_qr;           /* [n_heads*nope][q_lora_rank or hidden], [n_heads*rope][..]                    */
-    swa_matrix w_dkv, w_kr;          /* [kv_lora_rank][hidden], [rope][hidden]                                       */
-    swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]                      */
-    swa_matrix w_o;                  /* [hidden][n_heads*v]                                                          */
-    /* Factors multiplied beforehand: W_UQ W_UK [n_heads*kv_lora_rank][q_lora_rank or hidden] alone (then w_uk is not
-       read, of w_uq only W_QR's rows), or also W_UV W_O [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All
-       runs are absorbed then; a second swa_mla over the same cache, with the factors, can be naive. */
+    swa_matrix w_dq;                 /* [q_lora_rank][hidden]                                     */
+    swa_matrix w_uq, w_qr;           /* [n_heads*nope][q_lora_rank or hidden], [n_heads*rope][..] */
+    swa_matrix w_dkv, w_kr;          /* [kv_lora_rank][hidden], [rope][hidden]                    */
+    swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]   */
+    swa_matrix w_o;                  /* [hidden][n_heads*v]                                       */
+    /* Factors multiplied beforehand: W_UQ W_UK [n_heads*kv_lora_rank][q_lora_rank or hidden] alone
+       (then w_uk is not read, of w_uq only W_QR's rows), or also W_UV W_O
+       [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All runs are absorbed then; a second
+       swa_mla over the same cache, with the factors, can be naive. */
     swa_matrix w_uqk, w_uvo;
-    const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no norm                */
-    float    eps;                    /* > 0 if there is a norm                                                       */
+    const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no
+                                        norm                                                      */
+    float    eps;                    /* > 0 if there is a norm                                    */
     swa_rope_pairs pairs;
-    const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                                       */
-    double   rope_mscale;            /* multiplies cos and sin; 0 = 1                                                */
-    double   mscale;                 /* squared into the scale; 0 = 1. DeepSeek: 0.1 * mscale_all_dim * ln(factor) + 1
-                                        once the context is extended; swa_yarn's *mscale lacks mscale_all_dim        */
-    double   scale;                  /* 0 = swa_mla_scale(nope, rope, mscale): never from the latent row's width     */
-    int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is rotated as if it
-                                        stood at min(pos, sink_pos); StreamingLLM: W-1. 0 = it stands at pos         */
+    const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                    */
+    double   rope_mscale;            /* multiplies cos and sin; 0 = 1                             */
+    double   mscale;                 /* squared into the scale; 0 = 1. DeepSeek: 0.1 *
+                                        mscale_all_dim * ln(factor) + 1 once the context is
+                                        extended; swa_yarn's *mscale lacks mscale_all_dim         */
+    double   scale;                  /* 0 = swa_mla_scale(nope, rope, mscale): never from the
+                                        latent row's width                                        */
+    int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is
+                                        rotated as if it stood at min(pos, sink_pos);
+                                        StreamingLLM: W-1. 0 = it stands at pos                   */
     swa_mla_path path;
-    swa_type compute;                /* of the attention, as in swa_attn                                             */
-    const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields as in swa_attn (set
-                                        them for each step). All runs are absorbed then. NULL = none                 */
+    swa_type compute;                /* of the attention, as in swa_attn                          */
+    const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields
+                                        as in swa_attn (set them for each step). All runs are
+                                        absorbed then. NULL = none                                */
     int64_t  pick_token;
     int32_t  pick_n, pick_block;
     const swa_window *pick_window;
-    void   (*gemm)(void *user, const swa_gemm *product);   /* every product, instead of ours (BLAS); OPAQUE weights
-                                        need it. Called by several parts at a time, each with its own outputs        */
-    void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n, float *out /* [n][cols] */);
-                                     /* any rows of an OPAQUE W_UK or W_UV as f32, for the naive path; of W_UQ and W_O
-                                        too for swa_mla_merge. By several parts at a time                            */
+    /* every product, instead of ours (BLAS); OPAQUE weights need it. Called by several parts at
+       a time, each with its own outputs */
+    void   (*gemm)(void *user, const swa_gemm *product);
+    void (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n,
+                 float *out /* [n][cols] */);
+    /* any rows of an OPAQUE W_UK or W_UV as f32, for the naive
+                                        path; of W_UQ and W_O too for swa_mla_merge. By several
+                                        parts at a time */
     void    *user;
 } swa_mla;
 
 /* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
 SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
-/* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope, v_in_k), or expanded
-   K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read by the naive path alone. Rows computed
-   elsewhere (a prefix from another machine) go in as in any cache: swa_attend with SWA_STORE_ONLY. */
+/* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope,
+   v_in_k), or expanded K and V (n_heads KV heads, head_dim = nope + rope, v_dim = v), which is read
+   by the naive path alone. Rows computed elsewhere (a prefix from another machine) go in as in any
+   cache: swa_attend with SWA_STORE_ONLY. */
 SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
-/* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never fewer multiply-adds),
-   [3] naive over an expanded cache. OPAQUE weights are not in weight_bytes. */
+/* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never
+   fewer multiply-adds), [3] naive over an expanded cache. OPAQUE weights are not in
+   weight_bytes. */
 typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
-/* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With n = n_cached +
-   n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A - n_new*B) > n_new*A. At DeepSeek-V3's
-   sizes that is never the case from 171 new tokens on, and always for one token. (Keys are expanded in tiles of 16, so
-   the first n counts as 16 at least.) With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the
-   block does: multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla need be
-   set, and the types of its weights where cost is wanted. AUTO (0) = a dimension or number is invalid. */
-SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]);
+/* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With
+   n = n_cached + n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A -
+   n_new*B) > n_new*A. At DeepSeek-V3's sizes that is never the case from 171 new tokens on, and
+   always for one token. (Keys are expanded in tiles of 16, so the first n counts as 16 at least.)
+   With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block does:
+   multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla
+   need be set, and the types of its weights where cost is wanted. AUTO (0) = a dimension or number
+   is invalid. */
+SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new,
+                                    swa_mla_cost cost[4]);
 
-/* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32 matrices in mem,
-   in place of the factors. 3.6 times DeepSeek-V3's weights, so it costs more than it saves: for parity, and for models
-   whose ranks are small. mem: swa_mla_merged_bytes, which depends on the dimensions alone (0 = invalid or overflow);
-   any alignment. ARG: what swa_mla_forward calls so, NULL, path NAIVE, src merged already, OPAQUE without rows. */
+/* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32
+   matrices in mem, in place of the factors. 3.6 times DeepSeek-V3's weights, so it costs more than
+   it saves: for parity, and for models whose ranks are small. mem: swa_mla_merged_bytes, which
+   depends on the dimensions alone (0 = invalid or overflow); any alignment. ARG: what
+   swa_mla_forward calls so, NULL, path NAIVE, src merged already, OPAQUE without rows. */
 SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);
 SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst);
 
-/* Scratch for swa_cache_set_scratch: of a step of at most n_tokens and its attention, by the paths that its runs can
-   take over any history. 0 = invalid (what swa_mla_forward calls ARG) or overflow. */
-SWA_API size_t     swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens, int parts);
-/* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO takes from each run's
-   own length and history, and on nothing else. Serial, or OpenMP over as many parts as the scratch holds.
-   ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight that is missing; a
-   cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk or pick over an expanded cache; w_uqk
-   or pick with NAIVE; w_uvo without w_uqk; OPAQUE weights without gemm, or without rows where a run may be naive; heads
-   that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+/* Scratch for swa_cache_set_scratch: of a step of at most n_tokens and its attention, by the paths
+   that its runs can take over any history. 0 = invalid (what swa_mla_forward calls ARG) or
+   overflow. */
+SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
+                                     int32_t n_tokens, int parts);
+/* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
+   takes from each run's own length and history, and on nothing else. Serial, or OpenMP over as many
+   parts as the scratch holds.
+   ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight
+   that is missing; a cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk
+   or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk; OPAQUE weights
+   without gemm, or without rows where a run may be naive; heads that begin inside a block.
+   UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
-                                       const float *h /* [n_tokens][hidden] */, float *out /* [n_tokens][hidden] */);
-/* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with the same parts: else
-   SWA_ERR_ORDER, as in swa_attend_part. */
-SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
-                                            int phase, int part, int parts);
+                                       const float *h /* [n_tokens][hidden] */,
+                                       float *out /* [n_tokens][hidden] */);
+/* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with
+   the same parts: else SWA_ERR_ORDER, as in swa_attend_part. */
+SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla,
+                                            const float *h, float *out, int phase, int part,
+                                            int parts);
 
-SWA_API const char *swa_status_str(swa_status status);   /* a constant phrase, never NULL; isa_name too               */
-SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                                    */
-SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it                                */
+/* a constant phrase, never NULL; isa_name too */
+SWA_API const char *swa_status_str(swa_status status);
+SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                 */
+SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it             */
 SWA_API const char *swa_isa_name(int isa);
 
 #ifdef __cplusplus
@@ -730,7 +900,7 @@ SWA_API const char *swa_isa_name(int isa);
 #endif
 #endif /* SWA_H_INCLUDED */
 
-/* ==== [SECTION 2] PLATFORM ======================================================================================
+/* ==== [SECTION 2] PLATFORM =======================================================================
    Every switch is 0 or 1, computed once, so that #if works and -Wundef stays quiet. */
 #if defined(SWA_IMPLEMENTATION) && !defined(SWA__IMPLEMENTED)
 #define SWA__IMPLEMENTED
@@ -739,8 +909,9 @@ SWA_API const char *swa_isa_name(int isa);
 #include <math.h>
 #include <string.h>
 
-/* Not clang-cl: its immintrin.h holds back what the command line does not switch on, and __builtin_cpu_supports needs a
-   library that MSVC does not link. It takes the plain C path, as MSVC does. */
+/* Not clang-cl: its immintrin.h holds back what the command line does not switch on, and
+   __builtin_cpu_supports needs a library that MSVC does not link. It takes the plain C path, as
+   MSVC does. */
 #if !defined(SWA_NO_SIMD) && defined(__x86_64__) && defined(__GNUC__)
 #  define SWA__X86 1
 #  include <immintrin.h>
@@ -768,7 +939,7 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__NEON 0
 #endif
-#ifdef SWA_NO_MLA                        /* parts that a host may not need: what they save stands in the top comment */
+#ifdef SWA_NO_MLA /* parts that a host may not need: what they save stands in the top comment     */
 #  define SWA__MLA 0
 #else
 #  define SWA__MLA 1
@@ -793,12 +964,12 @@ SWA_API const char *swa_isa_name(int isa);
 #else
 #  define SWA__BLOB 1
 #endif
-#ifdef SWA_SMALL                         /* fewer shapes of kernels, the same bits: groups of 2 rows run one by one  */
+#ifdef SWA_SMALL /* fewer shapes of kernels, the same bits: groups of 2 rows run one by one       */
 #  define SWA__SMALL 1
 #else
 #  define SWA__SMALL 0
 #endif
-#ifdef SWA_NO_F16                        /* types: a branch on one that is left out is none, nor what it calls */
+#ifdef SWA_NO_F16 /* types: a branch on one that is left out is none, nor what it calls */
 #  define SWA__IS_F16(type)  0
 #else
 #  define SWA__IS_F16(type)  ((type) == SWA_F16)
@@ -815,17 +986,19 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
-#if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)   /* a module has it or not: nothing to ask at run time       */
+/* a module has it or not: nothing to ask at run time */
+#if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)
 #  define SWA__SIMD128 1
 #  include <wasm_simd128.h>
 #else
 #  define SWA__SIMD128 0
 #endif
 
-/* Under the host's -ffast-math, -Ofast or -fassociative-math this code keeps its own arithmetic, or the bits would
-   depend on how the compiler regroups each loop. What comes from other headers (clang's intrinsics) keeps the host's,
-   so the kernels add and multiply with operators of their own. Undone at the end of the implementation. No macro tells
-   of clang's -fassociative-math without -ffast-math: under that alone the bits are not promised. */
+/* Under the host's -ffast-math, -Ofast or -fassociative-math this code keeps its own arithmetic, or
+   the bits would depend on how the compiler regroups each loop. What comes from other headers
+   (clang's intrinsics) keeps the host's, so the kernels add and multiply with operators of their
+   own. Undone at the end of the implementation. No macro tells of clang's -fassociative-math
+   without -ffast-math: under that alone the bits are not promised. */
 #if (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)) && (defined(__GNUC__) || defined(__clang__))
 #  define SWA__FAST_MATH 1
 #else
@@ -852,15 +1025,17 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__INLINE static inline __attribute__((always_inline))
 #  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
 #  define SWA__RESTRICT __restrict__     /* in C++ too */
-#  define SWA__COLD __attribute__((cold))                    /* small rather than fast, with all that it alone calls */
-#  ifdef __clang__                       /* without it, accumulators stay in memory; clang must be told "full" */
+#  define SWA__COLD __attribute__((cold)) /* small rather than fast, with all that it alone calls */
+#  ifdef __clang__ /* without it, accumulators stay in memory; clang must be told "full" */
 #    define SWA__UNROLL _Pragma("clang loop unroll(full)")
 #  else
 #    define SWA__UNROLL _Pragma("GCC unroll 16")
 #  endif
-#  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)   /* into L2: 2.7 times faster than into L1 when cold */
+/* into L2: 2.7 times faster than into L1 when cold */
+#  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)
 #  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
-#  define SWA__PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)  /* read once: it pushes nothing else out of L2 */
+/* read once: it pushes nothing else out of L2 */
+#  define SWA__PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)
 #  if SWA__X86
 #    define SWA__FETCH(p, l1) do { if (l1) SWA__PREFETCH_L1(p); else SWA__PREFETCH(p); } while (0)
 #  else                                  /* see swa__fetch_l1 */
@@ -897,7 +1072,8 @@ SWA_API int swa_isa_usable(int isa) {
     if (!swa__isa_compiled(isa)) return 0;
 #if SWA__X86
     if (isa == SWA_ISA_AVX2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");   /* every such CPU has F16C */
+        /* every such CPU has F16C */
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (isa == SWA_ISA_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
                && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
@@ -905,14 +1081,16 @@ SWA_API int swa_isa_usable(int isa) {
 #endif
     return 1;
 }
-/* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into L1, or into L2 only:
-   the one place where that is chosen, by kind of CPU.
+/* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into
+   L1, or into L2 only: the one place where that is chosen, by kind of CPU.
      AMD Zen 4        L2: with L1 34 % slower (measured)
      AMD Zen 5        L1: up to 20 % faster (measured); told by a feature that Zen 4 lacks
-     Intel            L2: a line for L1 holds one of 16 fill buffers (Sapphire Rapids, 12 before) until it comes, 9 GB/s
-                      at 110 ns; L2 waits for 48, and its 2 MB (1.25 before) hold the block, 48 KB do not (not measured)
-     Neoverse, Apple  L2: 0.5 to 2 MB (N1, V1, V2), 12 MB for four (M1) hold the block, 64 and 128 KB of L1 do not, or
-                      barely; Apple's lines are 128 bytes: every second fetch is idle (not measured) */
+     Intel            L2: a line for L1 holds one of 16 fill buffers (Sapphire Rapids, 12 before)
+                      until it comes, 9 GB/s at 110 ns; L2 waits for 48, and its 2 MB (1.25 before)
+                      hold the block, 48 KB do not (not measured)
+     Neoverse, Apple  L2: 0.5 to 2 MB (N1, V1, V2), 12 MB for four (M1) hold the block, 64 and 128
+                      KB of L1 do not, or barely; Apple's lines are 128 bytes: every second fetch
+                      is idle (not measured) */
 static int swa__fetch_l1(void) {
 #if SWA__X86
     return __builtin_cpu_supports("avx512vp2intersect") && __builtin_cpu_is("amd");
@@ -920,11 +1098,14 @@ static int swa__fetch_l1(void) {
     return 0;
 #endif
 }
-/* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as f32 FMAs: twice the
-   products. Intel (Sapphire Rapids) runs half as many operations as its two ports of FMAs do, and was 1.4 to 1.6 times
-   slower with pairs than in f32: there the emulated form runs, f32 FMAs on rounded numbers, with the same bits. */
+/* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as
+   f32 FMAs: twice the products. Intel (Sapphire Rapids) runs half as many operations as its two
+   ports of FMAs do, and was 1.4 to 1.6 times slower with pairs than in f32: there the emulated form
+   runs, f32 FMAs on rounded numbers, with the same bits. */
 #if SWA__AVX512_DOT
-static int swa__likes_pairs(void) { return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"); }
+static int swa__likes_pairs(void) {
+    return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
+}
 #endif
 SWA_API int swa_isa_best(void) {
     int isa = SWA_ISA_AVX512;
@@ -936,7 +1117,7 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
     return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
 }
 
-/* ==== [SECTION 3] NUMBERS =======================================================================================
+/* ==== [SECTION 3] NUMBERS ========================================================================
    Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. */
 
 static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
@@ -958,21 +1139,25 @@ static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
 static int64_t swa__min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Slots of a ring that lie together, transposed, and keys that a kernel takes at once: 16 is the widest vector. */
+/* Slots of a ring that lie together, transposed, and keys that a kernel takes at once: 16 is the
+   widest vector. */
 enum { SWA__TILE = 16 };
 static int64_t swa__round16(int64_t n) { return (n + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
 
 static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
 
-/* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here: masks refuse it, stored
-   rows are cut to the type's range. */
+/* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here:
+   masks refuse it, stored rows are cut to the type's range. */
 static uint16_t swa__f16_from_f32(float f) {
     uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
     if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
-    if (a >= 0x38800000u) { a += 0xc8000fffu + ((a >> 13) & 1); return (uint16_t)(sign | (a >> 13)); }
+    if (a >= 0x38800000u) {
+        a += 0xc8000fffu + ((a >> 13) & 1);
+        return (uint16_t)(sign | (a >> 13));
+    }
     if (a < 0x33000000u) return (uint16_t)sign;
-    shift = 126 - (a >> 23);                            /* a subnormal half: shift the mantissa in, then round */
+    shift = 126 - (a >> 23); /* a subnormal half: shift the mantissa in, then round */
     m = (a & 0x7fffffu) | 0x800000u;
     a = m >> shift;
     m &= (1u << shift) - 1;
@@ -994,8 +1179,12 @@ static uint16_t swa__bf16_from_f32(float f) {
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
 /* What 0 means. */
-static swa_type swa__type_or(swa_type type, swa_type fallback) { return type != SWA_TYPE_DEFAULT ? type : fallback; }
-static size_t swa__type_size(int type) { return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
+static swa_type swa__type_or(swa_type type, swa_type fallback) {
+    return type != SWA_TYPE_DEFAULT ? type : fallback;
+}
+static size_t swa__type_size(int type) {
+    return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
+}
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
     if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
@@ -1004,17 +1193,23 @@ static float swa__load1(int type, const void *p, size_t i) {
 }
 
 SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
-    static const char *const text[] = {
-        "ok", "bad argument", "size or position overflows", "buffer too small",
-        "call out of order, or layer, part or phase out of range",
-        "needs rows that the ring has overwritten", "rows stored first exceed capacity-(W-1)", "max_context reached",
-        "not supported with this type, instruction set or window", "blob cut, altered, or of another geometry" };
+    static const char *const text[] = { "ok",
+                                        "bad argument",
+                                        "size or position overflows",
+                                        "buffer too small",
+                                        "call out of order, or layer, part or phase out of range",
+                                        "needs rows that the ring has overwritten",
+                                        "rows stored first exceed capacity-(W-1)",
+                                        "max_context reached",
+                                        "not supported with this type, instruction set or window",
+                                        "blob cut, altered, or of another geometry" };
     return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
 }
 
-/* ==== [SECTION 4] WINDOW ========================================================================================
-   Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is membership in it, and
-   masks, tile bounds, eviction, capacity and the rollback law are all derived from these two. */
+/* ==== [SECTION 4] WINDOW =========================================================================
+   Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is
+   membership in it, and masks, tile bounds, eviction, capacity and the rollback law are all derived
+   from these two. */
 
 enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
 
@@ -1028,12 +1223,18 @@ static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
     return w;
 }
 SWA_API swa_window swa_window_causal(void) { return swa__window(1, SWA__CAUSAL, 0, 0); }
-SWA_API swa_window swa_window_sliding(int64_t W) { return swa__window(W > 0, SWA__BAND, W - (W > 0), 0); }
+SWA_API swa_window swa_window_sliding(int64_t W) {
+    return swa__window(W > 0, SWA__BAND, W - (W > 0), 0);
+}
 SWA_API swa_window swa_window_flash(int64_t left, int64_t right) {
     return swa__window(left >= -1 && right >= -1, SWA__BAND, left, right);
 }
-SWA_API swa_window swa_window_chunked(int64_t chunk) { return swa__window(chunk > 0, SWA__CHUNKED, chunk, 0); }
-SWA_API swa_window swa_window_symmetric(int64_t reach) { return swa__window(reach >= 0, SWA__BAND, reach, reach); }
+SWA_API swa_window swa_window_chunked(int64_t chunk) {
+    return swa__window(chunk > 0, SWA__CHUNKED, chunk, 0);
+}
+SWA_API swa_window swa_window_symmetric(int64_t reach) {
+    return swa__window(reach >= 0, SWA__BAND, reach, reach);
+}
 SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink) {
     swa_window w = swa_window_sliding(W);
     w.n_sink = n_sink;
@@ -1049,11 +1250,13 @@ static int swa__window_ok(const swa_window *w) {
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
     return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
 }
-/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi). */
+/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo,
+   *hi). */
 static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi) {
     int64_t right = w->kind == SWA__BAND ? w->right : 0;
     *lo = 0;
-    if (w->kind == SWA__BAND && w->left >= 0 && q > w->left) *lo = q - w->left;   /* q-k <= left, left = W-1 */
+    /* q-k <= left, left = W-1 */
+    if (w->kind == SWA__BAND && w->left >= 0 && q > w->left) *lo = q - w->left;
     if (w->kind == SWA__CHUNKED) *lo = q - q % w->left;
     *hi = right < 0 || right > INT64_MAX - 1 - q ? INT64_MAX : q + 1 + right;
     if (q >= w->prefix_first && q < w->prefix) {
@@ -1066,12 +1269,15 @@ static int64_t swa__lowest(const swa_window *w, int64_t q) {
     swa__bounds(w, q, &lo, &hi);
     return lo;
 }
-/* The first query from q on that sees, sinks apart, no key before `from`, or none before itself; INT64_MAX: none. */
+/* The first query from q on that sees, sinks apart, no key before `from`, or none before itself;
+   INT64_MAX: none. */
 static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
     const int64_t lo = swa__lowest(w, q);
     if (lo >= from || lo >= q) return q;
-    if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;   /* a chunk begins */
-    return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left : INT64_MAX;
+    /* a chunk begins */
+    if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;
+    return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left
+                                                                               : INT64_MAX;
 }
 /* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. */
 static int64_t swa__reach(const swa_window *w) {
@@ -1084,7 +1290,8 @@ SWA_API int swa_visible(const swa_window *window, int64_t q, int64_t k) {
     swa__bounds(window, q, &lo, &hi);
     return (k >= lo && k < hi) || (k < window->n_sink && k <= q);
 }
-SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo, int64_t *hi) {
+SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo,
+                                     int64_t *hi) {
     if (!swa__window_ok(window) || lo == NULL || hi == NULL || q < 0) return SWA_ERR_ARG;
     if (q == INT64_MAX) return SWA_ERR_OVERFLOW;
     swa__bounds(window, q, lo, hi);
@@ -1096,22 +1303,26 @@ SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, i
     if (q < 0 || k < 0 || q == INT64_MAX) return "hidden: there is no such position";
     swa__bounds(window, q, &lo, &hi);
     if (k >= lo && k < hi)
-        return k > q ? "visible: ahead, by the right extent or the prefix" : "visible: in the window";
+        return k > q ? "visible: ahead, by the right extent or the prefix"
+                     : "visible: in the window";
     if (k < window->n_sink && k <= q) return "visible: a pinned sink";
     if (k >= hi) return "hidden: after the query";
-    return window->kind == SWA__CHUNKED ? "hidden: in an earlier chunk" : "hidden: further back than the window";
+    return window->kind == SWA__CHUNKED ? "hidden: in an earlier chunk"
+                                        : "hidden: further back than the window";
 }
 
-/* ==== [SECTION 5] MASKS =========================================================================================
-   Dense masks for other people's kernels, written row by row as ranges: the row is filled as hidden, then what
-   swa_visible_range() and n_sink give is opened. Nothing here knows what a window is. Cells are stored by memcpy,
-   so the buffer may have any alignment; values are judged by their bits, so -ffast-math changes nothing. */
+/* ==== [SECTION 5] MASKS ==========================================================================
+   Dense masks for other people's kernels, written row by row as ranges: the row is filled as
+   hidden, then what swa_visible_range() and n_sink give is opened. Nothing here knows what a window
+   is. Cells are stored by memcpy, so the buffer may have any alignment; values are judged by their
+   bits, so -ffast-math changes nothing. */
 
 #if SWA__MASKS
 typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_cell;
 
-/* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold: NaN, a finite
-   value that rounds to infinity, or one so small that it rounds to 0, which is visible. -inf always fits. */
+/* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold:
+   NaN, a finite value that rounds to infinity, or one so small that it rounds to 0, which is
+   visible. -inf always fits. */
 static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) {
     uint32_t magnitude;
     memset(cell, 0, sizeof *cell);
@@ -1150,17 +1361,20 @@ static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsign
 }
 
 /* Checks a desc and measures its mask. What is wrong comes before what is too large. */
-static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *cell, size_t *columns,
-                                    size_t *bytes) {
+static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *cell,
+                                    size_t *columns, size_t *bytes) {
     size_t rows = 0, packed = 0;
     int b, n, fits = 1;
-    if (!desc || !desc->n_q || !desc->n_k || desc->n_blocks < 0 || desc->k_padding < 0) return SWA_ERR_ARG;
-    if (!swa__window_ok(&desc->window) || !swa__mask_cell_of(desc->type, desc->masked, cell)) return SWA_ERR_ARG;
+    if (!desc || !desc->n_q || !desc->n_k || desc->n_blocks < 0 || desc->k_padding < 0)
+        return SWA_ERR_ARG;
+    if (!swa__window_ok(&desc->window) || !swa__mask_cell_of(desc->type, desc->masked, cell))
+        return SWA_ERR_ARG;
     n = desc->n_blocks ? desc->n_blocks : 1;
     for (b = 0; b < n; b++) {
         int32_t nq = desc->n_q[b], nk = desc->n_k[b];
         int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
-        if (nq < 0 || nk < 0 || q0 < 0 || k0 < 0 || (desc->k_padding && nk > desc->k_padding)) return SWA_ERR_ARG;
+        if (nq < 0 || nk < 0 || q0 < 0 || k0 < 0 || (desc->k_padding && nk > desc->k_padding))
+            return SWA_ERR_ARG;
         fits = fits && q0 <= INT64_MAX - nq && k0 <= INT64_MAX - nk;
         fits = fits && swa__add(rows, (size_t)nq, &rows) && swa__add(packed, (size_t)nk, &packed);
     }
@@ -1175,7 +1389,9 @@ static void swa__mask_open(unsigned char *p, int64_t k0, int64_t n, int64_t lo, 
                            const swa__mask_cell *cell) {
     if (lo < k0) lo = k0;
     if (hi > k0 + n) hi = k0 + n;
-    if (lo < hi) swa__mask_fill(p + (size_t)(lo - k0) * cell->size, (size_t)(hi - lo), cell->size, cell->visible);
+    if (lo < hi)
+        swa__mask_fill(p + (size_t)(lo - k0) * cell->size, (size_t)(hi - lo), cell->size,
+                       cell->visible);
 }
 
 SWA__COLD SWA_API size_t swa_mask_bytes(const swa_mask_desc *desc) {
@@ -1191,7 +1407,7 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
     swa_status status = swa__mask_measure(desc, &cell, &columns, &need);
     int b, n;
     if (status != SWA_OK) return status;
-    if (need == 0) return SWA_OK;                   /* no rows or no columns: nothing to write, out may be NULL */
+    if (need == 0) return SWA_OK; /* no rows or no columns: nothing to write, out may be NULL */
     if (!out) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
     n = desc->n_blocks ? desc->n_blocks : 1;
@@ -1213,10 +1429,11 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
     return SWA_OK;
 }
 
-/* The compressed mask [ATB]: one 512x512 picture of a sliding window of T keys that serves any W and S. A kernel
-   works on tiles of BxB scores; the tile `delta` tiles left of the diagonal holds the distances delta*B + r-c, for
-   its row r and column c. Band b of the picture, its rows b*B.. and columns 0..B-1, shows the distances b*B + r-c;
-   there are four. A band shows the window's edge where the tile has it iff T - b*B = W - delta*B.
+/* The compressed mask [ATB]: one 512x512 picture of a sliding window of T keys that serves any W
+   and S. A kernel works on tiles of BxB scores; the tile `delta` tiles left of the diagonal holds
+   the distances delta*B + r-c, for its row r and column c. Band b of the picture, its rows b*B..
+   and columns 0..B-1, shows the distances b*B + r-c; there are four. A band shows the window's edge
+   where the tile has it iff T - b*B = W - delta*B.
 
                         910B, n = ceil(W/B)             310P, f = floor(W/B), at least 2
        delta 0          band 0                          band 0
@@ -1226,15 +1443,17 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
                         (n <= 3: delta d has band d)
        beyond ceil(W/B) the tile is not computed        the tile is not computed
 
-   Hence T = W while band and delta agree, that is while n <= 3 or f <= 2. Beyond, T = W - (n-3)B, in 2B+1..3B, for
-   910B and T = W - (f-2)B, in 2B..3B-1, for 310P. The document's Python sample is 910B's rule but has B = 64 for
-   every head above 128; its C++ sample is 310P's rule but for W = 3B, where it has T = 3B for 2B, and never rounds
-   the head up to a multiple of 16 before it divides. A model of the kernels' public source; no NPU was asked. */
+   Hence T = W while band and delta agree, that is while n <= 3 or f <= 2. Beyond, T = W - (n-3)B,
+   in 2B+1..3B, for 910B and T = W - (f-2)B, in 2B..3B-1, for 310P. The document's Python sample is
+   910B's rule but has B = 64 for every head above 128; its C++ sample is 310P's rule but for W =
+   3B, where it has T = 3B for 2B, and never rounds the head up to a multiple of 16 before it
+   divides. A model of the kernels' public source; no NPU was asked. */
 
 SWA__COLD SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     if (head_dim < 1) return 0;
     if (kind == SWA_COMPRESSED_PY) return head_dim <= 128 ? 128 : 64;
-    if (kind == SWA_COMPRESSED_CPP) return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;    /* 0 above 1024 */
+    /* 0 above 1024 */
+    if (kind == SWA_COMPRESSED_CPP) return head_dim <= 128 ? 128 : 16384 / head_dim / 16 * 16;
     if ((kind != SWA_COMPRESSED_910B && kind != SWA_COMPRESSED_310P) || head_dim > 256) return 0;
     return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
 }
@@ -1248,8 +1467,9 @@ SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, in
     return 2 * B + rest;
 }
 
-SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim, swa_type type,
-                                                 float masked, void *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
+                                                 swa_type type, float masked, void *out,
+                                                 size_t bytes) {
     static const int32_t side[1] = { 512 };
     int64_t band = swa_compressed_band(kind, W, head_dim);
     swa_mask_desc desc;
@@ -1264,7 +1484,8 @@ SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W,
 
 enum { SWA__TILE_SKIPPED = -2, SWA__TILE_OPEN = -1 };
 
-/* The band 0..3 that a kernel reads for the tile delta >= 0 tiles left of the diagonal, or SWA__TILE_*. */
+/* The band 0..3 that a kernel reads for the tile delta >= 0 tiles left of the diagonal, or
+   SWA__TILE_*. */
 static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64_t delta) {
     int64_t f = W / B, n = f + (W % B != 0);
     if (delta > n) return SWA__TILE_SKIPPED;
@@ -1278,36 +1499,43 @@ static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64
     return W >= 2 * B ? SWA__TILE_OPEN : 1;
 }
 
-SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W, int head_dim,
-                                             int64_t S, float masked, float *out, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *mask512, int64_t W,
+                                             int head_dim, int64_t S, float masked, float *out,
+                                             size_t bytes) {
     const unsigned char *picture = (const unsigned char *)mask512;
     unsigned char *row = (unsigned char *)out;
     size_t side = (size_t)S, need;
-    int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;     /* the kernels' tile, not a sample's */
+    /* the kernels' tile, not a sample's */
+    int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;
     swa__mask_cell cell;
     if (!mask512 || !out || W <= 0 || S <= 0 || B == 0 || swa_compressed_block(kind, head_dim) == 0)
         return SWA_ERR_ARG;
     if (!swa__mask_cell_of(SWA_F32, masked, &cell)) return SWA_ERR_ARG;
-    if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need)) return SWA_ERR_OVERFLOW;
+    if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need))
+        return SWA_ERR_OVERFLOW;
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < S; i++, row += side * 4) {
         int64_t delta;
         swa__mask_fill(row, side, 4, cell.hidden);
         for (delta = 0; delta <= i / B; delta++) {
-            int64_t j = (i / B - delta) * B, n = S - j < B ? S - j : B;     /* the tile's columns, cut at S */
+            /* the tile's columns, cut at S */
+            int64_t j = (i / B - delta) * B, n = S - j < B ? S - j : B;
             int band = swa__compressed_tile(kind, W, B, delta);
             if (band == SWA__TILE_SKIPPED) break;
             if (band == SWA__TILE_OPEN) swa__mask_open(row, 0, S, j, j + n, &cell);
-            else memcpy(row + (size_t)j * 4, picture + (size_t)(band * B + i % B) * 512 * 4, (size_t)n * 4);
+            else
+                memcpy(row + (size_t)j * 4, picture + (size_t)(band * B + i % B) * 512 * 4,
+                       (size_t)n * 4);
         }
     }
     return SWA_OK;
 }
 #endif /* SWA__MASKS */
 
-/* ==== [SECTION 6] HELPERS =======================================================================================
-   Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles and sums are in
-   double and results are rounded to float once, so compiler flags and libm versions rarely reach the last bit. */
+/* ==== [SECTION 6] HELPERS ========================================================================
+   Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles
+   and sums are in double and results are rounded to float once, so compiler flags and libm versions
+   rarely reach the last bit. */
 
 static uint64_t swa__double_bits(double d) {
     uint64_t bits;
@@ -1321,9 +1549,10 @@ static int swa__positive(double d) {
     return bits != 0 && bits < (uint64_t)0x7ff00000u << 32;
 }
 
-/* cos and sin of pos*freq. Below 2^24 the rounded product is good to 1e-9 (freq <= 1). Beyond, the angle is cut
-   into products that are exact in a double (pos in digits of 26 bits; freq in its upper 26 bits and the rest), each
-   goes through libm, which reduces any argument, and the rotations are multiplied: 1e-15 at any position. */
+/* cos and sin of pos*freq. Below 2^24 the rounded product is good to 1e-9 (freq <= 1). Beyond, the
+   angle is cut into products that are exact in a double (pos in digits of 26 bits; freq in its
+   upper 26 bits and the rest), each goes through libm, which reduces any argument, and the
+   rotations are multiplied: 1e-15 at any position. */
 static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
     uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
     if (rest < (uint64_t)1 << 24) {
@@ -1350,7 +1579,8 @@ static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
 }
 
 /* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
-static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c, const double *s) {
+static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c,
+                            const double *s) {
     int i;
     for (i = 0; i < n; i++, x += step) {
         double a = (double)x[0], b = (double)x[apart];
@@ -1359,15 +1589,17 @@ static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const do
     }
 }
 
-SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos, const double *freq,
-                            int rotary, swa_rope_pairs pairs, double mscale) {
-    enum { CHUNK = 64 };                            /* pairs whose cos and sin are at hand for all heads */
+SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
+                            const double *freq, int rotary, swa_rope_pairs pairs, double mscale) {
+    enum { CHUNK = 64 }; /* pairs whose cos and sin are at hand for all heads */
     double c[CHUNK], s[CHUNK];
     size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
     int32_t t;
     int from, count, i, h;
-    if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0 || rotary > head_dim ||
-        (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x || !pos || !freq) return SWA_ERR_ARG;
+    if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0
+        || rotary > head_dim || (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x
+        || !pos || !freq)
+        return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
         !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
     apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
@@ -1381,21 +1613,26 @@ SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, cons
                 s[i] *= mscale;
             }
             for (h = 0; h < n_heads; h++)
-                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step, apart, c, s);
+                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step,
+                                apart, c, s);
         }
     }
     return SWA_OK;
 }
 
-/* The pair, as a real number, whose wave turns `turns` times within the original context: Peng et al. 2023, 3.2. */
+/* The pair, as a real number, whose wave turns `turns` times within the original context: Peng et
+   al. 2023, 3.2. */
 static double swa__yarn_pair(const swa_yarn_desc *desc, int rotary, double turns) {
-    return (double)rotary * log((double)desc->original / (turns * 6.283185307179586)) / (2.0 * log(desc->base));
+    return (double)rotary * log((double)desc->original / (turns * 6.283185307179586))
+         / (2.0 * log(desc->base));
 }
 
-SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq, double *mscale) {
+SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, double *freq,
+                                      double *mscale) {
     double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
     int i, stretch;
-    if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base)) return SWA_ERR_ARG;
+    if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base))
+        return SWA_ERR_ARG;
     if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
     stretch = desc->scale > 1.0;
     if (stretch) {
@@ -1408,14 +1645,16 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
         if (desc->truncate) { low = floor(low); high = ceil(high); }
         if (low < 0.0) low = 0.0;
         if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
-        if (high <= low) high = low + 0.001;        /* a step where the published codes divide by 0 or less */
+        if (high <= low) high = low + 0.001; /* a step where the published codes divide by 0 or
+                                                less */
     }
     for (i = 0; i < rotary / 2; i++) {
         double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
         if (stretch) {
             ramp = ((double)i - low) / (high - low);
             ramp = ramp < 0.0 ? 0.0 : ramp > 1.0 ? 1.0 : ramp;
-            f = f * (1.0 - ramp) + f / desc->scale * ramp;      /* fast pairs stay, slow pairs are stretched */
+            /* fast pairs stay, slow pairs are stretched */
+            f = f * (1.0 - ramp) + f / desc->scale * ramp;
         }
         freq[i] = f;
     }
@@ -1423,10 +1662,11 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
     return SWA_OK;
 }
 
-/* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones. The squares are
-   exact in double and eight sums run in a fixed order: contraction cannot change a bit, and the loop vectorises
-   without -ffast-math. A row of zeros gives zeros with eps 0 too. */
-static void swa__norm_rows(float *out, const float *x, const float *w, int32_t rows, int dim, double e) {
+/* out = x / sqrt(mean(x*x) + eps) * w (Zhang & Sennrich 2019); out may be x, w NULL is all ones.
+   The squares are exact in double and eight sums run in a fixed order: contraction cannot change a
+   bit, and the loop vectorises without -ffast-math. A row of zeros gives zeros with eps 0 too. */
+static void swa__norm_rows(float *out, const float *x, const float *w, int32_t rows, int dim,
+                           double e) {
     int32_t r;
     int i, j;
     for (r = 0; r < rows; r++, x += dim, out += dim) {
@@ -1446,8 +1686,9 @@ SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, 
     size_t total, at;
     float scale;
     int half, i, j;
-    if (x == NULL || n < 0 || n_heads <= 0 || head_dim <= 0 || block <= 0 || (block & (block - 1)) != 0
-        || head_dim % block != 0) return SWA_ERR_ARG;
+    if (x == NULL || n < 0 || n_heads <= 0 || head_dim <= 0 || block <= 0
+        || (block & (block - 1)) != 0 || head_dim % block != 0)
+        return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &total) || !swa__mul(total, (size_t)n, &total)
         || !swa__mul(total, sizeof *x, &at)) return SWA_ERR_OVERFLOW;
     scale = (float)(1.0 / sqrt((double)block));
@@ -1463,7 +1704,8 @@ SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, 
     }
     return SWA_OK;
 }
-SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim, float eps) {
+SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim,
+                               float eps) {
     size_t total;
     double e = (double)eps;
     if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
@@ -1474,76 +1716,84 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
     return SWA_OK;
 }
 
-/* ==== [SECTION 7] RING ==========================================================================================
-   Where a token lives. One cache is layers x sequences regions in the caller's memory. A region holds, head-major (all
-   slots of a KV head lie together: twice the decode speed of slot-major), K in tiles of 16 slots, transposed,
+/* ==== [SECTION 7] RING ===========================================================================
+   Where a token lives. One cache is layers x sequences regions in the caller's memory. A region
+   holds, head-major (all slots of a KV head lie together: twice the decode speed of slot-major), K
+   in tiles of 16 slots, transposed,
        k [n_kv_heads][slots/16][head_dim][16]    tail [n_kv_heads][slots/16][tail_dim][16]
-       v [n_kv_heads][slots][v_dim rounded up to 16]       and for q8 a scale per slot: [n_kv_heads][slots]
-   so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring follows. With capacity
-   and origin multiples of 16 a tile's lanes are position mod 16, and a block that straddles the wrap is two tile
-   ranges. Off that grid the tiles of slots are read in place all the same, and decode moves the scores; a block with a
-   seam in it, and prefill, move the keys ([SECTION 12]).
+       v [n_kv_heads][slots][v_dim rounded up to 16]
+       and for q8 a scale per slot [n_kv_heads][slots]
+   so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring
+   follows. With capacity and origin multiples of 16 a tile's lanes are position mod 16, and a block
+   that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in place
+   all the same, and decode moves the scores; a block with a seam in it, and prefill, move the keys
+   ([SECTION 12]).
 
-   What is known of a sequence is two things. The sequence consists of positions [start, end). And a layer's ring holds
-   the rows [first, stored) of them, besides the pinned ones, and no others: swa__held, one per layer and sequence.
-     * A step that appends up to e overwrites the slots of all rows below e - capacity:  first = max(first, e - cap).
-     * Forgetting the rows from e on overwrites none:                                    first = min(first, e).
-   One interval is the whole truth, because rows that stand in a ring always follow each other. They do at first, when
-   there are none; a row that is appended takes the slot of the row `capacity` before it, which is the first one if it
-   is there at all; and to forget rows shortens the interval at its end. Every question (is a row there? may we go back
-   to e? what has to be copied?) is put to this interval, and answered without a search.
+   What is known of a sequence is two things. The sequence consists of positions [start, end). And a
+   layer's ring holds the rows [first, stored) of them, besides the pinned ones, and no others:
+   swa__held, one per layer and sequence.
+     * A step that appends up to e overwrites the slots of all rows below e - capacity:
+       first = max(first, e - capacity).
+     * Forgetting the rows from e on overwrites none: first = min(first, e).
+   One interval is the whole truth, because rows that stand in a ring always follow each other. They
+   do at first, when there are none; a row that is appended takes the slot of the row `capacity`
+   before it, which is the first one if it is there at all; and to forget rows shortens the interval
+   at its end. Every question (is a row there? may we go back to e? what has to be copied?) is put
+   to this interval, and answered without a search.
 
-   stored <= end: rows from there on have been announced by a step and not written yet. What changes end downwards
-   lowers it, only a store or a load raises it, so that a layer that a step left out is refused later, not read. */
+   stored <= end: rows from there on have been announced by a step and not written yet. What changes
+   end downwards lowers it, only a store or a load raises it, so that a layer that a step left out
+   is refused later, not read. */
 
 typedef struct {
     int64_t start, end, origin;
-    int64_t begun, mark;                 /* where its last run began; in the step that is being checked              */
-    const int32_t *parents;              /* [end - begun] its last rows are a tree; NULL = they are positions        */
+    int64_t begun, mark;    /* where its last run began; in the step that is being checked        */
+    const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
 } swa__seq;
 typedef struct { int64_t first, stored; } swa__held;
 
-/* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads, moves or stages rows
-   says it once, for each of the three. */
+/* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
+   moves or stages rows says it once, for each of the three. */
 enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
 typedef struct {
-    int      dim;                        /* numbers of a row; 0: no such array                                       */
+    int      dim;                        /* numbers of a row; 0: no such array                    */
     swa_type type;
-    int      tiled;                      /* a ring's K and tail: in tiles of 16 slots, transposed                    */
-    size_t   size;                       /* bytes of a number                                                        */
-    int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its 16th part), and from
-                                            number to number                                                         */
-    int64_t  first, slots;               /* slot of row 0, and how many a head has; rows: 0                          */
-    const unsigned char *p;              /* of head 0: slot 0, or row 0                                              */
-    const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL                          */
+    int      tiled;                      /* a ring's K and tail: in tiles of 16 slots, transposed */
+    size_t   size;                       /* bytes of a number                                     */
+    int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its
+                                            16th part), and from number to number                 */
+    int64_t  first, slots;               /* slot of row 0, and how many a head has; rows: 0       */
+    const unsigned char *p;              /* of head 0: slot 0, or row 0                           */
+    const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL       */
 } swa__operand;
 
 typedef struct {
     swa_window window;
-    swa_shape  shape;                    /* resolved, and so are                                                     */
+    swa_shape  shape;                    /* resolved, and so are                                  */
     swa_type   type[SWA__OPERANDS];
-    int        k_rows;                   /* K and tail lie in rows, as V does                                        */
-    int        ring;                     /* the layer whose ring this one reads: itself, unless rows are shared. Then
-                                            all below is that layer's                                                */
-    int        bounded;                  /* holds max_context positions, and refuses more                            */
-    int64_t    cap, slots;               /* ring slots; all slots, sinks included, in whole tiles                    */
-    int64_t    pinned, sink_slots;       /* sinks; rounded up to 16: where the ring begins                           */
-    size_t     base, stride;             /* offset of sequence 0; bytes of a sequence                                */
-    size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                                     */
-    swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operand                       */
+    int        k_rows;                   /* K and tail lie in rows, as V does                     */
+    int        ring;                     /* the layer whose ring this one reads: itself, unless
+                                            rows are shared. Then all below is that layer's       */
+    int        bounded;                  /* holds max_context positions, and refuses more         */
+    int64_t    cap, slots;               /* ring slots; all slots, sinks included, in whole tiles */
+    int64_t    pinned, sink_slots;       /* sinks; rounded up to 16: where the ring begins        */
+    size_t     base, stride;             /* offset of sequence 0; bytes of a sequence             */
+    size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                  */
+    swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operand    */
 } swa__layer;
 typedef struct {
-    swa_cache_desc d;                    /* resolved: no zero is left that means a default                           */
-    size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                                     */
-    int64_t limit;                       /* positions that a sequence may span: max_context, if a layer is bounded   */
-    int    group;                        /* most query heads that share a KV head                                    */
-    unsigned char *scratch;              /* the caller's: swa_cache_set_scratch                                      */
+    swa_cache_desc d;                    /* resolved: no zero is left that means a default        */
+    size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                  */
+    int64_t limit;                       /* positions that a sequence may span: max_context, if a
+                                            layer is bounded                                      */
+    int    group;                        /* most query heads that share a KV head                 */
+    unsigned char *scratch;              /* the caller's: swa_cache_set_scratch                   */
     size_t scratch_bytes;
-    int     n_runs;                      /* of the step that was begun, n_tokens rows in all                         */
+    int     n_runs;                      /* of the step that was begun, n_tokens rows in all      */
     int32_t n_tokens;
-    swa_status begun;                    /* SWA_OK, or why there is no step                                          */
-    int64_t step;                        /* its number                                                               */
-    swa__layer layer[1];                 /* [n_layers]                                                               */
+    swa_status begun;                    /* SWA_OK, or why there is no step                       */
+    int64_t step;                        /* its number                                            */
+    swa__layer layer[1];                 /* [n_layers]                                            */
 } swa__cache;
 
 static unsigned char *swa__align64(const void *p) {
@@ -1553,14 +1803,21 @@ static swa__cache *swa__get(const swa_cache *c) {
     return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
 }
 /* What lies so many bytes behind a cache's head. */
-static void *swa__behind(const swa__cache *c, size_t offset) { return (unsigned char *)(uintptr_t)c + offset; }
-static swa__seq *swa__seq_of(const swa__cache *c, int seq) { return (swa__seq *)swa__behind(c, c->seqs) + seq; }
+static void *swa__behind(const swa__cache *c, size_t offset) {
+    return (unsigned char *)(uintptr_t)c + offset;
+}
+static swa__seq *swa__seq_of(const swa__cache *c, int seq) {
+    return (swa__seq *)swa__behind(c, c->seqs) + seq;
+}
 static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer]; }
 static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
-    return (swa__held *)swa__behind(c, c->held) + (size_t)seq * (size_t)c->d.n_layers + c->layer[layer].ring;
+    return (swa__held *)swa__behind(c, c->held) + (size_t)seq * (size_t)c->d.n_layers
+         + c->layer[layer].ring;
 }
 /* [n_layers]: the step in which phase 0 of a layer's call was last accepted. */
-static int64_t *swa__tickets_of(const swa__cache *c) { return (int64_t *)swa__behind(c, c->tickets); }
+static int64_t *swa__tickets_of(const swa__cache *c) {
+    return (int64_t *)swa__behind(c, c->tickets);
+}
 static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     const swa__layer *l = &c->layer[layer];
@@ -1568,15 +1825,19 @@ static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
 }
 
 static int swa__type_ok(swa_type t) {
-    return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t) || SWA__IS_Q8(t);
+    return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t)
+        || SWA__IS_Q8(t);
 }
 
 /* Fills in the defaults; 0 = inconsistent. */
 static int swa__shape_resolve(swa_shape *s) {
-    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0 || s->tail_dim < 0) return 0;
+    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0
+        || s->tail_dim < 0)
+        return 0;
     if (s->v_dim == 0) s->v_dim = s->head_dim;
     if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
-    return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20 && s->tail_dim <= 1 << 20;
+    return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20
+        && s->tail_dim <= 1 << 20;
 }
 /* Whether rows of one are rows of the other: all but the query heads. */
 static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
@@ -1590,17 +1851,27 @@ static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
 static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int which) {
     swa__operand x;
     memset(&x, 0, sizeof x);
-    x.dim = which == SWA__K ? s->head_dim : which == SWA__TAIL ? s->tail_dim : s->v_in_k ? 0 : s->v_dim;
+    x.dim = which == SWA__K    ? s->head_dim
+          : which == SWA__TAIL ? s->tail_dim
+          : s->v_in_k          ? 0
+                               : s->v_dim;
     x.type = type;
     x.size = swa__type_size((int)type);
     return x;
 }
 static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
-static int swa__v_type(const swa_kv *kv) { return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv)); }
-static int swa__tail_type(const swa_kv *kv) { return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv)); }
-/* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in here. */
+static int swa__v_type(const swa_kv *kv) {
+    return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv));
+}
+static int swa__tail_type(const swa_kv *kv) {
+    return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv));
+}
+/* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in
+   here. */
 static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
-    const int type = which == SWA__K ? swa__k_type(kv) : which == SWA__V ? swa__v_type(kv) : swa__tail_type(kv);
+    const int type = which == SWA__K ? swa__k_type(kv)
+                   : which == SWA__V ? swa__v_type(kv)
+                                     : swa__tail_type(kv);
     swa__operand x = swa__operand_make(s, (swa_type)type, which);
     int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
     const int64_t size = (int64_t)x.size;
@@ -1620,10 +1891,12 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.step = x.tiled ? SWA__TILE * size : size;
     return x;
 }
-/* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number apart. */
+/* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number
+   apart. */
 static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
     const int64_t slot = x->first + i, lane = x->tiled ? slot % SWA__TILE : 0;
-    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - lane) * x->row + lane * (int64_t)x->size;
+    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - lane) * x->row
+         + lane * (int64_t)x->size;
 }
 /* Its scale; NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
@@ -1633,16 +1906,23 @@ static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
 /* ---- layout ---- */
 
 /* Whether an array of a layer has a scale per slot. */
-static int swa__has_scale(const swa__layer *l, int which) { return l->type[which] == SWA_Q8 && l->x[which].dim > 0; }
-/* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is held whole. */
+static int swa__has_scale(const swa__layer *l, int which) {
+    return l->type[which] == SWA_Q8 && l->x[which].dim > 0;
+}
+/* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is
+   held whole. */
 static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
-    const int64_t reach = swa__reach(&l->window), rollback = d->max_rollback > 0 ? d->max_rollback : 1;
-    const int64_t most = INT32_MAX / SWA__TILE * SWA__TILE;      /* slots are counted in int32 by a segment */
+    const int64_t reach = swa__reach(&l->window),
+                  rollback = d->max_rollback > 0 ? d->max_rollback : 1;
+    /* slots are counted in int32 by a segment */
+    const int64_t most = INT32_MAX / SWA__TILE * SWA__TILE;
 
-    l->bounded = reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach > d->max_context);
+    l->bounded =
+        reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach > d->max_context);
     if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
     if (!l->bounded && d->capacity == 0 && reach - 1 > most - rollback) return SWA_ERR_OVERFLOW;
-    if (!l->bounded && d->capacity > 0 && d->capacity - d->max_rollback < reach - 1) return SWA_ERR_ARG;
+    if (!l->bounded && d->capacity > 0 && d->capacity - d->max_rollback < reach - 1)
+        return SWA_ERR_ARG;
 
     l->cap = l->bounded ? d->max_context : d->capacity > 0 ? d->capacity : reach - 1 + rollback;
     if (l->cap > most) return SWA_ERR_OVERFLOW;
@@ -1663,7 +1943,8 @@ static swa_status swa__layer_region(swa__layer *l) {
         const int64_t size = (int64_t)x.size;
         x.tiled = i != SWA__V && !l->k_rows;
         x.step = x.tiled ? SWA__TILE * size : size;
-        x.row = size * (x.tiled ? x.dim : swa__round16(x.dim));      /* a tile is whole vectors without padding */
+        /* a tile is whole vectors without padding */
+        x.row = size * (x.tiled ? x.dim : swa__round16(x.dim));
         x.head = l->slots * x.row;
         x.slots = l->slots;
         l->x[i] = x;
@@ -1672,7 +1953,8 @@ static swa_status swa__layer_region(swa__layer *l) {
     }
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
-        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1)) return SWA_ERR_OVERFLOW;
+        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1))
+            return SWA_ERR_OVERFLOW;
     }
     l->stride = bytes;
     return SWA_OK;
@@ -1690,13 +1972,14 @@ static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) 
     l->k_rows = d->n_k_rows > 0 && d->k_rows[i % d->n_k_rows] != 0;
 
     if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
-    if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;   /* of runs, here */
+    /* of runs, here */
+    if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;
     if (l->window.kind == SWA__BAND && l->window.right != 0) return SWA_ERR_UNSUPPORTED;
     status = swa__layer_slots(l, d);
     return status == SWA_OK ? swa__layer_region(l) : status;
 }
-/* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept there: no wider
-   window, the same sinks. */
+/* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept
+   there: no wider window, the same sinks. */
 static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
     const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
     const swa_status status = swa__layer_own(d, i, l);
@@ -1715,12 +1998,17 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
 static swa_status swa__desc_check(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
     int i;
-    if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0) return SWA_ERR_ARG;
+    if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
+        return SWA_ERR_ARG;
     if (d->n_k_rows < 0 || (d->n_k_rows > 0) != (d->k_rows != NULL)) return SWA_ERR_ARG;
-    if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL)) return SWA_ERR_ARG;
-    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;      /* said twice */
-    if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20) return SWA_ERR_ARG;
-    if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type)) return SWA_ERR_ARG;
+    if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL))
+        return SWA_ERR_ARG;
+    /* said twice */
+    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;
+    if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
+        return SWA_ERR_ARG;
+    if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type))
+        return SWA_ERR_ARG;
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
     if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
@@ -1728,8 +2016,8 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
 }
 
-/* The whole layout: the cache's head with its layers, sequences, data. total is what the caller pays, with 63 bytes of
-   slack. layer: NULL, or where the layers are to stand. */
+/* The whole layout: the cache's head with its layers, sequences, data. total is what the caller
+   pays, with 63 bytes of slack. layer: NULL, or where the layers are to stand. */
 static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__layer *layer) {
     swa_status status = swa__desc_check(desc);
     size_t at = 0, data = 0, layers, seqs;
@@ -1748,9 +2036,11 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
         status = swa__layer_make(desc, i, &l);
         if (status != SWA_OK) return status;
         if (l.bounded) c->limit = desc->max_context;
-        if (l.shape.n_heads / l.shape.n_kv_heads > c->group) c->group = l.shape.n_heads / l.shape.n_kv_heads;
+        if (l.shape.n_heads / l.shape.n_kv_heads > c->group)
+            c->group = l.shape.n_heads / l.shape.n_kv_heads;
         l.base = data;
-        if (l.ring == i && !swa__region(&data, l.stride, (size_t)c->d.n_seqs, 1)) return SWA_ERR_OVERFLOW;
+        if (l.ring == i && !swa__region(&data, l.stride, (size_t)c->d.n_seqs, 1))
+            return SWA_ERR_OVERFLOW;
         if (layer != NULL) layer[i] = l;
     }
 
@@ -1773,11 +2063,13 @@ SWA__COLD SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
     swa__cache c;
     return swa__layout(desc, &c, NULL) == SWA_OK ? c.total : 0;
 }
-SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
+                                            size_t bytes) {
     swa__cache head, *c;
     swa_status status = swa__layout(desc, &head, NULL);
     int i;
-    if (cache != NULL) memset(cache, 0, sizeof *cache);          /* what is refused is a cache that all calls refuse */
+    /* what is refused is a cache that all calls refuse */
+    if (cache != NULL) memset(cache, 0, sizeof *cache);
     if (status != SWA_OK) return status;
     if (cache == NULL || mem == NULL) return SWA_ERR_ARG;
     if (bytes < head.total) return SWA_ERR_MEMORY;
@@ -1792,7 +2084,8 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     c->d.shapes = NULL;
     c->d.kv_layer = NULL;
     c->d.k_rows = NULL;
-    memset(swa__seq_of(c, 0), 0, c->data - c->seqs);             /* every sequence is empty, nothing is stored */
+    /* every sequence is empty, nothing is stored */
+    memset(swa__seq_of(c, 0), 0, c->data - c->seqs);
     return SWA_OK;
 }
 
@@ -1803,8 +2096,11 @@ static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a
 static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
     return pos < l->pinned ? pos : l->sink_slots + swa__mod(pos - s->origin, l->cap);
 }
-/* Oldest position that a ring could hold of the sequence: the pinned ones have slots of their own. */
-static int64_t swa__floor(const swa__layer *l, const swa__seq *s) { return swa__max64(s->start, l->pinned); }
+/* Oldest position that a ring could hold of the sequence: the pinned ones have slots of their
+   own. */
+static int64_t swa__floor(const swa__layer *l, const swa__seq *s) {
+    return swa__max64(s->start, l->pinned);
+}
 /* Oldest ring row that the query at q needs and the sequence has. */
 static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
     return swa__max64(swa__lowest(&l->window, q), swa__floor(l, s));
@@ -1812,10 +2108,11 @@ static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
 /* The oldest row in the ring; end if there is none. */
 static int64_t swa__first(const swa__cache *c, int layer, int seq) {
     const swa__seq *s = swa__seq_of(c, seq);
-    return swa__min64(s->end, swa__max64(swa__held_of(c, layer, seq)->first, swa__floor(swa__layer_of(c, layer), s)));
+    return swa__min64(s->end, swa__max64(swa__held_of(c, layer, seq)->first,
+                                         swa__floor(swa__layer_of(c, layer), s)));
 }
-/* The rollback law: if the sequence ended at pos, each layer would still hold every row that the query at pos needs.
-   It asks for all rows from the needed one on, or for none. */
+/* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
+   query at pos needs. It asks for all rows from the needed one on, or for none. */
 static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     const swa__seq *s = swa__seq_of(c, seq);
     int i;
@@ -1835,14 +2132,16 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
 
-/* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are forgotten. */
+/* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are
+   forgotten. */
 static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
     s->start = s->end = start;
     s->origin = origin;
     s->parents = NULL;
-    for (i = 0; i < c->d.n_layers; i++) swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
+    for (i = 0; i < c->d.n_layers; i++)
+        swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
 }
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
     swa__seq *s = swa__seq_of(c, seq);
@@ -1881,7 +2180,8 @@ static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
     return pos <= s->start || pos >= s->end || swa__exact(c, seq, pos) ? SWA_OK : SWA_ERR_LOST;
 }
 
-SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin) {
+SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start,
+                                             int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
@@ -1915,12 +2215,14 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     int i;
     if (c == NULL) return -1;
     s = swa__seq_of(c, seq);
-    /* each layer moves the end up to where it is exact, until none does: for windows and chunks two rounds, or three */
+    /* each layer moves the end up to where it is exact, until none does: for windows and chunks two
+       rounds, or three */
     for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
         for (pos = next, i = 0; i < c->d.n_layers; i++) {
             const swa__layer *l = swa__layer_of(c, i);
             const int64_t first = swa__held_of(c, i, seq)->first, floor = swa__floor(l, s);
-            if (next > floor && first > floor) next = swa__min64(s->end, swa__next_query(&l->window, next, first));
+            if (next > floor && first > floor)
+                next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
     return pos <= swa__settled(s) ? pos : s->end;
 }
@@ -1943,11 +2245,13 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
     if (c == NULL) return -1;
     l = swa__layer_of(c, layer);
     s = swa__seq_of(c, seq);
-    if (pos < s->start || pos >= swa__settled(s) || (pos >= l->pinned && pos < swa__first(c, layer, seq))) return -1;
+    if (pos < s->start || pos >= swa__settled(s)
+        || (pos >= l->pinned && pos < swa__first(c, layer, seq)))
+        return -1;
     return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
-SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
-                                                int64_t max_rollback) {
+SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
+                                                int64_t max_chunk_put_first, int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
     if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
     reach = swa__reach(window);
@@ -1962,12 +2266,15 @@ static swa__operand swa__ring_operand(const swa__cache *c, int layer, int seq, i
     const unsigned char *region = swa__region_of(c, layer, seq);
     swa__operand x = l->x[which];
     if (x.dim > 0) x.p = region + l->at[which];
-    if (swa__has_scale(l, which)) x.scale = (const float *)(const void *)(region + l->scale_at[which]);
+    if (swa__has_scale(l, which))
+        x.scale = (const float *)(const void *)(region + l->scale_at[which]);
     return x;
 }
 /* n slots of a layer from one on, as the rows from pos on. */
-static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos, int64_t n) {
-    const swa__operand k = swa__ring_operand(c, layer, seq, SWA__K), v = swa__ring_operand(c, layer, seq, SWA__V);
+static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos,
+                              int64_t n) {
+    const swa__operand k = swa__ring_operand(c, layer, seq, SWA__K),
+                       v = swa__ring_operand(c, layer, seq, SWA__V);
     const swa__operand tail = swa__ring_operand(c, layer, seq, SWA__TAIL);
     swa_kv kv;
 
@@ -1995,15 +2302,18 @@ static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t s
     return kv;
 }
 static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
-    return swa__slots_view(c, layer, seq, swa__slot(swa__layer_of(c, layer), swa__seq_of(c, seq), pos), pos, n);
+    return swa__slots_view(c, layer, seq,
+                           swa__slot(swa__layer_of(c, layer), swa__seq_of(c, seq), pos), pos, n);
 }
 /* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
-static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to, swa_kv *out) {
+static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to,
+                         swa_kv *out) {
     const swa__layer *l = swa__layer_of(c, layer);
     const swa__seq *s = swa__seq_of(c, seq);
     int64_t sink_end = swa__min64(l->pinned, to), n;
     int count = 0;
-    if (s->start < sink_end) out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
+    if (s->start < sink_end)
+        out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
     from = swa__max64(from, swa__floor(l, s));
     while (from < to) {
         n = swa__min64(to - from, l->cap - swa__mod(from - s->origin, l->cap));
@@ -2019,7 +2329,8 @@ static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
 SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     if (c == NULL || out == NULL) return -1;
-    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__readable(c, layer, seq), out);
+    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__readable(c, layer, seq),
+                         out);
 }
 
 /* ---- one row in, one row out ---- */
@@ -2031,15 +2342,17 @@ static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, 
     for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
 }
 /* Row i of a segment, head h, as f32: K is [head_dim | tail_dim]. k or v may be NULL. */
-static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k, float *v) {
-    const swa__operand key = swa__operand_of(s, kv, SWA__K), tail = swa__operand_of(s, kv, SWA__TAIL);
+static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k,
+                          float *v) {
+    const swa__operand key = swa__operand_of(s, kv, SWA__K),
+                       tail = swa__operand_of(s, kv, SWA__TAIL);
     const swa__operand value = swa__operand_of(s, kv, SWA__V);
     if (k != NULL) swa__operand_read(&key, h, i, key.dim, k);
     if (k != NULL && tail.dim > 0) swa__operand_read(&tail, h, i, tail.dim, k + key.dim);
     if (v != NULL) swa__operand_read(s->v_in_k ? &key : &value, h, i, s->v_dim, v);
 }
-SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos, int32_t n, float *k,
-                                  float *v) {
+SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
+                                  int32_t n, float *k, float *v) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     const swa_shape *s;
     swa_kv seg[3];
@@ -2057,7 +2370,8 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
         for (p = swa__max64(pos, seg[i].pos); p < swa__min64(pos + n, seg[i].pos + seg[i].n); p++)
             for (h = 0; h < s->n_kv_heads; h++) {
                 size_t row = (size_t)(p - pos) * (size_t)s->n_kv_heads + (size_t)h;
-                swa__row_read(s, &seg[i], h, p - seg[i].pos, k != NULL ? k + row * (size_t)dk : NULL,
+                swa__row_read(s, &seg[i], h, p - seg[i].pos,
+                              k != NULL ? k + row * (size_t)dk : NULL,
                               v != NULL ? v + row * (size_t)s->v_dim : NULL);
             }
     return SWA_OK;
@@ -2065,7 +2379,8 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
 
 /* ---- copies of a sequence: fork, save, load ---- */
 
-/* What has to be equal for rows of one cache to be rows of another: not the query heads, not the slots. */
+/* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
+   slots. */
 static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
     const unsigned char *b = (const unsigned char *)p;
     uint64_t word;
@@ -2099,8 +2414,8 @@ static uint64_t swa__geometry(const swa__cache *c) {
 }
 
 /* n numbers, which need not be aligned; each copy is one move. */
-static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from, int64_t step, int n,
-                         size_t size) {
+static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from,
+                         int64_t step, int n, size_t size) {
     for (; n > 0; n--, to += to_step, from += step) {
         if (size == 4) memcpy(to, from, 4);
         else if (size == 2) memcpy(to, from, 2);
@@ -2117,7 +2432,8 @@ static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *f
             for (i = 0; i < to->n; i += n) {
                 unsigned char *dst = swa__operand_at(&x, h, i);
                 const unsigned char *src = swa__operand_at(&y, h, i);
-                const int tiles = x.tiled && (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
+                const int tiles =
+                    x.tiled && (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
 
                 n = tiles ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
                 if (x.tiled != y.tiled || (x.tiled && (!tiles || n == 0))) {
@@ -2126,7 +2442,8 @@ static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *f
                 } else memcpy(dst, src, (size_t)(n * x.row));
             }
             if (x.scale != NULL)
-                memcpy(swa__operand_scale(&x, h, 0), swa__operand_scale(&y, h, 0), (size_t)to->n * sizeof(float));
+                memcpy(swa__operand_scale(&x, h, 0), swa__operand_scale(&y, h, 0),
+                       (size_t)to->n * sizeof(float));
         }
     }
 }
@@ -2139,7 +2456,8 @@ static swa_kv swa__part_of(const swa_kv *kv, int64_t lo, int64_t hi) {
     return part;
 }
 /* The rows that dst is said to hold, from src, whose slots may be others. */
-static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src, int layer) {
+static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
+                            int layer) {
     const swa__held *held = swa__held_of(to, layer, dst);
     swa_kv a[3], b[3], x, y;
     int i, j;
@@ -2156,16 +2474,19 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
             swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
         }
 }
-SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src, int64_t end) {
+SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
+                                            int64_t end) {
     swa__cache *t = swa__check_seq(to, dst), *f = swa__check_seq(from, src);
     swa__seq *s;
     swa_status status;
     int i;
-    if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f))) return SWA_ERR_ARG;
+    if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f)))
+        return SWA_ERR_ARG;
     s = swa__seq_of(f, src);
     if (end == -1) end = s->end;
     if (t == f && dst == src) return swa_cache_truncate(to, src, end);
-    if (end > swa__settled(s) || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;     /* announced, not stored */
+    /* announced, not stored */
+    if (end > swa__settled(s) || end > swa__least_stored(f, src)) return SWA_ERR_ORDER;
     status = swa__forget_check(f, src, end);
     if (status != SWA_OK) return status;
     if (end - s->start > t->limit) return SWA_ERR_FULL;
@@ -2184,23 +2505,26 @@ SWA__COLD SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, 
 }
 
 #if SWA__BLOB
-/* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin and each layer's first
-   row as int64; then of each layer that has a ring the sinks' rows and those from the first one on, of a row K, tail,
-   V and their scales, head by head. Written in the machine's own byte order. */
+/* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin
+   and each layer's first row as int64; then of each layer that has a ring the sinks' rows and those
+   from the first one on, of a row K, tail, V and their scales, head by head. Written in the
+   machine's own byte order. */
 typedef struct {
     char     magic[4];
-    uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order                        */
-    uint32_t n_seqs;                     /* records that follow                                                      */
-    uint64_t bytes, geometry;            /* of the whole blob; swa__geometry                                         */
+    uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order     */
+    uint32_t n_seqs;                     /* records that follow                                   */
+    uint64_t bytes, geometry;            /* of the whole blob; swa__geometry                      */
 } swa__blob;
-enum { SWA__BLOB_VERSION = 2, SWA__RECORD = 3 };         /* numbers of a record before the layers'                   */
+enum { SWA__BLOB_VERSION = 2, SWA__RECORD = 3 }; /* numbers of a record before the layers'        */
 
 static int64_t swa__record_get(const unsigned char *b, int i) {
     int64_t x;
     memcpy(&x, b + (size_t)i * sizeof x, sizeof x);
     return x;
 }
-static void swa__record_put(unsigned char *b, int i, int64_t x) { memcpy(b + (size_t)i * sizeof x, &x, sizeof x); }
+static void swa__record_put(unsigned char *b, int i, int64_t x) {
+    memcpy(b + (size_t)i * sizeof x, &x, sizeof x);
+}
 
 /* Bytes of one row, all heads, as a blob holds it. */
 static size_t swa__row_bytes(const swa__layer *l) {
@@ -2217,7 +2541,8 @@ static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
 static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first, size_t *bytes) {
     const uint64_t rows = (uint64_t)(s->end - first) + (uint64_t)swa__sink_rows(l, s);
     size_t n;
-    return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n) && swa__add(*bytes, n, bytes);
+    return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n)
+        && swa__add(*bytes, n, bytes);
 }
 SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
@@ -2229,12 +2554,14 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
         n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
         for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
             if (swa__layer_of(c, layer)->ring == layer)
-                (void)swa__record_add(swa__layer_of(c, layer), swa__seq_of(c, i), swa__first(c, layer, i), &n);
+                (void)swa__record_add(swa__layer_of(c, layer), swa__seq_of(c, i),
+                                      swa__first(c, layer, i), &n);
     }
     return n;
 }
 /* Copies row i of a segment, all heads, to a blob or from it. */
-static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b, int save) {
+static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b,
+                          int save) {
     int which, h;
     for (h = 0; h < s->n_kv_heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
@@ -2253,9 +2580,10 @@ static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsig
             b += sizeof(float);
         }
 }
-/* The rows of a record, whose numbers are in place, to a blob or from it; returns the next record. Rows that the cache
-   has no slots for stay in the blob. */
-static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned char *record, int save) {
+/* The rows of a record, whose numbers are in place, to a blob or from it; returns the next record.
+   Rows that the cache has no slots for stay in the blob. */
+static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned char *record,
+                                       int save) {
     const swa__seq *s = swa__seq_of(c, seq);
     unsigned char *b = record + (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
     swa_kv seg[3];
@@ -2264,14 +2592,16 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
 
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
-        const int64_t first = swa__record_get(record, SWA__RECORD + layer), sinks = swa__sink_rows(l, s);
+        const int64_t first = swa__record_get(record, SWA__RECORD + layer),
+                      sinks = swa__sink_rows(l, s);
         const size_t row = swa__row_bytes(l);
 
         if (l->ring != layer) continue;
         n = swa__segments(c, layer, seq, swa__first(c, layer, seq), s->end, seg);
         for (i = 0; i < n; i++)
             for (r = 0; r < seg[i].n; r++) {
-                const int64_t pos = seg[i].pos + r, at = pos < l->pinned ? pos - s->start : sinks + pos - first;
+                const int64_t pos = seg[i].pos + r,
+                              at = pos < l->pinned ? pos - s->start : sinks + pos - first;
                 swa__blob_row(&l->shape, &seg[i], r, b + (size_t)at * row, save);
             }
         b += (size_t)(sinks + s->end - first) * row;
@@ -2289,7 +2619,8 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     if (bytes < need) return SWA_ERR_MEMORY;
     for (i = 0; i < c->d.n_seqs; i++)
         if ((seq == -1 || seq == i)
-            && swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i))) < swa__seq_of(c, i)->end)
+            && swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
+                   < swa__seq_of(c, i)->end)
             return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
@@ -2314,8 +2645,10 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     memcpy(b, &sum, sizeof sum);
     return SWA_OK;
 }
-/* Whether some history of calls could have produced a record, and whether this cache can hold it. bytes: its size. */
-static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left, size_t *bytes) {
+/* Whether some history of calls could have produced a record, and whether this cache can hold it.
+   bytes: its size. */
+static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left,
+                                    size_t *bytes) {
     swa__seq s;
     int i;
     *bytes = (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
@@ -2363,9 +2696,10 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
-    if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION || head.order != 0x01020304u
-        || head.n_seqs != (seq == -1 ? (uint32_t)c->d.n_seqs : 1) || head.bytes != bytes
-        || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n)) return SWA_ERR_BLOB;
+    if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION
+        || head.order != 0x01020304u || head.n_seqs != (seq == -1 ? (uint32_t)c->d.n_seqs : 1)
+        || head.bytes != bytes || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n))
+        return SWA_ERR_BLOB;
 
     for (i = 0; i < head.n_seqs; i++) {  /* every record is checked before the first is taken */
         const swa_status one = swa__record_check(c, b + at, n - at, &record);
@@ -2391,7 +2725,8 @@ static void swa__poison_row(const swa_shape *s, const swa_kv *kv, int64_t i) {
     for (which = 0; which < SWA__OPERANDS; which++) {
         const swa__operand x = swa__operand_of(s, kv, which);
         for (h = 0; h < s->n_kv_heads; h++) {
-            for (d = 0; d < x.dim; d++) memset(swa__operand_at(&x, h, i) + d * x.step, 0xff, x.size);
+            for (d = 0; d < x.dim; d++)
+                memset(swa__operand_at(&x, h, i) + d * x.step, 0xff, x.size);
             if (x.scale != NULL) memset(swa__operand_scale(&x, h, i), 0xff, sizeof *x.scale);
         }
     }
@@ -2405,8 +2740,9 @@ static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos)
             from = swa__min64(from, swa__needed(swa__layer_of(c, i), swa__seq_of(c, seq), pos));
     return from;
 }
-/* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows at once. Rows before
-   position `keep` are still needed by the step that begins there; INT64_MAX: there is none. */
+/* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows
+   at once. Rows before position `keep` are still needed by the step that begins there; INT64_MAX:
+   there is none. */
 static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     const swa__seq *s = swa__seq_of(c, seq);
     int layer;
@@ -2416,7 +2752,8 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
         const int64_t to = swa__min64(s->end, keep);
-        const int64_t from = keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
+        const int64_t from =
+            keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
         const int64_t at = swa__mod(from - s->origin, l->cap);
         const swa_kv all = swa__slots_view(c, layer, seq, 0, 0, l->slots);
 
@@ -2424,14 +2761,16 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         for (i = 0; i < l->sink_slots; i++)
             if (i >= l->pinned || i < s->start || i >= to) swa__poison_row(&l->shape, &all, i);
         for (i = 0; i < l->cap; i++)
-            if (swa__mod(i - at, l->cap) >= to - from) swa__poison_row(&l->shape, &all, l->sink_slots + i);
+            if (swa__mod(i - at, l->cap) >= to - from)
+                swa__poison_row(&l->shape, &all, l->sink_slots + i);
     }
 }
 
-/* ==== [SECTION 8] STEP ==========================================================================================
-   Which tokens come now. begin is the only place where a step changes state; what follows per layer moves data. */
+/* ==== [SECTION 8] STEP ===========================================================================
+   Which tokens come now. begin is the only place where a step changes state; what follows per layer
+   moves data. */
 
-enum { SWA__NODES = 1 << 15 };           /* most of a tree: SWA__LISTED bits hold them                               */
+enum { SWA__NODES = 1 << 15 };           /* most of a tree: SWA__LISTED bits hold them            */
 
 /* How many nodes stand above node i. */
 static int32_t swa__depth(const int32_t *parents, int32_t i) {
@@ -2446,18 +2785,19 @@ static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
         if (parents[i] < -1 || parents[i] >= i) return SWA_ERR_ARG;
     return SWA_OK;
 }
-/* A tree's rows take the slots of so many positions, and must leave what the query at pos needs: then any path of it
-   can stay, and none. */
+/* A tree's rows take the slots of so many positions, and must leave what the query at pos needs:
+   then any path of it can stay, and none. */
 static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s = swa__seq_of(c, r->seq);
     const swa_status status = swa__parents_check(r->parents, r->n);
     int i;
     if (status != SWA_OK) return status;
-    if (!SWA__LISTS) return SWA_ERR_UNSUPPORTED;         /* their keys are gathered as a list's are */
+    if (!SWA__LISTS) return SWA_ERR_UNSUPPORTED; /* their keys are gathered as a list's are */
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         const int64_t need = swa__needed(l, s, r->pos);
-        if (r->n > l->cap || (need < r->pos && need < r->pos + r->n - l->cap)) return SWA_ERR_CAPACITY;
+        if (r->n > l->cap || (need < r->pos && need < r->pos + r->n - l->cap))
+            return SWA_ERR_CAPACITY;
     }
     return SWA_OK;
 }
@@ -2472,11 +2812,14 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
 
     least = swa__least_stored(c, r->seq);
-    if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;     /* a gap; a layer lacks rows of an earlier step */
+    /* a gap; a layer lacks rows of an earlier step */
+    if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;
     if (r->pos > swa__settled(s)) return SWA_ERR_ORDER;              /* a tree was not committed */
-    if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end)) return SWA_ERR_ORDER;
+    if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
+        return SWA_ERR_ORDER;
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
-    if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;       /* queries of a KV head */
+    /* queries of a KV head */
+    if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;
     if (swa__forget_check(c, r->seq, r->pos) != SWA_OK) return SWA_ERR_LOST;
     return r->parents != NULL ? swa__tree_check(c, r) : SWA_OK;
 }
@@ -2495,7 +2838,8 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
     for (i = 0; i < n_runs; i++) {
         runs[i].row = (int32_t)rows;
         runs[i].status = swa__run_check(c, &runs[i]);
-        if (runs[i].status == SWA_OK && runs[i].n > INT32_MAX - rows) runs[i].status = SWA_ERR_OVERFLOW;
+        if (runs[i].status == SWA_OK && runs[i].n > INT32_MAX - rows)
+            runs[i].status = SWA_ERR_OVERFLOW;
         if (runs[i].status == SWA_OK) {
             rows += runs[i].n;
             swa__seq_of(c, runs[i].seq)->mark = 1;
@@ -2515,8 +2859,8 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     if (c->begun != SWA_OK) return c->begun;
     for (i = 0; i < n_runs; i++) {
         swa__run_commit(c, &runs[i]);
-        swa__runs_of(c)[i] = runs[i];    /* a sequence at most once: there is room */
-        runs[i].rewind = 0;              /* used up: a run that is used again has to mean it again */
+        swa__runs_of(c)[i] = runs[i]; /* a sequence at most once: there is room */
+        runs[i].rewind = 0;           /* used up: a run that is used again has to mean it again */
         c->n_tokens += runs[i].n;
     }
     c->n_runs = n_runs;
@@ -2536,17 +2880,20 @@ SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     return c != NULL ? c->n_tokens : 0;
 }
 
-SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos, int64_t *positions) {
+SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
+                                      int64_t *positions) {
     swa_status status;
     int32_t i;
     if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
     if (pos > INT64_MAX - 1 - n) return SWA_ERR_OVERFLOW;
     status = swa__parents_check(parents, n);
-    for (i = 0; i < n && status == SWA_OK; i++) positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
+    for (i = 0; i < n && status == SWA_OK; i++)
+        positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
     return status;
 }
 /* Rows move towards the front, first things first: none is overwritten before it has moved. */
-SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n) {
+SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path,
+                                              int32_t n) {
     swa__cache *c = swa__check_seq(cache, seq);
     swa__seq *s;
     int32_t i;
@@ -2555,7 +2902,8 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     s = swa__seq_of(c, seq);
     if (s->parents == NULL || swa__least_stored(c, seq) < s->end) return SWA_ERR_ORDER;
     for (i = 0; i < n; i++)
-        if (path[i] < 0 || path[i] >= s->end - s->begun || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
+        if (path[i] < 0 || path[i] >= s->end - s->begun
+            || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
             return SWA_ERR_ARG;
     for (layer = 0; layer < c->d.n_layers; layer++)
         for (i = 0; i < n && swa__layer_of(c, layer)->ring == layer; i++) {
@@ -2569,12 +2917,14 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     return SWA_OK;
 }
 
-SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
-                                               const int32_t *lens, int n_seqs, int32_t chunk) {
+SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs,
+                                               const int64_t *start, const int32_t *lens,
+                                               int n_seqs, int32_t chunk) {
     int i;
     if (plan == NULL || lens == NULL || n_seqs <= 0 || chunk <= 0) return SWA_ERR_ARG;
     for (i = 0; i < n_seqs; i++) {
-        if (lens[i] < 0 || (seqs != NULL && seqs[i] < 0) || (start != NULL && start[i] < 0)) return SWA_ERR_ARG;
+        if (lens[i] < 0 || (seqs != NULL && seqs[i] < 0) || (start != NULL && start[i] < 0))
+            return SWA_ERR_ARG;
         if (start != NULL && start[i] > INT64_MAX - 1 - lens[i]) return SWA_ERR_OVERFLOW;
     }
     plan->seqs = seqs;
@@ -2588,7 +2938,8 @@ SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, 
 SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
     int i, n = 0;
     if (n_runs != NULL) *n_runs = 0;
-    if (plan == NULL || runs == NULL || n_runs == NULL || plan->lens == NULL || plan->chunk <= 0) return 0;
+    if (plan == NULL || runs == NULL || n_runs == NULL || plan->lens == NULL || plan->chunk <= 0)
+        return 0;
     for (i = 0; i < plan->n_seqs; i++) {
         int32_t left = plan->lens[i] - plan->done;
         if (left <= 0) continue;
@@ -2603,114 +2954,129 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
     return n > 0;
 }
 
-/* ==== [SECTION 9] KERNEL INTERFACE ==============================================================================
-   The kernels of [SECTION 10] are written once in the operations below and included once per instruction set. To add
-   one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi, a, b) is a where lo <= x < hi, else b;
-   SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on an array of SWV_N vectors; KEYS and LANES are the register
-   block of the many-rows shape, DIMS by LANES that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v,
-   i), if there is one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a row are
-   then loaded by the vector. */
+/* ==== [SECTION 9] KERNEL INTERFACE ===============================================================
+   The kernels of [SECTION 10] are written once in the operations below and included once per
+   instruction set. To add one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi,
+   a, b) is a where lo <= x < hi, else b; SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on
+   an array of SWV_N vectors; KEYS and LANES are the register block of the many-rows shape, DIMS by
+   LANES that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v, i), if there is
+   one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a row
+   are then loaded by the vector. */
 
-enum { SWA__PRODUCT = 2048,              /* inputs of a matrix product that are summed alone, and of one chain; see   */
-       SWA__PIECE = 512,                 /* [SECTION 10]: constants of the bits promise                              */
-       SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights                                */
-       SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one stream, several          */
-       SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams                            */
-       SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over parts                */
-       SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape                             */
-       SWA__LANES = 32,                  /* rows of the widest panel                                                 */
-       SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come by                  */
-       SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits                        */
-       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together: more, and the keys, those
-                                            fetched meanwhile, q and o of 128 heads are more than 1 MB of L2         */
-       SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a head is small         */
-#define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has none                  */
-#define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row                           */
+enum { SWA__PRODUCT = 2048,   /* inputs of a matrix product that are summed alone, and ...        */
+       SWA__PIECE = 512,      /* ... of one chain: constants of the bits promise, see [SECTION 10] */
+       SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights             */
+       SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one
+                                            stream, several                                       */
+       SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams          */
+       SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over
+                                            parts                                                 */
+       SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
+       SWA__LANES = 32,                  /* rows of the widest panel                              */
+       SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
+                                            by                                                    */
+       SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
+       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together: more,
+                                            and the keys, those fetched meanwhile, q and o of 128
+                                            heads are more than 1 MB of L2                        */
+       SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a
+                                            head is small                                         */
+#define SWA__UNSCALED (-1.0f)            /* in place of a tail's scale: this key's storage has
+                                            none                                                  */
+#define SWA__NONE   (-FLT_MAX)           /* score of a hidden key, maximum of an empty row        */
 #define SWA__LOG2E  1.44269504088896341
 #define SWA__LN2    0.69314718055994531
 
-typedef struct {                         /* 16 keys, positions 16i..16i+15, in canonical form                        */
-    const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                                   */
-    const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                                   */
-    const char  *next, *next_tail;       /* K and tail of the tile that will be read a block later, for prefetch;
-                                            NULL if unknown                                                          */
-    int64_t      next_gap;               /* bytes between its rows, if they are the caller's; else 0                 */
-    int64_t      v_token;                /* stride of V's rows; dvp, but for the caller's own rows                   */
+typedef struct {                         /* 16 keys, positions 16i..16i+15, in canonical form     */
+    const void  *k, *tail, *v;           /* k [dk][16], tail [dt][16], v [16][dvp]                */
+    const float *k_scale, *tail_scale, *v_scale;   /* [16] or NULL                                */
+    const char  *next, *next_tail; /* K and tail of the tile that will be read a block later, for
+                                      prefetch; NULL if unknown                                   */
+    int64_t      next_gap;         /* bytes between its rows, if they are the caller's; else 0    */
+    int64_t      v_token;          /* stride of V's rows; dvp, but for the caller's own rows      */
     int k_type, tail_type, v_type;
 } swa__tile;
-typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch                                  */
+typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
 /* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
 typedef struct {
-    int     n, groups, sinks;            /* keys, whole tiles; blocks that they come from; the first `sinks` take the
-                                            sinks' q                                                                 */
-    int     keys;                        /* those that there are: behind the last one nothing is computed            */
-    int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                                     */
-    int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up                         */
-    int64_t column[SWA_BLOCK];           /* of the bias                                                              */
-    float   distance[SWA_BLOCK];         /* query minus key                                                          */
-    float   fold[SWA__GROUPS][2][SWA__LANES];    /* of the panel: what o, and the group's own, are multiplied by     */
-    int     same[SWA__GROUPS];           /* o by 1                                                                   */
-    unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the key's; +16: its first  */
-    unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];   /* the tree over them: so many times
-                                            [0] += [1], and which then holds all                                     */
-    const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                                         */
-    int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from number `ahead` on, so
-                                            many lines at a time                                                     */
+    int     n, groups, sinks;            /* keys, whole tiles; blocks that they come from; the
+                                            first `sinks` take the sinks' q                       */
+    int     keys;                        /* those that there are: behind the last one nothing is
+                                            computed                                              */
+    int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                  */
+    int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up      */
+    int64_t column[SWA_BLOCK];           /* of the bias                                           */
+    float   distance[SWA_BLOCK];         /* query minus key                                       */
+    float   fold[SWA__GROUPS][2][SWA__LANES]; /* of the panel: what o, and the group's own, are
+                                                 multiplied by                                    */
+    int     same[SWA__GROUPS];           /* o by 1                                                */
+    unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the
+                                            key's; +16: its first                                 */
+    /* the tree over them: so many times [0] += [1], and which then holds all */
+    unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];
+    const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
+    int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from
+                                            number `ahead` on, so many lines at a time            */
     swa__stretch next[2 * SWA_BLOCK];
-    int     tree;                        /* 1: a group of a tree's keys, which no two rows need see alike. History, then
-                                            from key number `nodes` on                                               */
+    int     tree;                        /* 1: a group of a tree's keys, which no two rows need
+                                            see alike. History, then from key number `nodes` on   */
     int     nodes, n_nodes;
-    int32_t from, until;                 /* tokens that it was gathered for                                          */
-    int32_t node[SWA_BLOCK];             /* of a node's key: its number in the tree, ascending                       */
-    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose lanes.node is in [in, out): nodes are
-                                            counted branch by branch, so that what lies below one follows it         */
+    int32_t from, until;                 /* tokens that it was gathered for                       */
+    int32_t node[SWA_BLOCK];             /* of a node's key: its number in the tree, ascending    */
+    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose lanes.node is in [in,
+                                                out): nodes are counted branch by branch, so that
+                                                what lies below one follows it                    */
 } swa__list;
 typedef struct {
-    int64_t      pos;                    /* of key 0, a multiple of SWA_BLOCK                                        */
-    swa__list   *list;                   /* NULL; or the block is no block: its keys are those of a list             */
-    const float *present;                /* [256] 1 or 0: keys that exist, or NULL = all of the interval             */
-    int          l1, t0, t1;             /* prefetch into L1; tiles [t0, t1) say what                                */
-    int          shift;                  /* few rows, ring off the grid: K and tail of tile i hold the keys from
-                                            16*i - shift on, so there is one more of them                            */
+    int64_t      pos;        /* of key 0, a multiple of SWA_BLOCK                                 */
+    swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
+    const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
+    int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
+    int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
+                                from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / 16 + 1];
 } swa__block;
-typedef struct {                         /* what all rows of a call share                                            */
-    int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride                               */
-    float cap2;                          /* softcap * log2 e, 0 = off                                                */
+typedef struct {                         /* what all rows of a call share                         */
+    int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
+    float cap2;                          /* softcap * log2 e, 0 = off                             */
     int   alibi, bias, by_distance;
     int64_t bias_first, bias_n;
-    int   v_across, v_along;             /* many rows: V's strides from dim to dim and from key to key               */
-    int   form;                          /* of the products, below                                                   */
-    int   dots;                          /* few rows, q and K in q8: integer dot products                            */
+    int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
+    int   form;              /* of the products, below                                            */
+    int   dots;              /* few rows, q and K in q8: integer dot products                     */
 } swa__geo;
 
-/* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1, acc)): on pairs
-   where the CPU has it, else in f32 on rounded numbers whose neighbours have changed places. The same bits, because
-   numbers so small that a product or a sum could be subnormal (the instruction drops those) count as zero. */
+/* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1,
+   acc)): on pairs where the CPU has it, else in f32 on rounded numbers whose neighbours have
+   changed places. The same bits, because numbers so small that a product or a sum could be
+   subnormal (the instruction drops those) count as zero. */
 enum { SWA__PLAIN, SWA__HALF, SWA__PAIRS, SWA__FORMS };
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
-#define SWA__TINY_PV 1.9259299e-34f            /* p times V's q8 scale; p itself counts from 2^-30 on */
-typedef struct {                         /* what a row may see of a block, keys counted from the block's start       */
-    int   lo[2], hi[2];                  /* keys that any row sees: [0] as sinks, [1] through the window             */
-    int   full_lo, full_hi;              /* keys that every row sees through the window                              */
-    int   first_block;                   /* of this panel: nothing to fold into yet                                  */
-    int   fetch;                         /* many rows: fetch the next block's K on the way                           */
-    float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];   /* window [first, last), sinks [0, sink)          */
-    int   mods;                          /* scores of this block are capped, or have ALiBi or a bias                 */
-    float q[SWA__LANES], slope[SWA__LANES];              /* if so: position, and for ALiBi -slope * log2 e           */
+#define SWA__TINY_PV 1.9259299e-34f /* p times V's q8 scale; p itself counts from 2^-30 on */
+typedef struct {            /* what a row may see of a block, keys counted from the block's start */
+    int   lo[2], hi[2];     /* keys that any row sees: [0] as sinks, [1] through the window       */
+    int   full_lo, full_hi; /* keys that every row sees through the window                        */
+    int   first_block;      /* of this panel: nothing to fold into yet                            */
+    int   fetch;            /* many rows: fetch the next block's K on the way                     */
+    /* window [first, last), sinks [0, sink) */
+    float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];
+    int   mods; /* scores of this block are capped, or have ALiBi or a bias                       */
+    float q[SWA__LANES], slope[SWA__LANES]; /* if so: position, and for ALiBi -slope * log2 e     */
     const float *bias[SWA__LANES];
-    const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q; NULL = none         */
-    float node[SWA__LANES];              /* of a tree: the row's last node, counted as in swa__list; -1 = sees none  */
+    const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q;
+                                            NULL = none                                           */
+    float node[SWA__LANES];              /* of a tree: the row's last node, counted as in
+                                            swa__list; -1 = sees none                             */
 } swa__lanes;
 
 #if SWA__INDEX
-typedef struct {                         /* rows whose q.k is summed: `per` after another to a list                  */
+typedef struct { /* rows whose q.k is summed: `per` after another to a list                       */
     int    rows, per;
-    float  least;                        /* products below count as that                                             */
-    const float *q, *w;                  /* q as the few-rows shape has it, SWA__FEW rows each stride; [rows]        */
+    float  least;       /* products below count as that                                           */
+    const float *q, *w; /* q as the few-rows shape has it, SWA__FEW rows each stride; [rows]      */
     size_t q_stride;
-    float *s, *sum;                      /* 8192 floats; [rows/per][256], added to                                   */
+    float *s, *sum;                      /* 8192 floats; [rows/per][256], added to                */
 } swa__scores;
 #endif
 
@@ -2719,40 +3085,51 @@ typedef void swa__many(const swa__geo *g, const swa__block *b, const swa__lanes 
                        const float *q_sink, float *s, float *o, float *m, float *l);
 typedef struct {
     const char *name;
-    int nr;                              /* rows of a panel                                                          */
-    /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R = swa__few_step(rows
-       left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
-    void (*few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows, const float *q,
-                const float *q_sink, float *s, float *o, float *m, float *l);
-    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there is none              */
-    void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb, const float *lb);
-    void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb, const float *lb);
+    int nr;                              /* rows of a panel                                       */
+    /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
+       swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
+    void (*few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
+                const float *q, const float *q_sink, float *s, float *o, float *m, float *l);
+    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
+                                            is none                                               */
+    void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
+                 const float *lb);
+    void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
+                       const float *lb);
     /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats. */
-    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv, float *tmp,
-                   float *const *out);
+    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
+                   float *tmp, float *const *out);
     /* The same from a panel: o [dvp][nr]. */
-    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv, float *const *out);
-    /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most SWA__LANES. */
+    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
+                   float *const *out);
+    /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most
+       SWA__LANES. */
     void (*pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst);
-    void (*widen)(int type, const void *src, float *dst, size_t n);     /* n a multiple of 16                        */
-    void (*narrow)(int type, const float *src, void *dst, size_t n);    /* exact values; n a multiple of 16          */
-    /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a multiple of 16. */
+    void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
+    /* exact values; n a multiple of 16 */
+    void (*narrow)(int type, const float *src, void *dst, size_t n);
+    /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a
+       multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
-    /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny 0, rows whose bit of
-       keep (by row mod 16) is not set 0. dst may be src. */
-    void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src, float *dst);
-    void (*turn)(int dims, const float *src, float *dst, size_t stride);    /* dims a multiple of 16                 */
+    /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny
+       0, rows whose bit of keep (by row mod 16) is not set 0. dst may be src. */
+    void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
+                 float *dst);
+    /* dims a multiple of 16 */
+    void (*turn)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
-    void (*index)(const swa__geo *g, const swa__block *b, const swa__lanes *n, const swa__scores *x);
+    void (*index)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                  const swa__scores *x);
 #endif
 #if SWA__MLA
-    void (*product)(const swa_gemm *p, float *pack);    /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]                   */
+    void (*product)(const swa_gemm *p, float *pack); /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]   */
     void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
 #endif
 } swa__kernels;
 
-/* Columns of the bias in a block: that of key 0 (by position), how many there are, and the step from key to key. By
-   distance, key 0's is the row's own position from there, a float, which is exact up to 2^24; beyond, none has any. */
+/* Columns of the bias in a block: that of key 0 (by position), how many there are, and the step
+   from key to key. By distance, key 0's is the row's own position from there, a float, which is
+   exact up to 2^24; beyond, none has any. */
 typedef struct { int64_t first, n; int step; } swa__biases;
 static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
     swa__biases c;
@@ -2776,16 +3153,19 @@ static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) / unit * unit : range[0];
     range[2] = n->lo[1] / unit * unit;
     if (range[2] < range[1]) range[2] = range[1];
-    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) / unit * unit : range[2];    /* nothing stays nothing */
+    /* nothing stays nothing */
+    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) / unit * unit : range[2];
 }
-/* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p [][nr]. */
+/* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
+   [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_run;
-static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4], int per, int nr, const float *p,
-                       swa__v_run *run) {
+static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4], int per, int nr,
+                       const float *p, swa__v_run *run) {
     int r, k, end, n = 0;
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = end) {
-            const float *v = (const float *)b->tile[k / 16].v + (size_t)(k % 16 / per) * (size_t)g->v_along;
+            const float *v =
+                (const float *)b->tile[k / 16].v + (size_t)(k % 16 / per) * (size_t)g->v_along;
             end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
             if (n > 0 && run[n - 1].p + run[n - 1].n * (size_t)nr == p + k / per * nr
                 && run[n - 1].v + run[n - 1].n * (size_t)g->v_along == v) {
@@ -2798,16 +3178,19 @@ static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4
         }
     return n;
 }
-/* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are not far then: see
-   swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in f16, and cost 5 % in q8 and 12 % in f16
-   with AVX2, where registers are short: not worth 21 KB.) */
+/* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are
+   not far then: see swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in
+   f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where registers are short: not worth 21
+   KB.) */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
-/* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go over at once. */
+/* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
+   over at once. */
 static int swa__few_piece(int rows, int dims, int type) {
     const int keys = 16384 / (dims * (int)swa__type_size(type)) / 16 * 16;
     return rows <= 4 ? SWA_BLOCK + 16 : keys < 16 ? 16 : keys;
 }
-/* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four int8. */
+/* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four
+   int8. */
 static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
     const int32_t *to = (const int32_t *)(const void *)(q + SWA__FEW * (g->dk + g->dt));
     return (int32_t *)(uintptr_t)(to + row * ((g->dk + 3) / 4 + 1));
@@ -2815,7 +3198,7 @@ static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
 
 static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 
-#ifdef __clang__                         /* which would load a whole unrolled loop's numbers first, and spill them   */
+#ifdef __clang__ /* which would load a whole unrolled loop's numbers first, and spill them        */
 #  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
 #else
 #  define SWA__IN_ORDER(x) ((void)0)
@@ -2825,19 +3208,21 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #endif /* SWA__KERNEL_PASS */
 
 #ifdef SWA__KERNEL_PASS
-/* ==== [SECTION 10] KERNEL TEMPLATE ==============================================================================
-   Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C; SWV is a vector.
+/* ==== [SECTION 10] KERNEL TEMPLATE ===============================================================
+   Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C;
+   SWV is a vector.
 
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
-     score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the tail), then softcap,
-             ALiBi, bias; hidden keys become SWA__NONE
-     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then one tree; p times V's
-             q8 scale; o = one FMA chain over the keys from zero
-     fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M), l = fma(li, c, l*a),
-             o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is the identity
+     score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
+             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE
+     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then
+             one tree; p times V's q8 scale; o = one FMA chain over the keys from zero
+     fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
+             l = fma(li, c, l*a), o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is
+             the identity
      finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
 
-#ifdef SWV_PLAIN                        /* scalar: plain loops and calls, the same sums: a tenth of the code */
+#ifdef SWV_PLAIN /* scalar: plain loops and calls, the same sums: a tenth of the code */
 #  define SWV_INLINE static
 #  define SWV_UNROLL
 #else
@@ -2847,16 +3232,17 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #define MR SWV_KEYS
 #define NV SWV_LANES
 #define NR (SWV_LANES * SWV_N)
-#ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled                          */
+#ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
 #endif
-#ifndef SWV_FROM                         /* p where x >= lo, else 0                                                  */
+#ifndef SWV_FROM                         /* p where x >= lo, else 0                               */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
 #endif
 
 SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
-    if (type == SWA_F32) return SWV_LOAD((const float *)p);    /* first: what is staged, and asked for per number */
+    /* first: what is staged, and asked for per number */
+    if (type == SWA_F32) return SWV_LOAD((const float *)p);
     if (SWA__IS_F16(type)) return SWV_LOAD_F16((const uint16_t *)p);
     if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
     if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
@@ -2868,7 +3254,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     else if (SWA__IS_Q8(type)) SWV_STORE_Q8((int8_t *)p, v);
     else SWV_STORE((float *)p, v);
 }
-/* p[i] in all lanes; whole: i counts 0, 1, 2... up to a multiple of SWV_N, and *row remembers what is loaded. */
+/* p[i] in all lanes; whole: i counts 0, 1, 2... up to a multiple of SWV_N, and *row remembers what
+   is loaded. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *row) {
 #ifdef SWV_AT
     if (whole) {
@@ -2886,14 +3273,16 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *ro
     else if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
     else if (SWA__IS_Q8(type)) { const int T = SWA_Q8; body } \
     else { const int T = SWA_F32; body } } while (0)
-/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2, 1/2]. Side by side,
-   because one chain after the other fills the CPU's queue before it has kept the units busy. */
+/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2,
+   1/2]. Side by side, because one chain after the other fills the CPU's queue before it has kept
+   the units busy. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
     SWV whole[16], p[16];
     int i;
     SWV_UNROLL for (i = 0; i < n; i++) whole[i] = SWV_RINT(x[i]);
     SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
-    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
+    SWV_UNROLL for (i = 0; i < n; i++)
+        p[i] = SWV_FMA(SWV_SET1(1.534581217e-4f), x[i], SWV_SET1(1.339993121e-3f));
     SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(9.618488956e-3f));
     SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(5.550328777e-2f));
     SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(2.402264689e-1f));
@@ -2912,7 +3301,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
     p = SWV_MUL(p, scale);
     return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_HALF(p), SWV_SET1(0.0f));
 }
-/* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|) above. */
+/* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|)
+   above. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     SWV z = SWV_MUL(x, x), ax = SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), one = SWV_SET1(1.0f), p, t;
     p = SWV_FMA(SWV_SET1(0.0022695015650242567f), z, SWV_SET1(-0.0083231870085001f));
@@ -2926,17 +3316,18 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
     return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
 }
-/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. Out of line: its call is
-   nothing beside a tanh. */
-SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance, SWV bias) {
+/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. Out of
+   line: its call is nothing beside a tanh. */
+SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance,
+                                             SWV bias) {
     if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
     if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
     if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
     return s;
 }
 /* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lanes *n, int i, int k, int count,
-                                            int apart, float *out) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lanes *n, int i, int k,
+                                            int count, int apart, float *out) {
     const int64_t from = (c->step < 0 ? swa__distance(n->q[i]) : c->first) + c->step * k;
     const int64_t last = from + c->step * (count - 1);
     const float *row = n->bias[i];
@@ -2952,15 +3343,16 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lan
 
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
 
-/* What the loops of this shape read on their way to memory: the next line is at `at`; after `left` more steps a row
-   ends, and the next begins `gap` bytes further on. */
+/* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
+   more steps a row ends, and the next begins `gap` bytes further on. */
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
 
 /* Four dims a turn of q.k of R rows with NW vectors of keys, k[j] where the j-th begins. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns, const float *q, const char *const *k,
-                                              SWA__FN(stream) pf, SWV (*acc)[8]) {
+SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns, const float *q,
+                                              const char *const *k, SWA__FN(stream) pf,
+                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
-    const int lines = (NW * SWV_N + 15) / 16 * (int)es;               /* of V, for every four dims */
+    const int lines = (NW * SWV_N + 15) / 16 * (int)es; /* of V, for every four dims */
     size_t at, end = (size_t)turns * 64 * es;
     SWV x, numbers;
     int i, j, u;
@@ -2970,7 +3362,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
-            if (pf.left <= 0 && (u == 3 || lines > 4)) { /* a row may end within a step: lines behind it were fetched */
+            /* a row may end within a step: lines behind it were fetched */
+            if (pf.left <= 0 && (u == 3 || lines > 4)) {
                 pf.at += pf.gap;
                 pf.left += pf.per;
             }
@@ -2979,15 +3372,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
                 SWV_UNROLL for (i = 0; i < R; i++)
                     acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
             }
-            SWV_UNROLL for (j = 0; j < NW; j++) SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
+            SWV_UNROLL for (j = 0; j < NW; j++)
+                SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
         }
     }
 }
-/* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every number read once for
-   all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop over most dims is there once per type, and
-   where less than the full width is wanted not even that: then every number's type is looked up. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g, const swa__block *b,
-                                            const float *q, float *s, int v) {
+/* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
+   number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
+   over most dims is there once per type, and where less than the full width is wanted not even
+   that: then every number's type is looked up. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g,
+                                           const swa__block *b, const float *q, float *s, int v) {
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / 16];
     const size_t v_size = swa__type_size(first->v_type);
@@ -3012,26 +3407,29 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
     for (d = turns * 4; d < g->dk; d++)
         SWV_UNROLL for (j = 0; j < NW; j++) {
             x = SWA__FN(load)(type, k[j] + (size_t)d * 16 * es);
-            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA(SWV_SET1(q[d * R + i]), x, acc[i][j]);
+            SWV_UNROLL for (i = 0; i < R; i++)
+                acc[i][j] = SWV_FMA(SWV_SET1(q[d * R + i]), x, acc[i][j]);
         }
     SWV_UNROLL for (j = 0; j < NW; j++) {
         if (t[j]->k_scale != NULL) {
             x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16);
             SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
         }
-        SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+        SWV_UNROLL for (i = 0; i < R; i++)
+            SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
     }
 }
 /* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
-static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows, const float *q, float *s,
-                                         int v) {
+static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows,
+                                         const float *q, float *s, int v) {
     const swa__tile *t = &b->tile[v * SWV_N / 16];
     const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
     size_t step = 16 * swa__type_size(t->tail_type);
     int i, d;
     for (i = 0; i < rows; i++) {
         const float *qi = q + g->dk * rows + i;
-        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f), scale, x;
+        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f),
+            scale, x;
         for (d = 0; d < g->dt; d++) {
             x = SWA__FN(load)(t->tail_type, k + (size_t)d * step);
             chain = SWV_FMA(SWV_SET1(qi[d * rows]), x, chain);
@@ -3039,13 +3437,14 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
         }
         if (t->tail_scale != NULL) {     /* some keys of the tile may be SWA__UNSCALED */
             scale = SWV_LOAD(t->tail_scale + v * SWV_N % 16);
-            chain = SWV_PICK(scale, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), SWV_FMA(apart, scale, old), chain);
+            chain = SWV_PICK(scale, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), SWV_FMA(apart, scale, old),
+                             chain);
         }
         SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
     }
 }
-/* p.v of one key, V at v, and a line of the stream for each line of it. A macro, because gcc multiplies by a lane only
-   where `number`, row i's p, stands in the FMA itself. */
+/* p.v of one key, V at v, and a line of the stream for each line of it. A macro, because gcc
+   multiplies by a lane only where `number`, row i's p, stands in the FMA itself. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
@@ -3057,8 +3456,9 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
         SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
 } while (0)
 /* p.v of R rows over n keys of a tile, NW vectors of dims each, rows `row` bytes apart. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, const float *p, const char *v, int64_t row,
-                                             SWA__FN(stream) pf, size_t step, SWV (*acc)[8]) {
+SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, const float *p,
+                                             const char *v, int64_t row, SWA__FN(stream) pf,
+                                             size_t step, SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
     SWV x[8];
     int i, j, k = 0;
@@ -3067,23 +3467,26 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, con
         SWV numbers[4];
         int u;
         SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
-        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step) SWV_KEY(SWV_AT(numbers[i], u));
+        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step)
+            SWV_KEY(SWV_AT(numbers[i], u));
     }
 #endif
     for (; k < n; k++, v += row, pf.at += step) SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
 }
 #undef SWV_KEY
-/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc; a staged tile is f32 whatever
-   the ring's type. Fetches the next block's K, in one stream through all of a block's passes over V. Once per type
-   there is only the loop over a tile's keys. A single vector is the rest of dims that fill no NW, and bound by its one
-   chain: there the type is looked up per number, which saves that too. */
+/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc; a staged
+   tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through all of a
+   block's passes over V. Once per type there is only the loop over a tile's keys. A single vector
+   is the rest of dims that fill no NW, and bound by its one chain: there the type is looked up per
+   number, which saves that too. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__geo *g, const swa__block *b,
                                             const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
     const int dims = NW * SWV_N, per = g->dk / dims;
     SWA__FN(stream) pf;
     for (int end; k0 < k1; k0 = end) {
         const swa__tile *t = &b->tile[k0 / 16];
-        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * dims, next = b->t0 + at / g->dk, type = t->v_type;
+        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * dims, next = b->t0 + at / g->dk,
+                  type = t->v_type;
         const int64_t es = (int64_t)swa__type_size(type), row = t->v_token * es;
         const char *v = (const char *)t->v + (k0 % 16 * row + d0 * es);
         size_t step = (size_t)(dims * es);
@@ -3102,13 +3505,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__geo *g, con
             pf.at = v;
             step = 0;
         }
-        if (NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, end - k0, p + k0, v, row, pf, step, acc);
-        else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, end - k0, p + k0, v, row, pf, step, acc););
+        if (NW < SWV_FEW(R))
+            SWA__FN(few_rows)(R, NW, type, end - k0, p + k0, v, row, pf, step, acc);
+        else
+            SWV_BY_TYPE(type,
+                        SWA__FN(few_rows)(R, NW, T, end - k0, p + k0, v, row, pf, step, acc););
     }
 }
-/* p.v of R rows for NW vectors of dims from d0 on; more: added to what o has from the keys before. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b, const int range[4],
-                                              const float *p, float *o, int d0, int more) {
+/* p.v of R rows for NW vectors of dims from d0 on; more: added to what o has from the keys
+   before. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b,
+                                             const int range[4], const float *p, float *o, int d0,
+                                             int more) {
     SWV acc[4][8];
     int i, j, r;
     SWV_UNROLL for (i = 0; i < R; i++)
@@ -3118,21 +3526,23 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, c
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
 }
-/* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the width. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b, const float *q, float *s,
-                                              int v0, int v1) {
+/* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the
+   width. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b,
+                                             const float *q, float *s, int v0, int v1) {
     enum { PER = 16 / SWV_N };
     int v, end;
     for (v = v0; v < v1; v = end) {
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
-#ifdef SWV_FEW_F32                       /* f32 is bound by memory, which serves fewer streams better */
+#ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
             SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, g, b, q, s, v);
 #endif
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, g, b, q, s, v);
-        for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER) SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
+        for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
+            SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
     }
 }
 #define SWV_ROWS(R) \
@@ -3154,12 +3564,13 @@ SWV_ROWS(2)
 SWV_ROWS(4)
 #undef SWV_ROWS
 
-/* Row i's scores after modification and mask, written back; returns their maximum per lane. s2 holds the scores with
-   the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2], v[3]). */
-static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int i, float *s,
-                                        const float *s2, const int v[4]) {
-    SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]), last = SWV_SET1(n->last[i]),
-        zero = SWV_SET1(0.0f);
+/* Row i's scores after modification and mask, written back; returns their maximum per lane. s2
+   holds the scores with the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2],
+   v[3]). */
+static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                        int i, float *s, const float *s2, const int v[4]) {
+    SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]),
+        last = SWV_SET1(n->last[i]), zero = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
     float bias[16];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
@@ -3183,7 +3594,8 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
     }
     for (x = from; x < to; x++) {
         int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
-        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none, e = none;
+        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none,
+            e = none;
         SWV distance = zero, slope = zero, extra = zero;
         if (!in_sinks && !in_window) continue;
         if (n->mods) {
@@ -3205,16 +3617,19 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
             if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
             if (n->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
         }
-        if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i]) a = SWV_PICK(key, first, last, a, e);
-        if (b->present != NULL) a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
+        if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i])
+            a = SWV_PICK(key, first, last, a, e);
+        if (b->present != NULL)
+            a = SWV_PICK(SWV_LOAD(b->present + k), SWV_SET1(0.5f), SWV_SET1(2.0f), a, none);
         SWV_STORE(s + k, a);
         top = SWV_MAX(top, a);
     }
     return top;
 }
-/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times V's scale. */
-static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m, const int v[4],
-                                        float part[16]) {
+/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times
+   V's scale. */
+static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m,
+                                        const int v[4], float part[16]) {
     SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
@@ -3229,7 +3644,8 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, 
             p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
             if (g->form != SWA__PLAIN) p = SWV_HALF(p);
             sum[i] = SWV_ADD(sum[i], p);
-            if (scale != NULL && g->form != SWA__PLAIN) p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
+            if (scale != NULL && g->form != SWA__PLAIN)
+                p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
             else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
             SWV_STORE(at, p);
         }
@@ -3242,8 +3658,9 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, 
     SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
 }
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
-static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b, const float *q,
-                                           const int32_t *qi, float *s, int v, int v1) {
+static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b,
+                                           const float *q, const int32_t *qi, float *s, int v,
+                                           int v1) {
     int end;
     (void)qi;
     for (; v < v1; v = end) {
@@ -3265,40 +3682,48 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const sw
         else SWA__FN(few_keys1)(g, b, q, s, v, end);
     }
 }
-/* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved down to where their
-   keys belong. What comes from the tile past the end goes by way of the sinks' scores, of which there are none. */
-static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                            const float *q, const int32_t *qi, float *s) {
+/* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved
+   down to where their keys belong. What comes from the tile past the end goes by way of the sinks'
+   scores, of which there are none. */
+static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const swa__block *b,
+                                            const swa__lanes *n, const float *q, const int32_t *qi,
+                                            float *s) {
     enum { PER = 16 / SWV_N, END = SWA_BLOCK / SWV_N };
     const int from = (n->lo[1] + b->shift) / 16 * PER, to = (n->hi[1] + b->shift + 15) / 16 * PER;
     float *last = s + SWA__FEW * SWA_BLOCK;
     int i, x;
     SWA__FN(few_scores)(rows, g, b, q, qi, s, from, to < END ? to : END);
     if (to > END) SWA__FN(few_scores)(rows, g, b, q, qi, last - SWA_BLOCK, END, to);
-    for (x = from; g->dt > 0 && x < to; x++) SWA__FN(few_tail)(g, b, rows, q, x < END ? s : last - SWA_BLOCK, x);
+    for (x = from; g->dt > 0 && x < to; x++)
+        SWA__FN(few_tail)(g, b, rows, q, x < END ? s : last - SWA_BLOCK, x);
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
     }
 }
-/* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four find K in L1. */
-static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__geo *g, const swa__block *b, const float *q, float *s,
-                                           int v, int v1) {
-    const int piece = v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
+/* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four
+   find K in L1. */
+static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__geo *g, const swa__block *b,
+                                           const float *q, float *s, int v, int v1) {
+    const int piece =
+        v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
     int r, x, end, step;
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
         for (r = 0; r < rows; r += step) {
             const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
             step = swa__few_step(rows - r);
-            SWA__FN(few_scores)(step, g, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
-            for (x = v; g->dt > 0 && x < end; x++) SWA__FN(few_tail)(g, b, step, qr, s + r * SWA_BLOCK, x);
+            SWA__FN(few_scores)
+            (step, g, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
+            for (x = v; g->dt > 0 && x < end; x++)
+                SWA__FN(few_tail)(g, b, step, qr, s + r * SWA_BLOCK, x);
         }
     }
 }
-/* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the next. */
-static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa__block *b, const int range[4],
-                                         const float *p, float *o) {
+/* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
+   next. */
+static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa__block *b,
+                                         const int range[4], const float *p, float *o) {
     const int type = range[2] < range[3] ? b->tile[range[2] / 16].v_type : SWA_F32;
     const int piece = swa__few_piece(rows, g->dvp, type);
     int some[4], more = 0, r, step;
@@ -3321,7 +3746,8 @@ static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa_
         some[2] = some[3];
     } while (some[2] < range[3]);
 }
-/* A tree over 16 numbers; levels of constant length, so that each becomes a vector operation, without branches. */
+/* A tree over 16 numbers; levels of constant length, so that each becomes a vector operation,
+   without branches. */
 #define SWV_TREE(name, what) \
 SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
     int i, w; \
@@ -3335,8 +3761,9 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
-static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
-                                    const float *q, const float *q_sink, float *s, float *o, float *m, float *l) {
+static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
+                                    int rows, const float *q, const float *q_sink, float *s,
+                                    float *o, float *m, float *l) {
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
     int v[4], range[4], i, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
@@ -3353,13 +3780,16 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
         step = swa__few_step(rows - r);
         if (b->shift != 0)
             SWA__FN(few_shifted)(step, g, b, n, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK);
-        for (i = r; i < r + step; i++)   /* row after row in each loop: the rows' latencies overlap */
-            SWV_STORE(part[i - r], SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
+        for (i = r; i < r + step; i++) /* row after row in each loop: the rows' latencies overlap */
+            SWV_STORE(part[i - r],
+                      SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
             for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
-            m[i] = SWA__FN(few_top)(part[i - r]) + 0.0f;   /* of +0 and -0 either may have come out: make it +0 */
+            /* of +0 and -0 either may have come out: make it +0 */
+            m[i] = SWA__FN(few_top)(part[i - r]) + 0.0f;
         }
-        for (i = r; i < r + step; i++) SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
+        for (i = r; i < r + step; i++)
+            SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
         for (i = r; i < r + step; i++) l[i] = SWA__FN(few_sum)(part[i - r]);
     }
     SWA__FN(few_sums)(rows, g, b, range, s, o);
@@ -3367,11 +3797,13 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
 }
 
 #if SWA__INDEX
-/* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K in f32 are bound by
-   arithmetic, and take a wider block of registers than a stream from memory. */
-static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                             const swa__scores *x, int r, const int v[2]) {
-    const float *group = x->q + (size_t)(r / SWA__FEW) * x->q_stride, *q = group + r % SWA__FEW * g->dk;
+/* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K
+   in f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
+static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__geo *g, const swa__block *b,
+                                             const swa__lanes *n, const swa__scores *x, int r,
+                                             const int v[2]) {
+    const float *group = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
+                *q = group + r % SWA__FEW * g->dk;
     const int32_t *qi = swa__few_integers(g, group, r % SWA__FEW);
     int at = v[0];
     if (b->shift != 0) {
@@ -3384,8 +3816,8 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__geo *g, const 
 #endif
     SWA__FN(few_scores)(rows, g, b, q, qi, x->s, at, v[1]);
 }
-/* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in L1 while all rows
-   come by. */
+/* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in
+   L1 while all rows come by. */
 static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
                                       const swa__scores *x) {
     const SWV least = SWV_SET1(x->least);
@@ -3394,7 +3826,8 @@ static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, co
     for (i = 0; i < 4; i += 2)
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
-            if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N) v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
+            if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
+                v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_step(x->rows - r);
                 SWA__FN(index_scores)(step, g, b, n, x, r, v);
@@ -3403,7 +3836,8 @@ static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, co
                     float *sum = x->sum + (size_t)((r + j) / x->per) * SWA_BLOCK;
                     const SWV w = SWV_SET1(x->w[r + j]);
                     for (k = v[0] * SWV_N; k < v[1] * SWV_N; k += SWV_N)
-                        SWV_STORE(sum + k, SWV_FMA(w, SWV_MAX(SWV_LOAD(s + k), least), SWV_LOAD(sum + k)));
+                        SWV_STORE(sum + k,
+                                  SWV_FMA(w, SWV_MAX(SWV_LOAD(s + k), least), SWV_LOAD(sum + k)));
                 }
             }
         }
@@ -3417,7 +3851,7 @@ static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, co
 typedef struct {
     size_t n, rs, cs;
     const float *a, *b;
-    int fetches;                         /* a line per step, `line` bytes from one to the next                       */
+    int fetches;                         /* a line per step, `line` bytes from one to the next    */
     const char *fetch;
     size_t line;
 } SWA__FN(operands);
@@ -3431,9 +3865,11 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
     return SWV_FMA(a, b, acc);
 }
 #ifdef SWV_AT
-/* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the vector. Returns how many
-   steps. What it leaves in acc is pinned to registers, or gcc copies it in every turn for the loop behind. */
-SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n, SWV *acc) {
+/* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
+   vector. Returns how many steps. What it leaves in acc is pinned to registers, or gcc copies it in
+   every turn for the loop behind. */
+SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n,
+                                     SWV *acc) {
     SWV numbers[MR * NV], x[NV];
     size_t p;
     int i, j, u;
@@ -3450,8 +3886,8 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
     return p;
 }
 #endif
-/* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1, cs dvp) or from the
-   K tile itself (rs 16, cs 1). In pairs every number is two. */
+/* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1,
+   cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. */
 SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
     SWV b[NV], a, numbers;
     size_t p = 0;
@@ -3473,14 +3909,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(oper
         }
     }
 }
-/* A group of mr keys from k on and nv vectors of rows. sinks: of the sinks' own q; old: keys below it hold scores of
-   those in s. */
+/* A group of mr keys from k on and nv vectors of rows. sinks: of the sinks' own q; old: keys below
+   it hold scores of those in s. */
 typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
 
-/* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for panels of any width:
-   few blocks come here. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                            const SWA__FN(group) *of, const float *s, SWV *acc) {
+/* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for
+   panels of any width: few blocks come here. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block *b,
+                                            const swa__lanes *n, const SWA__FN(group) *of,
+                                            const float *s, SWV *acc) {
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(g, b);
     const int mr = of->mr, nv = of->nv, k = of->k;
@@ -3496,27 +3933,32 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block 
     }
     for (i = 0; i < mr; i++)
         for (j = 0; j < nv; j++) {
-            SWV key = SWV_SET1(tree != NULL ? -tree->distance[k + i] : (float)(k + i)), a = acc[i * nv + j];
+            SWV key = SWV_SET1(tree != NULL ? -tree->distance[k + i] : (float)(k + i)),
+                a = acc[i * nv + j];
             if (n->mods) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
                 if (list != tree) distance = SWV_SET1(list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
-            if (of->sinks) a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a, none);
+            if (of->sinks)
+                a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a,
+                             none);
             else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
                               k < of->old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
             if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
             if (tree != NULL)
-                a = SWV_PICK(SWV_LOAD(n->node + j * SWV_N), SWV_SET1(tree->in[k + i]), SWV_SET1(tree->out[k + i]), a,
-                             none);
+                a = SWV_PICK(SWV_LOAD(n->node + j * SWV_N), SWV_SET1(tree->in[k + i]),
+                             SWV_SET1(tree->out[k + i]), a, none);
             acc[i * nv + j] = a;
         }
 }
-/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it, or (pairs, where a
-   step covers two dims) each its share. Where nothing is to be fetched, the first line of `own` again and again, which
-   is in L1: that costs less than a second loop without the instruction. */
-SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k, SWA__FN(operands) *x) {
+/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it,
+   or (pairs, where a step covers two dims) each its share. Where nothing is to be fetched, the
+   first line of `own` again and again, which is in L1: that costs less than a second loop without
+   the instruction. */
+SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k,
+                                   SWA__FN(operands) *x) {
     x->fetches = 1;
     x->fetch = (const char *)x->a;
     x->line = 0;
@@ -3524,9 +3966,11 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
     x->fetch = next + (size_t)(k % 16 / mr) * x->n * 64;
     x->line = 64;
 }
-/* The tail's part of mr scores where keys with and without a scale meet in a tile: each as its own storage asks. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t,
-                                                       int k, const float *qt, SWV *acc) {
+/* The tail's part of mr scores where keys with and without a scale meet in a tile: each as its own
+   storage asks. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv, const swa__geo *g,
+                                                       const swa__tile *t, int k, const float *qt,
+                                                       SWV *acc) {
     SWA__FN(operands) x;
     int i, j;
     x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
@@ -3542,13 +3986,15 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv
         x.a = (const float *)t->tail + k % 16 + i;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
         SWA__FN(mk)(pairs, 1, nv, x, sum);
-        for (j = 0; j < nv; j++) acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
+        for (j = 0; j < nv; j++)
+            acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
 }
-/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8 is a chain of its
-   own, and its scale the last step of it. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const swa__geo *g, const swa__tile *t, int k,
-                                               const float *qt, int fetch, SWV *acc) {
+/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8
+   is a chain of its own, and its scale the last step of it. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const swa__geo *g,
+                                              const swa__tile *t, int k, const float *qt, int fetch,
+                                              SWV *acc) {
     SWA__FN(operands) x;
     SWV before[MR * NV];
     int i, j;
@@ -3560,7 +4006,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
     if (t->tail_scale != NULL) {
         for (i = 0; i < mr && t->tail_scale[k % 16 + i] >= 0.0f;) i++;
         if (i < mr) {                    /* keys stored in two ways meet in this tile */
-            SWV_UNROLL for (i = 0; i < mr * nv; i++) before[i] = acc[i];     /* acc stays in registers: no address */
+            /* acc stays in registers: no address */
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) before[i] = acc[i];
             SWA__FN(many_tail_mixed)(pairs, mr, nv, g, t, k, qt, before);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = before[i];
             return;
@@ -3580,12 +4027,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
     if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]), before[i * nv + j]);
+                acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]),
+                                          before[i * nv + j]);
 }
-/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold sinks' scores. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
-                                             const swa__lanes *n, const float *q, int which, int old, float *s,
-                                             SWV *top) {
+/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold
+   sinks' scores. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g,
+                                            const swa__block *b, const swa__lanes *n,
+                                            const float *q, int which, int old, float *s,
+                                            SWV *top) {
     const int nr = nv * SWV_N, tree = swa__tree_of(b) != NULL;
     SWA__FN(operands) x;
     SWV acc[MR * NV], max[NV];
@@ -3606,9 +4056,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
         if (n->q_scale[which] != NULL)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
+                    acc[i * nv + j] =
+                        SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
         if (which == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
-            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves the registers */
+            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves
+                                            the registers */
             SWA__FN(group) of;
             of.mr = mr;
             of.nv = nv;
@@ -3621,8 +4073,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
         } else if (edge)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] = SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
-                                               SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+                    acc[i * nv + j] = SWV_PICK(
+                        SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                        SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++) {
                 max[j] = SWV_MAX(max[j], acc[i * nv + j]);
@@ -3632,7 +4085,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
 }
 /* p of `keys` keys that lie 16 apart, next numbers from one to the next. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float *s, SWV top, SWV sum) {
+SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float *s, SWV top,
+                                            SWV sum) {
     SWV p[4];
     int i;
     SWV_UNROLL for (i = 0; i < keys; i++)
@@ -3645,10 +4099,10 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float 
     }
     return sum;
 }
-/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree. Panels of any width
-   share it. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4], int edge, float *s,
-                                                const SWV *top, SWV *l) {
+/* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree.
+   Panels of any width share it. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
+                                                int edge, float *s, const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
     SWV part[16][NV];
     int i, j, k, r, w;
@@ -3679,8 +4133,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
                               SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
         }
 }
-/* The same where bf16 products are emulated, which is for equal bits, not for speed: plain loops. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b, const int range[4], float *s,
+/* The same where bf16 products are emulated, which is for equal bits, not for speed: plain
+   loops. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b,
+                                                         const int range[4], float *s,
                                                          const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
     int i, j, k, r, w;
@@ -3710,9 +4166,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__bloc
     }
 }
 #ifdef SWV_FMA2
-/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be where s lies. */
-SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row, const float *scale,
-                                              SWV top, SWV lower, SWV *sum) {
+/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be
+   where s lies. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row,
+                                             const float *scale, SWV top, SWV lower, SWV *sum) {
     SWV p[4];
     int i;
     SWV_UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
@@ -3727,8 +4184,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, 
     }
 }
 /* The same in bf16, over whole tiles. Panels of both widths share it. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b, const int range[4], float *s,
-                                                      const SWV *top, SWV *l) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b,
+                                                      const int range[4], float *s, const SWV *top,
+                                                      SWV *l) {
     const int nr = nv * SWV_N, row = nr / 2;
     SWV sum[16], lower;
     int i, j, k, r, w;
@@ -3739,8 +4197,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *
             for (k = range[r]; k < range[r + 1]; k += 16) {
                 const float *scale = b->tile[k / 16].v_scale;
                 for (i = 0; i < 16; i += 4)
-                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N,
-                                      (size_t)row, scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+                    SWA__FN(exp_half)
+                    (nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N, (size_t)row,
+                     scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
             }
         for (w = 8; w > 0; w /= 2)
             for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
@@ -3748,9 +4207,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *
     }
 }
 #endif
-/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g, const swa__v_run *run,
-                                             int n_runs, int first, int d, const SWV *a, const SWV *c, float *o) {
+/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is
+   there. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g,
+                                            const swa__v_run *run, int n_runs, int first, int d,
+                                            const SWV *a, const SWV *c, float *o) {
     const int nr = nv * SWV_N;
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
@@ -3762,7 +4223,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     for (; n_runs > 0; n_runs--, run++) {
         in.n = run->n;
         in.b = run->p;
-        if (!pairs && g->v_across == 16) {     /* V in K's tiles: a constant, or 16 addresses would be kept alive */
+        if (!pairs && g->v_across == 16) { /* V in K's tiles: a constant, or 16 addresses would
+                                              be kept alive                                       */
             in.a = run->v + d * 16;
             in.rs = 16;
             in.cs = 1;
@@ -3782,9 +4244,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
         }
 }
 #if SWA__LISTS
-/* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after pass, since a group of
-   few keys is a chain of latencies. On the way fold[k] holds the group's sum and its maximum. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m, float *l) {
+/* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after
+   pass, since a group of few keys is a chain of latencies. On the way fold[k] holds the group's sum
+   and its maximum. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m,
+                                             float *l) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N;
     SWV sum[16][NV], y;
@@ -3840,14 +4304,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         x->same[g] = i == nr;
     }
 }
-/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into them. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x, int empty, int d,
-                                               const float *s, float *o) {
+/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into
+   them. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
+                                              int empty, int d, const float *s, float *o) {
     const int nr = nv * SWV_N;
     SWV acc[MR * NV], sum[MR * NV], p[NV], y;
     int i, j, k, key = x->start[0];
     o += (size_t)d * (size_t)nr;
-    SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + i * SWV_N);
+    SWV_UNROLL for (i = 0; i < rows * nv; i++)
+        sum[i] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + i * SWV_N);
     for (k = 0; k < x->groups; k++) {
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
         for (; key < x->start[k + 1]; key++) {
@@ -3855,7 +4321,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
             SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
             SWV_UNROLL for (i = 0; i < rows; i++) {
                 y = SWV_SET1(v[i * across]);
-                SWV_UNROLL for (j = 0; j < nv; j++) acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
         }
         if (!x->same[k])
@@ -3864,13 +4331,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
                     sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
         SWV_UNROLL for (i = 0; i < rows; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
-                sum[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
+                sum[i * nv + j] =
+                    SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
     }
     SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
 /* Whole steps of `rows` dims; returns the first dim behind them. */
-SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g, swa__list *x, int empty,
-                                            const float *s, float *o) {
+SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g,
+                                           swa__list *x, int empty, const float *s, float *o) {
     int i, d;
     for (d = 0; d + rows <= g->dv; d += rows) {
         for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
@@ -3912,11 +4380,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float
                 SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
-/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF, which differ in p
-   alone. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g, const swa__block *b,
-                                                const swa__lanes *n, const float *const q[2], float *s, float *o,
-                                                float *m, float *l) {
+/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF,
+   which differ in p alone. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g,
+                                               const swa__block *b, const swa__lanes *n,
+                                               const float *const q[2], float *s, float *o,
+                                               float *m, float *l) {
     SWV top[NV], sum[NV], a[NV], c[NV];
     swa__v_run run[2 * SWA_BLOCK / 16];
     int range[4], j, d, old = 0, runs;
@@ -3924,7 +4393,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
     swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
     if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
     for (j = 0; j < 2; j++) {            /* sinks, then the window */
-        if (n->lo[j] >= n->hi[j]) continue;                        /* no tile is staged for an empty interval */
+        if (n->lo[j] >= n->hi[j]) continue; /* no tile is staged for an empty interval */
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
         if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
     }
@@ -3938,14 +4407,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         return;
     }
 #endif
-    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));      /* a maximum of -0: +0 */
+    /* a maximum of -0: +0 */
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
 #ifdef SWV_FMA2
     if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
     else
 #endif
     if (SWA__BF16 && g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
     else {
-        const int edge = old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+        const int edge =
+            old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
     }
     SWV_UNROLL for (j = 0; j < nv; j++) {
@@ -3985,8 +4456,8 @@ SWV_MANY(many_narrow_pairs, 1, MR * NV, 1)
 
 /* ---- fold, finish, and the ways in and out ---- */
 
-static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
-                                     const float *lb) {
+static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l,
+                                     const float *ob, const float *mb, const float *lb) {
     float f[2 * SWV_N];
     int i, d;
     for (i = 0; i < rows; i++) {
@@ -4001,18 +4472,20 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, floa
         l[i] = f[0];
         for (d = 0; d < dvp; d += SWV_N) {
             x = SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), a);
-            SWV_STORE(o + (size_t)i * (size_t)dvp + d, SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
+            SWV_STORE(o + (size_t)i * (size_t)dvp + d,
+                      SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
         }
     }
     SWV_LEAVE();
 }
 /* The same for a panel and blocks without values (learned sink logits). */
-static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
-                                           const float *lb) {
+static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l,
+                                           const float *mb, const float *lb) {
     int d, j;
     for (j = 0; j < lanes / SWV_N; j++) {
         SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
-        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
+        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)),
+            c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
         SWV_STORE(m + j * SWV_N, now);
         was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
         SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
@@ -4026,24 +4499,25 @@ static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
     int i;
     for (i = 0; i < SWA__LANES; i += SWV_N) {
         SWV x = SWV_LOAD(l + i);
-        SWV_STORE(inv + i,
-                  SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
+        SWV_STORE(inv + i, SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX),
+                                    SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
     }
 }
-static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
-                                       float *tmp, float *const *out) {
+static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
+                                       float *inv, float *tmp, float *const *out) {
     int i, d;
     SWA__FN(inverse)(l, inv);
     for (i = 0; i < rows; i++) {
         SWV x = SWV_SET1(inv[i]);
         for (d = 0; d < dvp; d += SWV_N)
-            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x), SWV_SET1(0.0f)));
+            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x),
+                                       SWV_SET1(0.0f)));
         memcpy(out[i], tmp, (size_t)dv * sizeof(float));
     }
     SWV_LEAVE();
 }
-static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
-                                       float *const *out) {
+static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l,
+                                       float *inv, float *const *out) {
     SWV x[SWV_N], y;
     float part[SWV_N];
     int r, d, i;
@@ -4064,19 +4538,20 @@ static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float 
     }
     SWV_LEAVE();
 }
-static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst) {
+static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim,
+                                     float mul, float *dst) {
     const size_t es = swa__type_size(type);
     SWV x[SWV_N], y = SWV_SET1(mul);
     int r, d, i;
     for (r = 0; r < lanes; r += SWV_N)
         for (d = 0; d + SWV_N <= dim; d += SWV_N) {
             const size_t at = (size_t)d * es;
-            SWV_BY_TYPE(type,
-                SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWA__FN(load)(T, (const char *)src[r + i] + at);
-            );
+            SWV_BY_TYPE(type, SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
+                                  SWA__FN(load)(T, (const char *)src[r + i] + at););
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
             SWV_TRANSPOSE(x);
-            SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(d + i) * (size_t)lanes + r, x[i]);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                SWV_STORE(dst + (size_t)(d + i) * (size_t)lanes + r, x[i]);
         }
     for (d = dim / SWV_N * SWV_N; d < dim; d++)
         for (r = 0; r < lanes; r++)
@@ -4086,24 +4561,30 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes
 static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
     const size_t es = swa__type_size(type);
     size_t i;
-    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N)
+                          SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
     SWV_LEAVE();
 }
 static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, size_t n) {
     const size_t es = swa__type_size(type);
     size_t i;
-    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N) SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
+    SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N)
+                          SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
     SWV_LEAVE();
 }
-static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst, float *scale) {
+static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst,
+                                      float *scale) {
     unsigned char half[2 * SWV_N];
     float part[SWV_N], top = 0.0f, inv;
     SWV big = SWV_SET1(0.0f), x;
-    const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;   /* read where it is */
+    /* read where it is */
+    const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;
     int i, j;
     if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
-    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
-    if (SWA__IS_F16(type) || SWA__IS_BF16(type)) {      /* saturate: an infinity would poison every later row */
+    for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++)
+        dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
+    if (SWA__IS_F16(type) || SWA__IS_BF16(type)) { /* saturate: an infinity would poison every
+                                                      later row */
         SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
         for (i = 0; i < n; i += SWV_N) {
             x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
@@ -4127,8 +4608,9 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     for (j = 0; j < SWV_N; j++)
         if (part[j] > top) top = part[j];
     *scale = top / 127.0f;
-    inv = *scale > 1e-37f ? 127.0f / top : 0.0f;        /* a row of (almost) zeros is a row of zeros */
-    for (i = 0; i < n; i += SWV_N) SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(from + i), SWV_SET1(inv))));
+    inv = *scale > 1e-37f ? 127.0f / top : 0.0f; /* a row of (almost) zeros is a row of zeros */
+    for (i = 0; i < n; i += SWV_N)
+        SWV_STORE(dst + i, SWV_RINT(SWV_MUL(SWV_LOAD(from + i), SWV_SET1(inv))));
     SWV_LEAVE();
 }
 
@@ -4137,8 +4619,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
     x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
     return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_HALF(x));
 }
-static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
-                                     float *dst) {
+static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny,
+                                     const float *src, float *dst) {
     SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
     int r, i;
     for (r = 0; r < rows; r += 2) {
@@ -4164,26 +4646,29 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
 #if SWA__MLA
 /* ---- matrix products ---- */
 
-/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a block 16 lanes by
-   input mod 16, each a sum from left to right over the block's pieces of SWA__PIECE inputs, a piece being one FMA chain
-   from zero (missing inputs of the last 16 count as zeros); then one tree over the lanes; blocks added from left to
-   right. So one token streams a weight row from memory in its own order, with chains short enough to overlap, and
-   several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
+/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a
+   block 16 lanes by input mod 16, each a sum from left to right over the block's pieces of
+   SWA__PIECE inputs, a piece being one FMA chain from zero (missing inputs of the last 16 count as
+   zeros); then one tree over the lanes; blocks added from left to right. So one token streams a
+   weight row from memory in its own order, with chains short enough to overlap, and several tokens
+   share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
 #define GV (16 / SWV_N)                  /* vectors per 16 inputs */
 #define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
 #define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
-#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)          /* accumulators of the transposed product */
+#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8) /* accumulators of the transposed product */
 /* body once per type of weights, W inside */
 #define SWV_BY_WEIGHT(type, body) do { \
     if (SWA__IS_F16(type)) { const int W = SWA_F16; body } \
     else if (SWA__IS_BF16(type)) { const int W = SWA_BF16; body } \
     else { const int W = SWA_F32; body } } while (0)
 
-/* One piece: weight rows ws bytes apart, tokens' inputs xs numbers apart; ahead: how far on, in bytes, to fetch. */
+/* One piece: weight rows ws bytes apart, tokens' inputs xs numbers apart; ahead: how far on, in
+   bytes, to fetch. */
 typedef struct { const char *w; size_t ws, ahead; const float *x; size_t xs; } SWA__FN(piece);
 
 /* acc[r*T+t] += the 16 products of weight row r and token t. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in, int at, SWV (*acc)[GV]) {
+SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in,
+                                           int at, SWV (*acc)[GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     SWV a, b[PT];
     int g, r, t;
@@ -4191,14 +4676,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
         SWV_UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(in->x + (size_t)t * in->xs + at);
         SWV_UNROLL for (r = 0; r < R; r++) {
             a = SWA__FN(load)(type, in->w + (size_t)r * in->ws + (size_t)at * es);
-            SWV_UNROLL for (t = 0; t < T; t++) acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
+            SWV_UNROLL for (t = 0; t < T; t++)
+                acc[r * T + t][g] = SWV_FMA(a, b[t], acc[r * T + t][g]);
         }
     }
 }
-/* The last n < 16 inputs, with zeros behind them, and then what the chain leaves, which is in `chain`: added to the
-   block's sums. Once in a row of weights at most, so plain loops do. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int first, int n, const SWA__FN(piece) *in,
-                                                 float (*chain)[16], float (*sum)[16]) {
+/* The last n < 16 inputs, with zeros behind them, and then what the chain leaves, which is in
+   `chain`: added to the block's sums. Once in a row of weights at most, so plain loops do. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int first, int n,
+                                                 const SWA__FN(piece) *in, float (*chain)[16],
+                                                 float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     unsigned char w[64];
     float x[16];
@@ -4223,9 +4710,10 @@ SWV_INLINE void SWA__FN(fetch)(int fetch, const char *at) {
     if (fetch == 2) SWA__PREFETCH_L1(at);
     if (fetch == 3) SWA__PREFETCH_ONCE(at);
 }
-/* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at once. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, const SWA__FN(piece) *in, int at,
-                                                SWV (*acc)[GV]) {
+/* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at
+   once. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch,
+                                               const SWA__FN(piece) *in, int at, SWV (*acc)[GV]) {
     const char *w = in->w + (size_t)at * 2;
     int g, r;
     SWV_UNROLL for (r = 0; r < R; r++, w += in->ws) {
@@ -4236,8 +4724,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch, const
     }
 }
 /* n/32 times 32 inputs of a piece: what a product has once per type. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch, int n, const SWA__FN(piece) *in,
-                                           SWV (*acc)[GV]) {
+SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch, int n,
+                                           const SWA__FN(piece) *in, SWV (*acc)[GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     int i, r;
     for (i = 0; i + 32 <= n; i += 32) {
@@ -4255,9 +4743,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch, in
         SWA__FN(dots16)(R, T, type, in, i + 16, acc);
     }
 }
-/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16 bits alone. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int first, int n, SWA__FN(piece) in,
-                                          float (*sum)[16]) {
+/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16
+   bits alone. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int first, int n,
+                                         SWA__FN(piece) in, float (*sum)[16]) {
     SWV acc[PR * PT][GV];
     float chain[PR * PT][16];
     int i, r, g;
@@ -4272,7 +4761,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int 
     if (i < n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
             SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
-        SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read from memory */
+        SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read
+                                            from memory */
         rest.w += (size_t)i * SWA__FN(size)(type);
         rest.x += i;
         SWA__FN(dots_tail)(R, T, type, first, n - i, &rest, chain, sum);
@@ -4290,7 +4780,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) 
     int r, g, i, w;
     for (r = 0; r < n; r += SWV_N) {
         SWV_UNROLL for (g = 0; g < GV; g++) {
-            SWV_UNROLL for (i = 0; i < SWV_N; i++) x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
             SWV_TRANSPOSE(x + g * SWV_N);
         }
         SWV_UNROLL for (w = 8; w > 0; w /= 2)
@@ -4298,9 +4789,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) 
         SWV_STORE(y + r, x[0]);
     }
 }
-/* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n inputs from k on: both
-   sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart, pieces ps apart. Rows below `done` have their
-   sums already: the last group overlaps the one before it. */
+/* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n
+   inputs from k on: both sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart,
+   pieces ps apart. Rows below `done` have their sums already: the last group overlaps the one
+   before it. */
 typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(cut) *c) {
@@ -4334,12 +4826,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
             for (j = 0; j < step; j++) {
                 float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
                 for (i = 0; i < PR; i++)
-                    if (c->r + g * PR + i >= c->done) y[i] = c->k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
+                    if (c->r + g * PR + i >= c->done)
+                        y[i] = c->k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
             }
         }
 }
-/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many is copied to pack,
-   piece by piece, since rows that are a multiple of 4 KiB apart evict each other from L1. */
+/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many
+   is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict each other
+   from L1. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
     enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
     const int few = p->n <= PT;
@@ -4369,10 +4863,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
     }
 }
 /* One token, weight rows from r on, one by one in the order of memory. */
-SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x, float *y, int r) {
+SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x,
+                                                float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float part[2][16];                   /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
+    float part[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     int k, i, n, m, w;
     memset(part, 0, sizeof part);
     in.ws = ws;
@@ -4391,8 +4886,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
             y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
         }
 }
-/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one by one, in a loop
-   per type, which feels a step more. */
+/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one
+   by one, in a loop per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
@@ -4407,7 +4902,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
             n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
             for (i = 0; i < n; i += m) {
                 /* near the end of these rows the next ones are fetched */
-                const size_t jump = (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
+                const size_t jump =
+                    (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
                 m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
@@ -4419,10 +4915,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
         }
     SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
 }
-/* The inputs [d, d1) of C vectors of columns from w on and T tokens. part < SWV_N: only so many columns are there (C is
-   1 then). */
-SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int part, const SWA__FN(piece) *in, int d,
-                                                  int d1, SWV (*acc)[PC]) {
+/* The inputs [d, d1) of C vectors of columns from w on and T tokens. part < SWV_N: only so many
+   columns are there (C is 1 then). */
+SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int part,
+                                                  const SWA__FN(piece) *in, int d, int d1,
+                                                  SWV (*acc)[PC]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     const char *w = in->w;
     unsigned char tail[4 * SWV_N];
@@ -4432,9 +4929,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
     for (; d < d1; d++, w += in->ws) {
         if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
         if (T == 1 && C > 1)
-            SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++) SWA__PREFETCH(w + in->ahead + (size_t)j * 64);
+            SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
+                SWA__PREFETCH(w + in->ahead + (size_t)j * 64);
         SWV_UNROLL for (j = 0; j < C; j++)
-            a[j] = SWA__FN(load)(type, part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
+            a[j] = SWA__FN(load)(type,
+                                 part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
         SWV_UNROLL for (i = 0; i < T; i++) {
             b = SWV_SET1(in->x[(size_t)i * in->xs + (size_t)d]);
             SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
@@ -4442,7 +4941,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
     }
 }
 /* C vectors of columns from column c on, T tokens, inputs [d0, d1). */
-SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p, int t, int c, int d0, int d1) {
+SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p, int t, int c,
+                                            int d0, int d1) {
     const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
     SWA__FN(piece) in;
@@ -4461,7 +4961,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_ge
             if (d0 > 0) memcpy(last, y, (size_t)part * sizeof(float));
             acc[i][0] = SWV_LOAD(last);
         } else
-            SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
+            SWV_UNROLL for (j = 0; j < C; j++)
+                acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
     }
     if (C == 1) SWA__FN(column_inputs)(C, T, type, part, &in, d0, d1, acc);
     else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, part, &in, d0, d1, acc););
@@ -4474,7 +4975,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_ge
             SWV_UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
     }
 }
-/* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the chains wait in y. */
+/* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the
+   chains wait in y. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
     int c, t, wide, d, d1, left;
@@ -4482,7 +4984,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
         d1 = p->n_in - d < rows ? p->n_in : d + rows;
         for (c = 0; c < p->n_out; c += wide * SWV_N) {
             left = p->n_out - c;
-            wide = left >= PC * SWV_N && p->n < 4 ? PC : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4 : 1;
+            wide = left >= PC * SWV_N && p->n < 4      ? PC
+                 : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4
+                                                       : 1;
             for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
                 SWA__FN(columns)(PC / 4, 4, SWV_N, p, t, c, d, d1);
             for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
@@ -4500,25 +5004,30 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
     else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(p, pack);
     else
         for (t = 0; t < p->n; t++)
-            SWA__FN(product_one)(p, p->x + (size_t)t * (size_t)p->x_stride, p->y + (size_t)t * (size_t)p->y_stride);
+            SWA__FN(product_one)
+            (p, p->x + (size_t)t * (size_t)p->x_stride, p->y + (size_t)t * (size_t)p->y_stride);
     SWV_LEAVE();
 }
 
 /* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
 
-#define TILES (SWV_N == 16 ? 2 : 1)      /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
+#define TILES (SWV_N == 16 ? 2 : 1) /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
 #define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
 
-/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds them. */
-SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w, const float *const *latent,
-                                                 float *const *dst, int d) {
+/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds
+   them. */
+SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w,
+                                                const float *const *latent, float *const *dst,
+                                                int d) {
     SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
     int i, g;
     SWV_UNROLL for (i = 0; i < ROWS; i++)
         SWV_UNROLL for (g = 0; g < TILES * GV; g++)
-            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N) : SWV_SET1(0.0f);
+            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N)
+                                          : SWV_SET1(0.0f);
     for (; c < c1; c++) {
-        SWV_UNROLL for (g = 0; g < TILES * GV; g++) x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
+        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
+            x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
         SWV_UNROLL for (i = 0; i < ROWS; i++) {
             y = SWV_SET1(w[c * 16 + i]);
             SWV_UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
@@ -4528,9 +5037,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const f
         SWV_UNROLL for (g = 0; g < TILES * GV; g++)
             if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
 }
-/* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w [dims/16][n][16]. One FMA
-   chain a number, cut where the latents of a piece fill L1. */
-static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst) {
+/* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w
+   [dims/16][n][16]. One FMA chain a number, cut where the latents of a piece fill L1. */
+static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent,
+                                       float *const *dst) {
     enum { PIECE = 128 };
     int i, c, d, c1;
     for (i = 0; i < 2; i += TILES)
@@ -4538,7 +5048,8 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
             c1 = n - c < PIECE ? n : c + PIECE;
             for (d = 0; d < dims; d += ROWS) {
                 const float *panel = w + (size_t)(d / 16) * (size_t)n * 16 + d % 16;
-                if (dims - d >= ROWS) SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
+                if (dims - d >= ROWS)
+                    SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
                 else SWA__FN(expand_rows)(dims - d, c, c1, panel, latent + i, dst + i, d);
             }
         }
@@ -4561,7 +5072,8 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
         for (k = 0; k < 16; k += SWV_N) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_LOAD(src + (d + i) * 16 + k);
             SWV_TRANSPOSE(x);
-            SWV_UNROLL for (i = 0; i < SWV_N; i++) SWV_STORE(dst + (size_t)(k + i) * stride + d, x[i]);
+            SWV_UNROLL for (i = 0; i < SWV_N; i++)
+                SWV_STORE(dst + (size_t)(k + i) * stride + d, x[i]);
         }
     SWV_LEAVE();
 }
@@ -4616,12 +5128,12 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_STORE_Q8
 
 #elif defined(SWA__IMPLEMENTING)
-/* ==== [SECTION 11] KERNEL INSTANCES =============================================================================
-   One block of vector operations per instruction set, in the words that [SECTION 9] lists; each includes the template
-   above. */
+/* ==== [SECTION 11] KERNEL INSTANCES ==============================================================
+   One block of vector operations per instruction set, in the words that [SECTION 9] lists; each
+   includes the template above. */
 
 #ifndef SWA_HEADER_FILENAME
-#  define SWA_HEADER_FILENAME "swa.h"    /* not __FILE__: that fails when built from another folder                  */
+#  define SWA_HEADER_FILENAME "swa.h" /* not __FILE__: that fails when built from another folder  */
 #endif
 #define SWA__CAT2(a, b) a##_##b
 #define SWA__CAT(a, b)  SWA__CAT2(a, b)
@@ -4629,30 +5141,35 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #define SWA__KERNEL_PASS
 
 /* Scalar: the definition of the arithmetic, on any C99 compiler. */
-static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so that no flag folds it  */
+static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through the bits, so
+                                            that no flag folds it                                 */
     int32_t i;
 #if defined(__GNUC__) || defined(__clang__)
-    __asm__("" : "+m"(x));               /* and a product in x is not contracted into the sum                        */
+    __asm__("" : "+m"(x));               /* and a product in x is not contracted into the sum     */
 #endif
     i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
     return (float)i;
 }
 #if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
-/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as clang makes any under
-   -ffast-math where the CPU has none. The product is exact in double; the sum is rounded to odd, then once to float. */
+/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as clang
+   makes any under -ffast-math where the CPU has none. The product is exact in double; the sum is
+   rounded to odd, then once to float. */
 static float swa__fma(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
     memcpy(&u, &s, 8);
-    if (e != 0 && (u & 1) == 0 && (u >> 52 & 0x7ff) != 0x7ff) u += (e > 0) == (s > 0) ? 1u : (uint64_t)-1;
+    if (e != 0 && (u & 1) == 0 && (u >> 52 & 0x7ff) != 0x7ff)
+        u += (e > 0) == (s > 0) ? 1u : (uint64_t)-1;
     memcpy(&s, &u, 8);
     return (float)s;
 }
 #else
 #define swa__fma(a, b, c) fmaf((a), (b), (c))
 #endif
-static float swa__scale(float p, float n) { return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23)); }
-static float swa__half(float x) {        /* to the nearest bf16                                                      */
+static float swa__scale(float p, float n) {
+    return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23));
+}
+static float swa__half(float x) {        /* to the nearest bf16                                   */
     uint32_t u = swa__bits_of(x);
     return swa__float_of((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
 }
@@ -4667,7 +5184,8 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_FEW(r)              4
 #define SWV_FEW_KEYS(r)         4
 #define SWV_CONSTRAINT(x)       "+m"(x)
-#define SWV_SET1(x)             ((float)(x))          /* casts: where floats are computed wider, round each one      */
+#define SWV_SET1(x)             ((float)(x)) /* casts: where floats are computed wider, round
+                                                each one                                          */
 #define SWV_LOAD(p)             (*(p))
 #define SWV_STORE(p, v)         (*(p) = (v))
 #define SWV_FMA(a, b, c)        swa__fma((a), (b), (c))
@@ -4699,13 +5217,15 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
-/* Each byte to the top of a lane of its own (a place that is none gives 0), where its sign is the lane's: 2^24 times
-   the number, which the conversion takes off again. */
+/* Each byte to the top of a lane of its own (a place that is none gives 0), where its sign is the
+   lane's: 2^24 times the number, which the conversion takes off again. */
 SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
-    const uint8x16_t top = vcombine_u8(vcreate_u8(0x01ffffff00ffffffu), vcreate_u8(0x03ffffff02ffffffu));
+    const uint8x16_t top =
+        vcombine_u8(vcreate_u8(0x01ffffff00ffffffu), vcreate_u8(0x03ffffff02ffffffu));
     uint32_t w;
     memcpy(&w, p, 4);
-    return vcvtq_n_f32_s32(vreinterpretq_s32_u8(vqtbl1q_u8(vcombine_u8(vcreate_u8(w), vcreate_u8(0)), top)), 24);
+    return vcvtq_n_f32_s32(
+        vreinterpretq_s32_u8(vqtbl1q_u8(vcombine_u8(vcreate_u8(w), vcreate_u8(0)), top)), 24);
 }
 SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
@@ -4751,7 +5271,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_HALF(x)             swa__half_neon(x)
 #define SWV_AT(v, i)            vdupq_n_f32((v)[i])
-#ifdef __clang__                         /* or N1 and V2 are bound by what they can dispatch, not by their FMAs      */
+#ifdef __clang__ /* or N1 and V2 are bound by what they can dispatch, not by their FMAs           */
 #  define SWV_STEPS             _Pragma("clang loop unroll_count(4)")
 #else
 #  define SWV_STEPS             _Pragma("GCC unroll 4")
@@ -4761,9 +5281,10 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #endif
 
 #if SWA__SIMD128
-/* No FMA here: the relaxed one may fuse or not, as the machine likes, which is no promise. Products are exact in double
-   and a sum rounded to double, then to float, is the FMA unless it stands on a midpoint of two floats, where rounding
-   to double may have put it: below 2^-126 any bit can be the midpoint's. Then each lane is done to the letter. */
+/* No FMA here: the relaxed one may fuse or not, as the machine likes, which is no promise. Products
+   are exact in double and a sum rounded to double, then to float, is the FMA unless it stands on a
+   midpoint of two floats, where rounding to double may have put it: below 2^-126 any bit can be the
+   midpoint's. Then each lane is done to the letter. */
 SWA__NOINLINE v128_t swa__fma_lanes_simd128(v128_t a, v128_t b, v128_t c) {
     float x[4], y[4], z[4];
     int i;
@@ -4777,19 +5298,26 @@ SWA__INLINE v128_t swa__upper_simd128(v128_t x) {
     return wasm_f64x2_promote_low_f32x4(wasm_i32x4_shuffle(x, x, 2, 3, 2, 3));
 }
 SWA__INLINE v128_t swa__fma_simd128(v128_t a, v128_t b, v128_t c) {
-    v128_t lo = wasm_f64x2_add(wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b)),
-                               wasm_f64x2_promote_low_f32x4(c));
-    v128_t hi = wasm_f64x2_add(wasm_f64x2_mul(swa__upper_simd128(a), swa__upper_simd128(b)), swa__upper_simd128(c));
-    v128_t r = wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero(lo), wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
-    v128_t below = wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
+    v128_t lo = wasm_f64x2_add(
+        wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b)),
+        wasm_f64x2_promote_low_f32x4(c));
+    v128_t hi = wasm_f64x2_add(wasm_f64x2_mul(swa__upper_simd128(a), swa__upper_simd128(b)),
+                               swa__upper_simd128(c));
+    v128_t r = wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero(lo),
+                                  wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
+    v128_t below =
+        wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
     v128_t size = wasm_v128_and(r, wasm_i32x4_splat(0x7fffffff));
-    v128_t doubt = wasm_v128_or(wasm_i32x4_eq(below, wasm_i32x4_splat(0x10000000)),
-                                wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x007fffff)));
+    v128_t doubt = wasm_v128_or(
+        wasm_i32x4_eq(below, wasm_i32x4_splat(0x10000000)),
+        wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x007fffff)));
     return __builtin_expect(wasm_v128_any_true(doubt), 0) ? swa__fma_lanes_simd128(a, b, c) : r;
 }
 SWA__INLINE void swa__transpose_simd128(v128_t *r) {
-    v128_t a = wasm_i32x4_shuffle(r[0], r[1], 0, 4, 1, 5), b = wasm_i32x4_shuffle(r[2], r[3], 0, 4, 1, 5);
-    v128_t c = wasm_i32x4_shuffle(r[0], r[1], 2, 6, 3, 7), d = wasm_i32x4_shuffle(r[2], r[3], 2, 6, 3, 7);
+    v128_t a = wasm_i32x4_shuffle(r[0], r[1], 0, 4, 1, 5),
+           b = wasm_i32x4_shuffle(r[2], r[3], 0, 4, 1, 5);
+    v128_t c = wasm_i32x4_shuffle(r[0], r[1], 2, 6, 3, 7),
+           d = wasm_i32x4_shuffle(r[2], r[3], 2, 6, 3, 7);
     r[0] = wasm_i32x4_shuffle(a, b, 0, 1, 4, 5);
     r[1] = wasm_i32x4_shuffle(a, b, 2, 3, 6, 7);
     r[2] = wasm_i32x4_shuffle(c, d, 0, 1, 4, 5);
@@ -4800,7 +5328,8 @@ SWA__INLINE v128_t swa__load_f16_simd128(const uint16_t *p) {
     v128_t h = wasm_u32x4_load16x4(p), size = wasm_v128_and(h, wasm_i32x4_splat(0x7fff));
     v128_t sign = wasm_i32x4_shl(wasm_v128_and(h, wasm_i32x4_splat(0x8000)), 16);
     v128_t x = wasm_f32x4_mul(wasm_i32x4_shl(size, 13), wasm_f32x4_splat(5.192296858534828e33f));
-    v128_t top = wasm_v128_and(wasm_i32x4_gt(size, wasm_i32x4_splat(0x7bff)), wasm_i32x4_splat(0x7f800000));
+    v128_t top =
+        wasm_v128_and(wasm_i32x4_gt(size, wasm_i32x4_splat(0x7bff)), wasm_i32x4_splat(0x7f800000));
     return wasm_v128_or(wasm_v128_or(x, top), sign);
 }
 SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
@@ -4881,7 +5410,8 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
     }
 }
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__half_avx2(__m256 v) {
-    __m256i u = _mm256_castps_si256(v), one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    __m256i u = _mm256_castps_si256(v),
+            one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     u = _mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff)));
     return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32(-65536)));
 }
@@ -4931,18 +5461,20 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
 #define SWV_HALF(x)             swa__half_avx2(x)
-#define SWV_LEAVE()             _mm256_zeroupper()   /* or the host's SSE code crawls; gcc adds it from -O2 on only */
+#define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
+                                                      from -O2 on only                            */
 #include SWA_HEADER_FILENAME
 #endif
 
 #if SWA__AVX512
-#if defined(__GNUC__) && !defined(__clang__)   /* gcc 12 warns inside its own intrinsics (its bug 105593) */
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 warns inside its own intrinsics (its bug
+                                                105593) */
 #  pragma GCC diagnostic push
 #  pragma GCC diagnostic ignored "-Wuninitialized"
 #  pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#  pragma GCC diagnostic ignored "-Wsign-conversion"   /* at -O0 they are macros, with a mask of -1 */
+#  pragma GCC diagnostic ignored "-Wsign-conversion" /* at -O0 they are macros, with a mask of -1 */
 #endif
-#if SWA__AVX512_DOT && SWA__BF16         /* bf16 pairs: for kernels that run where the CPU has them */
+#if SWA__AVX512_DOT && SWA__BF16 /* bf16 pairs: for kernels that run where the CPU has them */
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 #else
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
@@ -4974,7 +5506,8 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
     }
 }
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
-    __m512i u = _mm512_castps_si512(v), one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i u = _mm512_castps_si512(v),
+            one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
     return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
 }
@@ -5022,17 +5555,18 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #if !SWA__SMALL
-#  define SWV_NARROW                     /* half a panel: 16 keys, one vector of rows                                */
+#  define SWV_NARROW                     /* half a panel: 16 keys, one vector of rows             */
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
 #endif
 #if SWA__AVX512_DOT && SWA__Q8
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
-/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the f32 chains of
-   integers that other instances run. The instruction takes K unsigned: +128, and 128 times q's sum off the start. */
-SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa__block *b, const int32_t *q,
-                                            const int32_t *sum, float *s, int v) {
+/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
+   f32 chains of integers that other instances run. The instruction takes K unsigned: +128, and 128
+   times q's sum off the start. */
+SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa__block *b,
+                                            const int32_t *q, const int32_t *sum, float *s, int v) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i order = _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
                                           _mm512_set1_epi32(0x30201000));
@@ -5047,14 +5581,16 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa_
         x = n >= 4 ? _mm512_loadu_si512(k + d * 16)
                    : _mm512_maskz_loadu_epi8(((__mmask64)1 << n * 16) - 1, k + d * 16);
         x = _mm512_xor_si512(_mm512_permutexvar_epi8(order, x), sign);
-        SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_dpbusd_epi32(acc[i], x, _mm512_set1_epi32(q[i]));
+        SWA__UNROLL for (i = 0; i < R; i++) acc[i] =
+            _mm512_dpbusd_epi32(acc[i], x, _mm512_set1_epi32(q[i]));
     }
-    SWA__UNROLL for (i = 0; i < R; i++)
-        _mm512_storeu_ps(s + i * SWA_BLOCK + v * 16,
-                         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
+    SWA__UNROLL for (i = 0; i < R; i++) _mm512_storeu_ps(
+        s + i * SWA_BLOCK + v * 16,
+        _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
 }
-SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b, const int32_t *q,
-                                                  const int32_t *sum, float *s, int v, int end) {
+SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b,
+                                                  const int32_t *q, const int32_t *sum, float *s,
+                                                  int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
         if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
 #if !SWA__SMALL
@@ -5072,7 +5608,8 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #endif
 #undef SWA__KERNEL_PASS
 
-/* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a global. */
+/* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a
+   global. */
 #define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
     { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
     swa__fold_##isa, \
@@ -5154,49 +5691,55 @@ static int swa__has_dots(const swa__kernels *kr) {
     return 0;
 #endif
 }
-/* ==== [SECTION 12] ATTENTION ====================================================================================
-   Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see (ring spans, pinned
-   sinks, the new rows, the caller's own). A job has units: one KV head, some of its rows, and its blocks of 256
-   positions. Each block goes
+/* ==== [SECTION 12] ATTENTION =====================================================================
+   Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see
+   (ring spans, pinned sinks, the new rows, the caller's own). A job has units: one KV head, some of
+   its rows, and its blocks of 256 positions. Each block goes
 
        window -> segments -> operands (where K, tail and V of a head lie) -> tiles -> kernel -> fold
 
-   and when a unit has no more of them its rows go out. Store is the same way backwards, from operands into operands.
+   and when a unit has no more of them its rows go out. Store is the same way backwards, from
+   operands into operands.
 
-   With fewer units than parts each block becomes a unit of its own (a split): its result is kept, and phase 1 folds.
-   Which units exist depends on the number of parts; what a row's arithmetic is does not.
+   With fewer units than parts each block becomes a unit of its own (a split): its result is kept,
+   and phase 1 folds. Which units exist depends on the number of parts; what a row's arithmetic is
+   does not.
 
-   With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of 256 positions, as 256
-   bits: listed, or near, or a sink, and shown by the window. The keys of a block are a group; groups are gathered into
-   tiles one behind the other, 256 keys or 32 groups at a time, so that q.k works on full tiles however few keys a block
-   has; then each group is reduced alone and folded in order of position. That is the canonical order of a call that
-   masks all other keys, and hence the bits of it.
+   With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of
+   256 positions, as 256 bits: listed, or near, or a sink, and shown by the window. The keys of a
+   block are a group; groups are gathered into tiles one behind the other, 256 keys or 32 groups at
+   a time, so that q.k works on full tiles however few keys a block has; then each group is reduced
+   alone and folded in order of position. That is the canonical order of a call that masks all other
+   keys, and hence the bits of it.
 
-   A tree's rows see history alike, and its whole blocks go the ordinary way. From the block of the first node on, keys
-   are gathered as a list's are, a block being a group: history, then nodes in the order of the run, in which every path
-   ascends, each with the lane of its position. A node is hidden from rows that do not stand below it. Where history and
-   nodes are more than 256, tokens take turns; a row that sees nothing of a group keeps what it has. */
+   A tree's rows see history alike, and its whole blocks go the ordinary way. From the block of the
+   first node on, keys are gathered as a list's are, a block being a group: history, then nodes in
+   the order of the run, in which every path ascends, each with the lane of its position. A node is
+   hidden from rows that do not stand below it. Where history and nodes are more than 256, tokens
+   take turns; a row that sees nothing of a group keeps what it has. */
 
 /* ---- keys: segments, and their operands ---- */
 
-/* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that head. In the ring rows
-   are slots. */
+/* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that
+   head. In the ring rows are slots. */
 typedef struct {
-    int64_t pos, end, first;             /* first: the row of pos                                                    */
+    int64_t pos, end, first;             /* first: the row of pos                                 */
     int     ring;
     swa__operand x[SWA__OPERANDS];
 } swa__source;
 
-/* Keys of one run: which segments hold them, and how a row of the caller's becomes what the ring will hold. */
+/* Keys of one run: which segments hold them, and how a row of the caller's becomes what the ring
+   will hold. */
 typedef struct {
     const swa__kernels *kr;
-    swa_shape shape;                     /* of the rows                                                              */
-    swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                                       */
-    swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                                    */
-    int       as_f32;                    /* tiles are wanted widened: many rows share them                           */
-    const swa_kv *kv;                    /* [n_kv] ascending in position                                             */
+    swa_shape shape;                     /* of the rows                                           */
+    swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                    */
+    swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
+    int       as_f32;                    /* tiles are wanted widened: many rows share them        */
+    const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
-    const swa__source *base[2];          /* what segments of rows, of a ring share: KV head 0. NULL: each its own    */
+    const swa__source *base[2];          /* what segments of rows, of a ring share: KV head 0.
+                                            NULL: each its own                                    */
 } swa__keys;
 
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
@@ -5206,7 +5749,8 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
 }
-static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__source *src) {     /* of KV head 0 */
+/* of KV head 0 */
+static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__source *src) {
     const swa__source *base = keys->base[kv->layout_ != 0];
     int i;
     if (base != NULL) *src = *base;
@@ -5247,27 +5791,29 @@ static int swa__find(const swa__keys *keys, int64_t p) {
 
 /* Where a block of keys is staged. */
 typedef struct {
-    float *k, *v;                        /* [16 tiles][dk + dt][16], [256][dvp]                                      */
-    float *scale;                        /* [3][256]                                                                 */
-    float *row;                          /* 16 rows, or a tile, on their way                                         */
-    float *present;                      /* [256]                                                                    */
+    float *k, *v;                        /* [16 tiles][dk + dt][16], [256][dvp]                   */
+    float *scale;                        /* [3][256]                                              */
+    float *row;                          /* 16 rows, or a tile, on their way                      */
+    float *present;                      /* [256]                                                 */
 } swa__room;
 
-/* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase every part looks for
-   it in all slices. So a part that was left out, another number of parts, or scratch that was replaced is an error and
-   not a wrong output. Each phase has a ticket of its own, which is read only after the join. No padding to compare. */
+/* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase
+   every part looks for it in all slices. So a part that was left out, another number of parts, or
+   scratch that was replaced is an error and not a wrong output. Each phase has a ticket of its own,
+   which is read only after the join. No padding to compare. */
 typedef struct {
-    uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write, and their position    */
-    int32_t  layer, parts;               /* of rows: the number of queries                                           */
+    uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write,
+                                            and their position                                    */
+    int32_t  layer, parts;               /* of rows: the number of queries                        */
 } swa__ticket;
 
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
     float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
     swa__room room;
-    int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window                     */
+    int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window  */
     swa__list *list;
-    uint64_t *listed;                    /* [SWA__LISTED/64]                                                         */
+    uint64_t *listed;                    /* [SWA__LISTED/64]                                      */
     size_t bytes;
 } swa__scratch;
 
@@ -5279,8 +5825,9 @@ static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size
 static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
     *p = (float *)(void *)swa__take_bytes(w, base, floats * sizeof(float));
 }
-/* Rows that share one staged block: the more, the less staging. q and o of that many rows should be about 2 MiB; small
-   heads take fewer, because there the block costs next to nothing and the memory is what they would notice. */
+/* Rows that share one staged block: the more, the less staging. q and o of that many rows should be
+   about 2 MiB; small heads take fewer, because there the block costs next to nothing and the memory
+   is what they would notice. */
 static int swa__tile_rows(const swa_shape *s) {
     const int dims = s->head_dim + s->tail_dim + s->v_dim;
     const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
@@ -5299,11 +5846,14 @@ static swa__room swa__room_carve(const swa_shape *s, unsigned char *base, swa__s
     return room;
 }
 static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *base) {
-    const size_t rows = (size_t)swa__tile_rows(s) + SWA__LANES, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
-    const size_t dvp = swa__pad16(s->v_dim), tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
+    const size_t rows = (size_t)swa__tile_rows(s) + SWA__LANES,
+                 dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
+    const size_t dvp = swa__pad16(s->v_dim),
+                 tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
     swa__scratch w;
     memset(&w, 0, sizeof w);
-    (void)swa__take_bytes(&w, base, SWA_MLA_PHASES * sizeof(swa__ticket));       /* first, where all find them */
+    /* first, where all find them */
+    (void)swa__take_bytes(&w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
     swa__take(&w, base, &w.q, rows * dkt);
     swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
     swa__take(&w, base, &w.q_scale, 2 * rows);           /* of q, then of the sinks' own q */
@@ -5322,17 +5872,21 @@ static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *bas
     w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
     return w;
 }
-static size_t swa__part_bytes(const swa_shape *s, int sinks) { return swa__carve(s, sinks, NULL).bytes; }
+static size_t swa__part_bytes(const swa_shape *s, int sinks) {
+    return swa__carve(s, sinks, NULL).bytes;
+}
 
 /* o, m, l of one row and block that phase 1 will fold. */
-static size_t swa__partial_bytes(const swa_shape *s) { return (swa__pad16(s->v_dim) + SWA__TILE) * sizeof(float); }
+static size_t swa__partial_bytes(const swa_shape *s) {
+    return (swa__pad16(s->v_dim) + SWA__TILE) * sizeof(float);
+}
 
 /* ---- the stage: one block of keys as tiles ---- */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
 typedef struct {
     float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row;
-    int dvp, bare;                       /* bare: no lane holds a key yet                                            */
+    int dvp, bare;                       /* bare: no lane holds a key yet                         */
 } swa__spot;
 
 static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
@@ -5379,40 +5933,49 @@ static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, in
     for (i = 0; i < rows; i++, p += stride)
         for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
 }
-static void swa__copy_lanes(unsigned char *to, const unsigned char *from, size_t size) {   /* 16 of them */
+/* 16 of them */
+static void swa__copy_lanes(unsigned char *to, const unsigned char *from, size_t size) {
     if (size == 4) memcpy(to, from, 64);
     else if (size == 2) memcpy(to, from, 32);
     else memcpy(to, from, 16);
 }
-/* The tile whose lane 0 is slot `slot`, which is no multiple of 16, in the ring's own type: its lanes [a, b) lie in two
-   tiles of the ring, and are moved. Of a whole tile each dim is two copies of 16 lanes, of which the second hides what
-   was too much in the first, and the next dim's first what was too much in the second; but for the last dim's. */
+/* The tile whose lane 0 is slot `slot`, which is no multiple of 16, in the ring's own type: its
+   lanes [a, b) lie in two tiles of the ring, and are moved. Of a whole tile each dim is two copies
+   of 16 lanes, of which the second hides what was too much in the first, and the next dim's first
+   what was too much in the second; but for the last dim's. */
 static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
     const size_t size = x->size, line = SWA__TILE * size;
-    const int off = (int)(slot & (SWA__TILE - 1)), seam = SWA__TILE - off;    /* lanes below seam: the lower tile */
+    /* lanes below seam: the lower tile */
+    const int off = (int)(slot & (SWA__TILE - 1)), seam = SWA__TILE - off;
     const unsigned char *lower = x->p + (slot - off) * x->row;
     const unsigned char *upper = lower + SWA__TILE * x->row;
     int d = 0;
     if (a == 0 && b == SWA__TILE)
         for (; d < x->dim - 1; d++) {
-            swa__copy_lanes(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size, size);
-            swa__copy_lanes(dst + (size_t)d * line + (size_t)seam * size, upper + (size_t)d * line, size);
+            swa__copy_lanes(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size,
+                            size);
+            swa__copy_lanes(dst + (size_t)d * line + (size_t)seam * size, upper + (size_t)d * line,
+                            size);
         }
     for (; d < x->dim; d++) {
         const size_t at = (size_t)d * line;
         const int low = b < seam ? b : seam, up = a > seam ? a : seam;
         unsigned char *to = dst + at;
-        if (a < low) memcpy(to + (size_t)a * size, lower + at + (size_t)(off + a) * size, (size_t)(low - a) * size);
-        if (up < b) memcpy(to + (size_t)up * size, upper + at + (size_t)(up - seam) * size, (size_t)(b - up) * size);
+        if (a < low)
+            memcpy(to + (size_t)a * size, lower + at + (size_t)(off + a) * size,
+                   (size_t)(low - a) * size);
+        if (up < b)
+            memcpy(to + (size_t)up * size, upper + at + (size_t)(up - seam) * size,
+                   (size_t)(b - up) * size);
     }
 }
 /* Lanes [a, b) of K or tail from slot `slot` on, widened: where several segments meet in a tile. */
-static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot, int a, int b,
-                          const swa__spot *to) {
+static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot,
+                          int a, int b, const swa__spot *to) {
     const size_t tile = SWA__TILE * (size_t)x->dim;
     float *dst = to->x[which];
     int d, i, n, off = (int)(slot & (SWA__TILE - 1));
-    if (off == a && to->bare) {          /* the other lanes are filled later, or nobody looks at them */
+    if (off == a && to->bare) { /* the other lanes are filled later, or nobody looks at them */
         keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
         return;
     }
@@ -5424,16 +5987,18 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
             for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
     }
 }
-/* Lanes [a, b) of K or tail from the rows at src[a..b-1]: rounded if need be, then transposed. A ring's are what they
-   were rounded to. */
-static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which, const void **src, int a, int b,
-                         const swa__spot *to) {
+/* Lanes [a, b) of K or tail from the rows at src[a..b-1]: rounded if need be, then transposed. A
+   ring's are what they were rounded to. */
+static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which,
+                         const void **src, int a, int b, const swa__spot *to) {
     const swa__operand *x = &source->x[which];
-    const swa_type round = source->ring ? SWA_F32 : keys->round[which], type = round == SWA_F32 ? x->type : SWA_F32;
+    const swa_type round = source->ring ? SWA_F32 : keys->round[which],
+                   type = round == SWA_F32 ? x->type : SWA_F32;
     const int ld = (int)swa__pad16(x->dim);
     int i, d;
     for (i = a; i < b && round != SWA_F32; i++) {
-        keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld, &to->scale[which][i]);
+        keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld,
+                        &to->scale[which][i]);
         src[i] = to->row + i * ld;
     }
     if (a == 0 && b == SWA__TILE) {
@@ -5451,8 +6016,8 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
 }
 /* Lanes [a, b) of V: rows as they lie in the ring, or rounded to what the ring will hold. */
-static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p, int a, int b,
-                           const swa__spot *to) {
+static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p,
+                           int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[SWA__V];
     const size_t ld = (size_t)to->dvp;
     if (src->ring) {
@@ -5461,16 +6026,16 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
     }
     if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size);
     for (; a < b; a++, p += x->row)
-        keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim, to->x[SWA__V] + (size_t)a * ld,
-                        &to->scale[SWA__V][a]);
+        keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim,
+                        to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
 }
 /* The scale of a row; what stands for one where rows have none. */
 static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
     return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
 }
 /* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
-static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row, int a, int b,
-                          const swa__spot *to) {
+static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
+                          int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
@@ -5488,13 +6053,14 @@ static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int whi
     }
     for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
     if (a == 0 && b == SWA__TILE && keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
-        swa__rows_ahead(p, SWA__TILE, x->row, bytes);              /* rows of other heads lie between */
+        swa__rows_ahead(p, SWA__TILE, x->row, bytes); /* rows of other heads lie between */
     swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot `slot`: read where it
-   is, in the ring's type. Off the grid of 16 slots K and tail are moved first; V, in rows, does not mind. */
-static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64_t slot, int a, int b,
-                            const swa__spot *to, swa__tile *t) {
+/* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot
+   `slot`: read where it is, in the ring's type. Off the grid of 16 slots K and tail are moved
+   first; V, in rows, does not mind. */
+static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64_t slot, int a,
+                            int b, const swa__spot *to, swa__tile *t) {
     const int off_grid = (slot & (SWA__TILE - 1)) != 0;
     int i;
     t->v_token = to->dvp;
@@ -5504,7 +6070,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const unsigned char *p = x->p;
         swa_type type = x->type;
         if (x->dim > 0) p += slot * x->row;
-        if (off_grid && scale != NULL) {                 /* the last 16 slots have no 16 scales behind them */
+        if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
             memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
             scale = to->scale[i];
         }
@@ -5527,27 +6093,32 @@ static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
 /* Whether keys of a segment have scales, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
     const swa__operand *x = &src->x[which];
-    return (unsigned)(x->scale != NULL || (!src->ring && x->dim > 0 && keys->round[which] == SWA_Q8)) << which;
+    return (unsigned)(x->scale != NULL
+                      || (!src->ring && x->dim > 0 && keys->round[which] == SWA_Q8))
+        << which;
 }
-/* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be finite. And scales. */
-static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled, const swa__spot *to,
-                             swa__tile *t) {
+/* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be
+   finite. And scales. */
+static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled,
+                             const swa__spot *to, swa__tile *t) {
     int i, x, d;
     for (i = 0; i < SWA__TILE; i++) {
         if ((missing >> i & 1) == 0) continue;
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
-        if (!keys->shape.v_in_k) memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
+        if (!keys->shape.v_in_k)
+            memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
         else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
     }
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
 }
-/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes of [a, b) that no
-   segment holds.
-   A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied in a tile that has
-   some; there a key without one is multiplied by 1, which changes no bit, and its tail says SWA__UNSCALED, because a
-   scaled tail is summed by itself and another continues the sum of K. */
+/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes
+   of [a, b) that no segment holds.
+   A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied
+   in a tile that has some; there a key without one is multiplied by 1, which changes no bit, and
+   its tail says SWA__UNSCALED, because a scaled tail is summed by itself and another continues the
+   sum of K. */
 static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int b, swa__spot *to,
                                  swa__tile *t) {
     const swa__keys *keys = in->keys;
@@ -5557,7 +6128,8 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     t->v_token = to->dvp;
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
         const swa__source *src = swa__seek(in, s);
-        const int from = (int)swa__max64(src->pos - pos, a), end = (int)swa__min64(src->end - pos, b);
+        const int from = (int)swa__max64(src->pos - pos, a),
+                  end = (int)swa__min64(src->end - pos, b);
         const int64_t row = src->first + pos + from - src->pos;
         if (from >= end) continue;
         missing &= ~swa__lanes_bits(from, end);
@@ -5565,18 +6137,19 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
             scaled |= swa__is_scaled(keys, src, x);
-            if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32 && keys->round[x] == SWA_F32
-                && y->dim == to->dvp) {                  /* V of whole rows is read where the caller has it */
+            if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32
+                && keys->round[x] == SWA_F32
+                && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)y->size;
-            } else
-                swa__lanes_in(keys, src, x, row, from, end, to);
+            } else swa__lanes_in(keys, src, x, row, from, end, to);
         }
     }
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
-/* Lanes of tile t that the two intervals of range ask for; both may touch one tile, then all between them. */
+/* Lanes of tile t that the two intervals of range ask for; both may touch one tile, then all
+   between them. */
 static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
     int r, lo, hi;
     *a = SWA__TILE;
@@ -5590,11 +6163,12 @@ static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
     }
     return *a < *b;
 }
-/* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position in slot `slot`: all
-   is read where it is. Off the grid of 16 slots K and tail are tiles of slots all the same, and the kernel moves the
-   scores; V, in rows, does not mind, but its scales are moved. */
-static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int hi, const swa__room *room,
-                             swa__block *b) {
+/* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position
+   in slot `slot`: all is read where it is. Off the grid of 16 slots K and tail are tiles of slots
+   all the same, and the kernel moves the scores; V, in rows, does not mind, but its scales are
+   moved. */
+static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int hi,
+                             const swa__room *room, swa__block *b) {
     int i, t;
     b->shift = (int)(slot & (SWA__TILE - 1));
     for (i = 0; i < SWA__OPERANDS; i++) {
@@ -5608,16 +6182,18 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
             scale = moved;
         }
         for (t = (lo + shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
-            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL, x->type,
-                          scale != NULL ? scale + t * SWA__TILE : NULL);
+            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL,
+                          x->type, scale != NULL ? scale + t * SWA__TILE : NULL);
     }
     for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
         b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
 }
-/* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay undefined. */
+/* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay
+   undefined. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
     const swa__keys *keys = in->keys;
-    const int first = range[0] < range[1] ? range[0] : range[2], end = range[3] > range[1] ? range[3] : range[1];
+    const int first = range[0] < range[1] ? range[0] : range[2],
+              end = range[3] > range[1] ? range[3] : range[1];
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
     swa__spot to;
     b->present = NULL;
@@ -5642,7 +6218,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
             swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
-        if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+        if (keys->shape.v_in_k)
+            swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
         if (missing == 0) continue;
         for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
         b->present = room->present;
@@ -5653,62 +6230,68 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
 
 /* ---- calls and jobs ---- */
 
-/* What a call does otherwise than read its step's segments as they are: MLA's naive path. One per part, so that user
-   may hold memory of the part's own. */
+/* What a call does otherwise than read its step's segments as they are: MLA's naive path. One per
+   part, so that user may hold memory of the part's own. */
 typedef struct {
     void *user;
-    int  (*takes)(const void *user, const swa_run *run);         /* the runs that it is for; NULL = all of the step  */
-    void (*stage)(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
-                  swa__block *b);        /* instead of swa__stage; NULL = that                                       */
+    /* the runs that it is for; NULL = all of the step */
+    int  (*takes)(const void *user, const swa_run *run);
+    void (*stage)(void *user, const swa__keys *keys, int h, const int range[4],
+                  const swa__room *room,
+                  swa__block *b); /* instead of swa__stage; NULL = that                    */
 } swa__ops;
 
 /* What every run and part of a call has in common. */
 typedef struct {
     const swa__kernels *kr;
-    swa_shape shape;                     /* of q and out                                                             */
-    swa_attn a;                          /* strides resolved                                                         */
-    swa__geo geo;                        /* of many rows                                                             */
-    float qscale;                        /* folded into q: scale * log2 e, or scale / softcap                        */
-    int group;                           /* query heads per KV head                                                  */
-    swa__keys keys;                      /* without segments                                                         */
-    const swa__ops *ops;                 /* NULL = none                                                              */
-    const swa__cache *c;                 /* ring call: its layer, and the runs of its step; or ...                   */
+    swa_shape shape;     /* of q and out                                                          */
+    swa_attn a;          /* strides resolved                                                      */
+    swa__geo geo;        /* of many rows                                                          */
+    float qscale;        /* folded into q: scale * log2 e, or scale / softcap                     */
+    int group;           /* query heads per KV head                                               */
+    swa__keys keys;      /* without segments                                                      */
+    const swa__ops *ops; /* NULL = none                                                           */
+    const swa__cache *c; /* ring call: its layer, and the runs of its step; or ...                */
     int layer;
     const swa_run *runs;
-    const swa_rows *rows;                /* ... stateless call                                                       */
-    int n_jobs, sinks, trees;            /* trees: a run of the step is one                                          */
-    swa__scratch first;                  /* of part 0                                                                */
-    unsigned char *scratch, *split;      /* part_bytes for each part; results of keys split over parts               */
-    size_t part_bytes, split_rows;       /* that have room in split                                                  */
+    const swa_rows *rows;           /* ... stateless call                                         */
+    int n_jobs, sinks, trees;       /* trees: a run of the step is one                            */
+    swa__scratch first;             /* of part 0                                                  */
+    unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
+    size_t part_bytes, split_rows;  /* that have room in split                                    */
 } swa__call;
 
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
 /* A tile's [dims][16] as 16 rows of V. */
 static void swa__turn(const swa__call *call, const float *k, float *v) {
-    const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE, dvp = (int)swa__pad16(dims);
+    const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE,
+              dvp = (int)swa__pad16(dims);
     int i, d;
     call->kr->turn(whole, k, v, (size_t)dvp);
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
 /* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
-static void swa__stage_half(const swa__call *call, int form, const int range[4], const swa__room *room,
-                            swa__block *b) {
-    const int dk = call->shape.head_dim, dt = call->shape.tail_dim, dvp = (int)swa__pad16(call->shape.v_dim);
+static void swa__stage_half(const swa__call *call, int form, const int range[4],
+                            const swa__room *room, swa__block *b) {
+    const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
+              dvp = (int)swa__pad16(call->shape.v_dim);
     const int per = form == SWA__PAIRS ? 2 : 1, end = range[3] > range[1] ? range[3] : range[1];
     float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
     int t, lo, hi, i;
     for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
         swa__tile *tile = &b->tile[t];
-        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt), *v = room->v + t * SWA__TILE / per * dvp;
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt),
+              *v = room->v + t * SWA__TILE / per * dvp;
         const float *rows = (const float *)tile->v;
         unsigned seen = 0;
         if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
         for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
             if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
                 seen |= 1u << (i & (SWA__TILE - 1));
-        if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that they stay in L1 */
+        if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
+                                            they stay in L1 */
             swa__turn(call, (const float *)tile->k, last);
             rows = last;
         }
@@ -5723,25 +6306,26 @@ static void swa__stage_half(const swa__call *call, int form, const int range[4],
     }
 }
 
-/* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a key are not in it:
-   between two segments any number of them may lie. */
-typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;    /* n blocks with keys, of [0, sinks) and [lo, hi) */
+/* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a
+   key are not in it: between two segments any number of them may lie. */
+/* n blocks with keys, of [0, sinks) and [lo, hi) */
+typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;
 
 /* One run of queries and the keys it may see. */
 typedef struct {
     const swa__call *call;
-    swa_window window;                   /* with the run's prefix                                                    */
-    int64_t pos, row;                    /* first query's position and packed row                                    */
-    int n, rows;                         /* queries; rows of a KV head                                               */
-    const int32_t *parents;              /* [n] the run is a tree: segments hold row i as position pos + i, and keys_to
-                                            is where its first node's block begins; or NULL                          */
-    int few;                             /* few rows: which shape runs                                               */
+    swa_window window;      /* with the run's prefix                                              */
+    int64_t pos, row;       /* first query's position and packed row                              */
+    int n, rows;            /* queries; rows of a KV head                                         */
+    const int32_t *parents; /* [n] the run is a tree: segments hold row i as position pos + i,
+                               and keys_to is where its first node's block begins; or NULL        */
+    int few;                /* few rows: which shape runs                                         */
     swa__geo geo;
     swa__keys keys;
-    int64_t keys_from, keys_to;          /* positions between which segments lie                                     */
+    int64_t keys_from, keys_to;          /* positions between which segments lie                  */
     swa__blocks all;
     swa_kv kv[5];
-    swa__source ring, fresh;             /* of a ring's job: all slots, and this step's rows                         */
+    swa__source ring, fresh;             /* of a ring's job: all slots, and this step's rows      */
 } swa__job;
 
 /* ---- window: what tokens see of the keys that are there ---- */
@@ -5770,7 +6354,8 @@ static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA
 static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     int64_t n = 0;
     int i;
-    for (i = swa__find(keys, lo * SWA_BLOCK); i < keys->n_kv && keys->kv[i].pos / SWA_BLOCK < hi; i++) {
+    for (i = swa__find(keys, lo * SWA_BLOCK); i < keys->n_kv && keys->kv[i].pos / SWA_BLOCK < hi;
+         i++) {
         int64_t end = swa__min64(swa__block_end(keys->kv[i].pos + keys->kv[i].n), hi);
         if (keys->kv[i].n == 0) continue;
         lo = swa__max64(lo, keys->kv[i].pos / SWA_BLOCK);
@@ -5822,14 +6407,18 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         int x;
         j->pos = run->pos;
         j->row = run->row;
-        j->n = call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
+        j->n =
+            call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run)
+                ? run->n
+                : 0;
         j->window = swa__layer_of(call->c, call->layer)->window;
         j->window.prefix = run->prefix;
         j->window.prefix_first = run->pos;
         j->parents = run->parents;
         j->keys.kv = j->kv;
-        j->keys.n_kv = swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
-                                     fresh ? run->pos : run->pos + run->n, j->kv);
+        j->keys.n_kv =
+            swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
+                          fresh ? run->pos : run->pos + run->n, j->kv);
         j->ring.ring = 1;
         j->fresh.ring = 0;
         for (x = 0; x < SWA__OPERANDS; x++) {
@@ -5865,12 +6454,12 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
 
 /* Rows r0..r0+n-1 of a KV head: row r is token r / group, head h*group + r % group. */
 typedef struct {
-    int h, r0, n;                        /* KV head; rows                                                            */
-    int blocks;                          /* how many of the list, from block number `at` on                          */
+    int h, r0, n;                        /* KV head; rows                                         */
+    int blocks;                          /* how many of the list, from block number `at` on       */
     int64_t at;
     swa__blocks list;
-    float *part;                         /* split: where row r0's result goes; else NULL                             */
-    size_t part_row;                     /* floats from row to row there                                             */
+    float *part;                         /* split: where row r0's result goes; else NULL          */
+    size_t part_row;                     /* floats from row to row there                          */
 } swa__unit;
 
 static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
@@ -5880,9 +6469,12 @@ static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r
 static float *swa__out_row(const swa__job *j, int h, int r) {
     const swa_out *out = &j->call->a.out;
     const int group = j->call->group;
-    return out->p + (j->row + r / group) * out->token + ((int64_t)h * group + r % group) * out->head;
+    return out->p + (j->row + r / group) * out->token
+         + ((int64_t)h * group + r % group) * out->head;
 }
-static int swa__has_q_sink(const swa__job *j) { return j->call->a.q_sink.p != NULL && j->window.n_sink > 0; }
+static int swa__has_q_sink(const swa__job *j) {
+    return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
+}
 
 /* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
 static int swa__panel(const swa__job *j, int rows) {
@@ -5890,7 +6482,8 @@ static int swa__panel(const swa__job *j, int rows) {
     return rows <= nr / 2 && j->call->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
 }
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
-static void swa__q_integers(const swa__call *call, const void **src, int n, float *row, float *scale) {
+static void swa__q_integers(const swa__call *call, const void **src, int n, float *row,
+                            float *scale) {
     const int ld = (int)swa__pad16(call->shape.head_dim);
     int i;
     for (i = 0; i < n; i++) {
@@ -5900,7 +6493,8 @@ static void swa__q_integers(const swa__call *call, const void **src, int n, floa
     }
 }
 /* R rows as [dims][R], four dims at a time, which compilers make vectors of. */
-SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float mul, float *SWA__RESTRICT to) {
+SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float mul,
+                                float *SWA__RESTRICT to) {
     const float *const *x = (const float *const *)src;
     const float *a = x[0], *b = x[R > 1], *c = x[R > 2 ? 2 : 0], *e = x[R > 2 ? 3 : 0];
     int d = 0, i;
@@ -5933,8 +6527,8 @@ static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *
         }
     }
 }
-static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row, float *q,
-                          float *scale) {
+static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
+                          float *q, float *scale) {
     const int dk = j->geo.dk, dt = j->geo.dt, q8 = j->call->a.compute == SWA_Q8;
     const void *src[8];
     float *to = q;
@@ -5952,15 +6546,17 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
         swa__pair_scalar(SWA__HALF, dk, 0xffffu, step, SWA__TINY_QK, to, to);
-        swa__pair_scalar(SWA__HALF, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step, to + dk * step);
+        swa__pair_scalar(SWA__HALF, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step,
+                         to + dk * step);
     }
 }
-/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where lanes past the end repeat the
-   last row. in: q and its tail. */
-static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2], const swa__scratch *w, float *q,
-                        float *scale) {
+/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where lanes past
+   the end repeat the last row. in: q and its tail. */
+static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2],
+                        const swa__scratch *w, float *q, float *scale) {
     const int dk = j->geo.dk, dt = j->geo.dt, form = j->geo.form, q8 = j->call->a.compute == SWA_Q8;
-    float *row = dk <= 256 ? w->s : w->room.k;         /* both are free until the first block, one is large enough */
+    float *row = dk <= 256 ? w->s : w->room.k; /* both are free until the first block, one is
+                                                  large enough                                    */
     const swa__kernels *kr = j->call->kr;
     const void *src[SWA__LANES];
     int i, r, nr;
@@ -5972,24 +6568,29 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
         float *to;
         nr = swa__panel(j, u->n - r);
         to = q + (form == SWA__PAIRS ? (dk + 1) / 2 : dk) * nr;
-        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        for (i = 0; i < nr; i++)
+            src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
-        for (i = r + nr; i < r + 2 * nr && i < u->n; i++)                /* the next panel's, which lie far apart */
-            swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0, dk * 4);
+        /* the next panel's, which lie far apart */
+        for (i = r + nr; i < r + 2 * nr && i < u->n; i++)
+            swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0,
+                            dk * 4);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
         if (form != SWA__PLAIN) kr->pair(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
         if (dt == 0) continue;
-        for (i = 0; i < nr; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        for (i = 0; i < nr; i++)
+            src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
         if (form != SWA__PLAIN) kr->pair(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
 }
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
-/* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token, so the first and
-   the last one tell; but in a tree, whose tokens all see these blocks to the end. */
-static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
-                             swa__lanes *l) {
+/* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token,
+   so the first and the last one tell; but in a tree, whose tokens all see these blocks to the
+   end. */
+static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                             int n, int64_t pos, swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
     int64_t lo = w->lo[first], full_lo = w->lo[last];
@@ -6008,7 +6609,8 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
 /* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
 static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     const swa__geo *g = &j->geo;
-    if (g->by_distance) return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
+    if (g->by_distance)
+        return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
 static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__lanes *l) {
@@ -6016,7 +6618,8 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
     l->q_scale[0] = l->q_scale[1] = NULL;
     if (a->compute != SWA_Q8) return;
     l->q_scale[1] = w->q_scale + r;
-    l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
+    l->q_scale[0] =
+        l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
 }
 /* Row i of a panel, of packed row t and query head h: what its scores are modified with. */
 static void swa__lane_mods(const swa__job *j, int64_t t, int h, int i, swa__lanes *l) {
@@ -6025,15 +6628,16 @@ static void swa__lane_mods(const swa__job *j, int64_t t, int h, int i, swa__lane
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
 /* The same, and what each row needs to be masked and modified. */
-static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n, int64_t pos,
-                            swa__lanes *l) {
+static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                            int n, int64_t pos, swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
     l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || (j->geo.bias && swa__bias_reaches(j, t, pos));
     swa__q_scales(j, w, r, l);
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
-        /* all rows see the whole block: masks are read only where keys are missing, so give them the full interval */
+        /* all rows see the whole block: masks are read only where keys are missing, so give them
+           the full interval */
         for (i = 0; i < SWA__LANES; i++) {
             l->first[i] = l->sink[i] = 0.0f;
             l->last[i] = (float)SWA_BLOCK;
@@ -6062,7 +6666,8 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
     }
 }
 
-/* The learned logit is one more block without values: maximum the logit, sum 1; none (sum 0) if it is -inf. */
+/* The learned logit is one more block without values: maximum the logit, sum 1; none (sum 0) if it
+   is -inf. */
 static float swa__sink_logit(float logit, float *m) {
     *m = SWA__NONE;
     if ((swa__bits_of(logit) & 0xff800000u) == 0xff800000u) return 0.0f;
@@ -6076,7 +6681,8 @@ static float swa__lse(float m, float l) {
 static int swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
     const swa_attn *a = &j->call->a;
     const int group = j->call->group;
-    const int64_t at = (j->row + r / group) * j->call->shape.n_heads + (int64_t)h * group + r % group;
+    const int64_t at =
+        (j->row + r / group) * j->call->shape.n_heads + (int64_t)h * group + r % group;
     if (a->lse != NULL) a->lse[at] = swa__lse(m, l);
     if (a->stat == NULL) return 0;
     a->stat[2 * at] = m;
@@ -6090,7 +6696,8 @@ static void swa__rows_clear(int rows, float *m, float *l) {
         l[i] = 0.0f;
     }
 }
-/* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go out. */
+/* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go
+   out. */
 static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
     const float *logits = j->call->a.sink_logits;
     const int group = j->call->group, dvp = j->geo.dvp;
@@ -6102,7 +6709,8 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
         if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
         else if (logits != NULL) {
             *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
-            j->call->kr->fold(1, dvp, w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i, zeros, w->mb, w->lb);
+            j->call->kr->fold(1, dvp, w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i, zeros,
+                              w->mb, w->lb);
         }
     }
     for (; i < SWA__LANES; i++) w->l[i] = 1.0f;
@@ -6115,13 +6723,16 @@ static int swa__panel_empty(int rows, const float *m) {
 }
 /* The panel of n rows from row r of the unit on: o [dvp][nr]. */
 static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratch *w) {
-    memset(w->o + (size_t)r * (size_t)j->geo.dvp, 0, (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
+    memset(w->o + (size_t)r * (size_t)j->geo.dvp, 0,
+           (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(nr, w->m + r, w->l + r);
 }
-static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, const swa__scratch *w) {
+static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
+                           const swa__scratch *w) {
     const float *logits = j->call->a.sink_logits;
     const int nr = swa__panel(j, n), dv = j->geo.dv;
-    float *out[SWA__LANES], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r, *l = w->l + r;
+    float *out[SWA__LANES], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r,
+                            *l = w->l + r;
     int i, raw = 0;
     if (swa__panel_empty(n, m)) swa__panel_clear(j, r, nr, w);
     for (i = 0; i < nr; i++) {
@@ -6135,7 +6746,8 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
         raw = swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
         if (raw) l[i] = 1.0f;
         else if (logits != NULL)
-            w->lb[i] = swa__sink_logit(logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
+            w->lb[i] = swa__sink_logit(
+                logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
     }
     if (logits != NULL && !raw) j->call->kr->fold_panel(nr, dv, o, m, l, w->mb, w->lb);
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
@@ -6146,16 +6758,17 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, 
 
 #if SWA__LISTS
 
-/* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those in [near, until) and
-   those on the list; and the sinks [0, sinks). The list is sorted by a bit per entry, so many at a time: bits
-   say which of the numbers from `base` on stand in it, `next` is the first number behind them (INT64_MAX: none). */
+/* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those
+   in [near, until) and those on the list; and the sinks [0, sinks). The list is sorted by a bit per
+   entry, so many at a time: bits say which of the numbers from `base` on stand in it, `next` is the
+   first number behind them (INT64_MAX: none). */
 typedef struct {
     const int32_t *pick;
     int32_t  n;
-    int      shift;                      /* log2 of pick_block                                                       */
+    int      shift;                      /* log2 of pick_block                                    */
     int64_t  lo, hi, near, until, sinks;
     int64_t  base, next;
-    uint64_t *bits;                      /* [SWA__LISTED/64]                                                         */
+    uint64_t *bits;                      /* [SWA__LISTED/64]                                      */
 } swa__wanted;
 
 static int swa__low_bit(uint64_t x) {    /* of x != 0 */
@@ -6173,7 +6786,8 @@ static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
     for (w = 0; w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
-        if (lo < hi) bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
+        if (lo < hi)
+            bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
     }
 }
 static void swa__wanted_sort(swa__wanted *x, int64_t from) {
@@ -6225,24 +6839,30 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
     swa__wanted_sort(&x, x.lo >> x.shift);
     return x;
 }
-/* The first block from `at` on with keys that are seen, and which those are, if a segment holds them; -1 after the
-   last. */
+/* The first block from `at` on with keys that are seen, and which those are, if a segment holds
+   them; -1 after the last. */
 static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, uint64_t seen[4]) {
     const int per = x->shift, numbers = SWA_BLOCK >> x->shift;
-    int64_t e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per), next = INT64_MAX, pos;
+    int64_t e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per), next = INT64_MAX,
+            pos;
     if (e <= (x->hi - 1) >> per && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
-    if (at * SWA_BLOCK < x->sinks) next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
-    if (swa__max64(at * SWA_BLOCK, x->near) < x->until) next = swa__min64(next, swa__max64(at, x->near / SWA_BLOCK));
+    if (at * SWA_BLOCK < x->sinks)
+        next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
+    if (swa__max64(at * SWA_BLOCK, x->near) < x->until)
+        next = swa__min64(next, swa__max64(at, x->near / SWA_BLOCK));
     if (next == INT64_MAX) return -1;
 
     pos = next * SWA_BLOCK;
     memset(seen, 0, 4 * sizeof *seen);
-    if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo && pos + SWA_BLOCK <= x->hi) {
-        memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);       /* all of the block as it stands */
+    if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo
+        && pos + SWA_BLOCK <= x->hi) {
+        /* all of the block as it stands */
+        memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);
         e = INT64_MAX;
     } else e -= pos >> per;
     for (; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
-        swa__bits_set(seen, swa__max64(e << per, x->lo - pos), swa__min64((e + 1) << per, x->hi - pos));
+        swa__bits_set(seen, swa__max64(e << per, x->lo - pos),
+                      swa__min64((e + 1) << per, x->hi - pos));
     swa__bits_set(seen, x->near - pos, x->until - pos);
     swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
     return next;
@@ -6252,13 +6872,14 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 typedef struct { int n, segment[SWA__TILE]; int64_t row[SWA__TILE]; } swa__picked;
 
 /* Lanes [a, b) of one operand from any rows of a segment. */
-static void swa__picked_in(const swa__keys *keys, const swa__source *src, int which, const int64_t *row, int a, int b,
-                           const swa__spot *to) {
+static void swa__picked_in(const swa__keys *keys, const swa__source *src, int which,
+                           const int64_t *row, int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
     const void *at[SWA__TILE];
     int i;
     for (i = a; i < b; i++) {
-        if (x->tiled || which == SWA__V || x->dim == 0) swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
+        if (x->tiled || which == SWA__V || x->dim == 0)
+            swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
         else {
             to->scale[which][i] = swa__scale_of(x, which, row[i]);
             at[i] = x->p + row[i] * x->row;
@@ -6267,7 +6888,8 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
 /* The tile whose keys have come together. */
-static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__spot *to, swa__tile *t) {
+static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__spot *to,
+                             swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
@@ -6283,8 +6905,8 @@ static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__s
     swa__tile_finish(in->keys, 0xffffu & ~swa__lanes_bits(0, k->n), scaled, to, t);
 }
 /* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
-static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
-                              const swa__list *x, swa__lanes *l) {
+static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                              int n, const swa__list *x, swa__lanes *l) {
     const int group = j->call->group, t = u->r0 / group;
     int i, row;
     l->lo[0] = 0;
@@ -6315,17 +6937,20 @@ static int swa__node_key(const swa__list *x, int32_t node) {
     }
     return lo < x->nodes + x->n_nodes && x->node[lo] == node ? lo : -1;
 }
-/* From node t at position q on upwards: so many nodes within the block at pos are not in the set yet; mark: now. */
-static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set, int mark) {
+/* From node t at position q on upwards: so many nodes within the block at pos are not in the set
+   yet; mark: now. */
+static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set,
+                         int mark) {
     int n = 0;
     for (; q >= pos + SWA_BLOCK; q--) t = j->parents[t];
     for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
     return n;
 }
-/* The tokens from `from` on, up to `end`, of whose paths the block at pos has room for: at least one. w->listed: those
-   nodes. */
-static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end, int64_t pos, int room) {
+/* The tokens from `from` on, up to `end`, of whose paths the block at pos has room for: at least
+   one. w->listed: those nodes. */
+static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end,
+                          int64_t pos, int room) {
     int t, more;
     memset(w->listed, 0, ((size_t)j->n + 63) / 64 * sizeof *w->listed);
     for (t = from; t < end; t++) {
@@ -6343,7 +6968,8 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     int above[SWA_BLOCK], k;
     for (k = 0; k < SWA_BLOCK; k++) {
         x->in[k] = 0.0f;
-        x->out[k] = k < x->nodes ? FLT_MAX : 1.0f;       /* of a node first: how many it and those below it are */
+        x->out[k] = k < x->nodes ? FLT_MAX : 1.0f; /* of a node first: how many it and those
+                                                      below it are */
         above[k] = k < x->nodes || k >= end ? -1 : swa__node_key(x, j->parents[x->node[k]]);
     }
     for (k = end - 1; k >= x->nodes; k--)
@@ -6356,10 +6982,10 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
         x->out[k] += x->in[k];
     }
 }
-/* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if they are of no token
-   that the keys are for. */
-static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
-                            const swa__block *b, swa__lanes *l) {
+/* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
+   they are of no token that the keys are for. */
+static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                            int n, const swa__block *b, swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int64_t base = j->keys_to;
     const swa__list *x = b->list;
@@ -6380,12 +7006,13 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
             int64_t at = q;
             int32_t last = t = row / group;
             for (; at >= b->pos + SWA_BLOCK; at--) last = j->parents[last];
-            node = t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
+            node =
+                t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
         }
         l->node[i] = node;
         l->first[i] = (float)swa__max64(lo - base, 0);
         l->last[i] = FLT_MAX;
-        l->sink[i] = (float)swa__max64(j->window.n_sink - base, 0);          /* none of them lies behind q */
+        l->sink[i] = (float)swa__max64(j->window.n_sink - base, 0); /* none of them lies behind q */
         l->q[i] = (float)(q - base);
         swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
         if (l->first[i] > first) first = l->first[i];
@@ -6397,19 +7024,21 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
 
 /* ---- one unit ---- */
 
-/* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched meanwhile. */
+/* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched
+   meanwhile. */
 typedef struct {
-    int64_t at;                          /* block number, and its                                                    */
-    int t, end;                          /* next tile, and the last one's end                                        */
-    swa__cursor in;                      /* KV head, and the segment of the tile before                              */
+    int64_t at;                          /* block number, and its                                 */
+    int t, end;                          /* next tile, and the last one's end                     */
+    swa__cursor in;                      /* KV head, and the segment of the tile before           */
 } swa__ahead;
 
-/* What one part of a phase works with. A job is made when it is first asked for, and kept until another one is. */
+/* What one part of a phase works with. A job is made when it is first asked for, and kept until
+   another one is. */
 typedef struct {
     const swa__call *call;
     int part, parts;
     swa__scratch w;
-    int made;                            /* number of the job, -1 = none                                             */
+    int made;                            /* number of the job, -1 = none                          */
     swa__job job;
     swa__ahead ahead;
 } swa__part;
@@ -6419,7 +7048,9 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->part = part;
     p->parts = parts;
     if (part == 0) p->w = call->first;
-    else p->w = swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+    else
+        p->w =
+            swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
     p->made = -1;
 }
 static const swa__job *swa__job_of(swa__part *p, int i) {
@@ -6434,8 +7065,10 @@ static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t
     *t0 = swa__clip(w->lo[0] - pos) / SWA__TILE;
     *t1 = (swa__clip(w->hi[last] - pos) + SWA__TILE - 1) / SWA__TILE;
 }
-/* The block that is read next: of the unit's list, or the first of the next KV head, whose list will be the same. */
-static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__scratch *w, int last, swa__ahead *x) {
+/* The block that is read next: of the unit's list, or the first of the next KV head, whose list
+   will be the same. */
+static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__scratch *w, int last,
+                             swa__ahead *x) {
     x->at = swa__block_from(&j->keys, &u->list, x->at + 1);
     if (x->at >= u->list.hi) {
         x->at = swa__block_from(&j->keys, &u->list, 0);
@@ -6444,7 +7077,8 @@ static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__s
     }
     swa__unit_tiles(w, last, x->at * SWA_BLOCK, &x->t, &x->end);
 }
-/* Gives tile `to` K of the tile at x to fetch: in the ring, with its tail, or (few rows) the caller's rows. */
+/* Gives tile `to` K of the tile at x to fetch: in the ring, with its tail, or (few rows) the
+   caller's rows. */
 static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     const int64_t pos = x->at * SWA_BLOCK + x->t * SWA__TILE;
     const swa__source *src = &x->in.src;
@@ -6468,8 +7102,9 @@ static void swa__no_fetch(swa__block *b, int t, int end) {
         b->tile[t].next_gap = 0;
     }
 }
-/* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end of the window does
-   not leave the next head's first block unfetched. last: the unit's last token, counted from its first. */
+/* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end
+   of the window does not leave the next head's first block unfetched. last: the unit's last token,
+   counted from its first. */
 static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t at, swa__block *b) {
     const swa__job *j = &p->job;
     swa__ahead *x = &p->ahead;
@@ -6483,19 +7118,21 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
     swa__no_fetch(b, b->t0, b->t1);
     for (t = b->t0; t < b->t1; t++) {
-        while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads) swa__ahead_block(j, u, &p->w, last, x);
+        while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads)
+            swa__ahead_block(j, u, &p->w, last, x);
         if (x->in.h >= j->keys.shape.n_kv_heads) return;
         swa__ahead_tile(j, x, &b->tile[t]);
         x->t++;
     }
 }
-static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
-                           const swa__lanes *l) {
+static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                           const swa__block *b, const swa__lanes *l) {
     const swa__kernels *kr = j->call->kr;
     const size_t dvp = (size_t)j->geo.dvp;
     float *part = u->part;
     int i;
-    kr->few(&j->geo, b, l, u->n, w->q, swa__has_q_sink(j) ? w->q_sink : w->q, w->s, w->ob, w->mb, w->lb);
+    kr->few(&j->geo, b, l, u->n, w->q, swa__has_q_sink(j) ? w->q_sink : w->q, w->s, w->ob, w->mb,
+            w->lb);
     if (part == NULL) kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
     for (i = 0; i < u->n && part != NULL; i++, part += u->part_row) {
         memcpy(part, w->ob + (size_t)i * dvp, dvp * sizeof(float));
@@ -6504,7 +7141,8 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     }
 }
 /* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
-static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n, const swa__scratch *w) {
+static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
+                            const swa__scratch *w) {
     float *out[SWA__LANES], *part = u->part + (size_t)r * u->part_row;
     int i;
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
@@ -6513,11 +7151,12 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
         part[j->geo.dvp] = w->m[r + i];
         part[j->geo.dvp + 1] = w->l[r + i];
     }
-    j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp, w->lb, w->inv, out);
+    j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp,
+                        w->lb, w->inv, out);
 }
 /* What rows [r, r+n) of the unit see of the block, or of the list's or tree's keys. */
-static void swa__lanes_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r, int n,
-                            const swa__block *b, swa__lanes *l) {
+static void swa__lanes_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                            int n, const swa__block *b, swa__lanes *l) {
 #if SWA__LISTS
     if (b->list != NULL) {
         if (b->list->tree) swa__lanes_tree(j, u, w, r, n, b, l);
@@ -6527,8 +7166,8 @@ static void swa__lanes_fill(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
     swa__lanes_make(j, u, w, r, n, b->pos, l);
 }
-static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__block *b,
-                            swa__lanes *l) {
+static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                            const swa__block *b, swa__lanes *l) {
     const swa__kernels *kr = j->call->kr;
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
@@ -6541,8 +7180,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
-            kr->many[j->geo.form][nr < kr->nr](&j->geo, b, l, w->q + at * dkt, q_sink + at * dkt, w->s, w->o + at * dvp,
-                                               w->m + r, w->l + r);
+            kr->many[j->geo.form][nr < kr->nr](&j->geo, b, l, w->q + at * dkt, q_sink + at * dkt,
+                                               w->s, w->o + at * dvp, w->m + r, w->l + r);
         if (u->part == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
         swa__panel_keep(j, u, r, n, w);
@@ -6556,31 +7195,36 @@ static void swa__block_begin(swa__block *b) {
     swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 /* q packed, results empty. */
-static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w, swa__block *b) {
+static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                            swa__block *b) {
     const swa__call *call = j->call;
-    const swa_in q[2] = { call->a.q, call->a.q_tail }, q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
+    const swa_in q[2] = { call->a.q, call->a.q_tail },
+                 q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
     swa__block_begin(b);
     swa__pack_q(j, u, q, w, w->q, w->q_scale);
     if (swa__has_q_sink(j))
-        swa__pack_q(j, u, q_sink, w, w->q_sink, w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
+        swa__pack_q(j, u, q_sink, w, w->q_sink,
+                    w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
     if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
-    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m, w->l);
+    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
+                    w->l);
 }
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int nr = j->call->kr->nr;
     int i;
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
-    for (i = 0; !j->few && i < u->n; i += nr) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
+    for (i = 0; !j->few && i < u->n; i += nr)
+        swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
 #if SWA__LISTS
 /* Keys gathered for a unit with a list. */
 typedef struct {
     swa__cursor in;
-    swa__picked tile;                    /* the last one, not yet full                                               */
+    swa__picked tile;                    /* the last one, not yet full                            */
     swa__block b;
     const swa__geo *geo;
-    int64_t q;                           /* the query's position                                                     */
-    int first;                           /* nothing has fetched these keys yet                                       */
+    int64_t q;                           /* the query's position                                  */
+    int first;                           /* nothing has fetched these keys yet                    */
 } swa__gather;
 
 /* pos -1: none, a tile is filled up. */
@@ -6588,7 +7232,9 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
     swa__list *list = x->b.list;
     const int lane = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
     list->lane[list->n] = (int16_t)lane;
-    list->column[list->n] = pos < 0 ? -1 : x->geo->by_distance ? x->q - pos : pos - x->geo->bias_first;
+    list->column[list->n] = pos < 0             ? -1
+                          : x->geo->by_distance ? x->q - pos
+                                                : pos - x->geo->bias_first;
     list->distance[list->n++] = (float)(x->q - (pos - lane)) - (float)lane;
 }
 /* The tile that is not full yet is made, and keys go on in the next. */
@@ -6600,12 +7246,14 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     if (x->tile.n == 0) return;
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
-    if (keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+    if (keys->shape.v_in_k)
+        swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
     for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
     x->tile.n = 0;
 }
-/* What n listed keys from pos on take of memory, as far as one segment holds them: rows go onto the list of what is
-   fetched, tiles of K to the batch's tiles from *t on. Returns how many keys that are. */
+/* What n listed keys from pos on take of memory, as far as one segment holds them: rows go onto the
+   list of what is fetched, tiles of K to the batch's tiles from *t on. Returns how many keys that
+   are. */
 static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t) {
     swa__list *list = x->b.list;
     const int s = swa__find(x->in.keys, pos);
@@ -6621,21 +7269,25 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         const swa__operand *y = &src->x[i];
         int64_t tile = row / SWA__TILE * SWA__TILE;
         if (y->dim == 0) continue;
-        for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n; tile += SWA__TILE)
+        for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n;
+             tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
         if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
         list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
-        list->next[list->n_ahead++].lines = ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
+        list->next[list->n_ahead++].lines =
+            ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
     }
     return n;
 }
-/* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile, in so many steps. */
+/* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile,
+   in so many steps. */
 static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int steps) {
     const int64_t most = want->base + SWA__LISTED;
     swa__list *list = x->b.list;
     int64_t keys = 0, end, pos, n, lines = 0, block = -1;
     int blocks = 0, t = 0;
-    for (list->ahead = list->n_ahead = 0; keys < SWA_BLOCK && (e = swa__wanted_bit(want, e)) < most; e = end) {
+    for (list->ahead = list->n_ahead = 0; keys < SWA_BLOCK && (e = swa__wanted_bit(want, e)) < most;
+         e = end) {
         blocks += (e << want->shift) / SWA_BLOCK != block;
         block = (e << want->shift) / SWA_BLOCK;
         end = e + 1;
@@ -6681,7 +7333,8 @@ static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, 
     int i;
     for (i = 0; i < SWA__OPERANDS && x->first; i++) {
         const swa__operand *y = &src->x[i];
-        if (y->dim > 0 && !y->tiled) swa__rows_ahead(y->p + row * y->row, 1, 0, y->dim * (int)y->size);
+        if (y->dim > 0 && !y->tiled)
+            swa__rows_ahead(y->p + row * y->row, 1, 0, y->dim * (int)y->size);
     }
     x->tile.segment[x->tile.n] = segment;
     x->tile.row[x->tile.n++] = row;
@@ -6698,7 +7351,8 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     to = swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE);
     src = swa__seek(&x->in, segment);
     swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
-    if (x->in.keys->shape.v_in_k) swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+    if (x->in.keys->shape.v_in_k)
+        swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
     return 1;
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
@@ -6717,8 +7371,8 @@ static int swa__gather_full(const swa__list *list) {
     return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
-static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos, const uint64_t seen[4],
-                              int64_t sinks) {
+static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos,
+                              const uint64_t seen[4], int64_t sinks) {
     const swa__keys *keys = x->in.keys;
     swa__list *list = x->b.list;
     int c, i, s = swa__find(keys, pos);
@@ -6755,8 +7409,8 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
 }
 /* It goes through the kernel. e: the number from which the list goes on. */
-static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w, const swa__wanted *want,
-                            int64_t e, swa__gather *x) {
+static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                            const swa__wanted *want, int64_t e, swa__gather *x) {
     swa__list *list = x->b.list;
     swa__lanes l;
     swa__gather_done(j, w, x);
@@ -6782,7 +7436,8 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.geo = &j->geo;
     x.q = j->pos + t;
     x.first = 1;
-    for (at = swa__wanted_block(j, &want, 0, seen); at >= 0; at = swa__wanted_block(j, &want, at + 1, seen)) {
+    for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
+         at = swa__wanted_block(j, &want, at + 1, seen)) {
         if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
@@ -6878,7 +7533,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__unit_begin(j, u, w, &b);
 
     /* a place ahead holds as long as units follow one another as the heads do */
-    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0))) p->ahead.in.h = -1;
+    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)))
+        p->ahead.in.h = -1;
     for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
         b.pos = at * SWA_BLOCK;
         b.present = NULL;
@@ -6892,7 +7548,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
             swa__stage(&in, range, &w->room, &b);
         if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
-        if (call->ops == NULL || call->ops->stage == NULL) swa__look_ahead(p, u, tokens - 1, at, &b);
+        if (call->ops == NULL || call->ops->stage == NULL)
+            swa__look_ahead(p, u, tokens - 1, at, &b);
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
@@ -6915,12 +7572,16 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
-        if (swa__listed(p->call)) *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
-        else *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads * (cut->split ? j->all.n : 1);
+        if (swa__listed(p->call))
+            *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
+        else
+            *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads
+                    * (cut->split ? j->all.n : 1);
         *partials += (double)j->rows * heads * j->all.n;
     }
 }
-/* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries that see less. */
+/* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries
+   that see less. */
 static int swa__cut_even(swa__part *p, swa__cut *cut) {
     const int nr = p->call->kr->nr;
     const swa__cut whole = *cut;
@@ -6932,7 +7593,8 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     if ((double)swa__seen(j, 0) < 0.9 * (double)swa__seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(p, cut, &units, &partials);
-        if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0) return 1;
+        if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0)
+            return 1;
         if (cut->many <= nr || units >= p->parts) break;
     }
     *cut = whole;
@@ -6947,7 +7609,8 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
-    for (; swa__listed(p->call) && units < parts && cut.many > nr; swa__count(p, &cut, &units, &partials))
+    for (; swa__listed(p->call) && units < parts && cut.many > nr;
+         swa__count(p, &cut, &units, &partials))
         cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
     if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
@@ -6959,15 +7622,18 @@ static swa__cut swa__cut_make(swa__part *p) {
     for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
-/* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for their bandwidth. */
+/* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for
+   their bandwidth. */
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
     if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
-    return 1.0 + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks / (u->list.n > 0 ? u->list.n : 1);
+    return 1.0
+         + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
+               / (u->list.n > 0 ? u->list.n : 1);
 }
-/* A unit belongs to the part in whose share of the total cost its middle lies. The last share has no end, for a unit
-   so small beside the others that its middle rounds to the total. */
+/* A unit belongs to the part in whose share of the total cost its middle lies. The last share has
+   no end, for a unit so small beside the others that its middle rounds to the total. */
 typedef struct { double total, at; } swa__costs;
 
 static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) {
@@ -6975,14 +7641,17 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
     const double middle = (share->at + cost / 2) * p->parts;
     share->at += cost;
     if (share->total < 0) return;        /* only adding up */
-    if (middle >= share->total * p->part && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
+    if (middle >= share->total * p->part
+        && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
         swa__unit_run(p, u);
 }
 /* All units of one job, in a fixed order. base: its first partial result. */
 static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
-    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), blocks = (size_t)j->all.n;
-    const int tile = j->few ? cut->few : cut->many, listed = swa__listed(p->call), group = p->call->group;
+    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
+                 blocks = (size_t)j->all.n;
+    const int tile = j->few ? cut->few : cut->many, listed = swa__listed(p->call),
+              group = p->call->group;
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
@@ -6992,10 +7661,12 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
         for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
             u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
-            if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;      /* of one token */
+            /* of one token */
+            if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
             if (!cut->split) {
                 if (u.n < j->rows && !listed && j->parents == NULL)
-                    u.list = swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
+                    u.list =
+                        swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
                 u.blocks = u.list.n;
                 u.at = swa__block_from(&j->keys, &u.list, 0);
                 swa__unit_deal(p, &u, share);
@@ -7004,7 +7675,9 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             u.blocks = 1;
             for (b = 0, u.at = -1; b < blocks; b++) {
                 u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
-                u.part = split + (base + ((size_t)u.h * (size_t)j->rows + (size_t)u.r0) * blocks + b) * size;
+                u.part =
+                    split
+                    + (base + ((size_t)u.h * (size_t)j->rows + (size_t)u.r0) * blocks + b) * size;
                 swa__unit_deal(p, &u, share);
             }
         }
@@ -7029,7 +7702,8 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
 }
 /* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
 static void swa__fold_rows(swa__part *p) {
-    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float), dvp = (size_t)p->call->geo.dvp;
+    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
+                 dvp = (size_t)p->call->geo.dvp;
     const float *at = (const float *)(const void *)p->call->split;
     const swa__scratch *w = &p->w;
     int i, h, r, b;
@@ -7043,7 +7717,8 @@ static void swa__fold_rows(swa__part *p) {
                 memset(w->o, 0, dvp * sizeof(float));
                 swa__rows_clear(1, w->m, w->l);
                 for (b = 0; b < j->all.n; b++, part += size)
-                    p->call->kr->fold(1, j->geo.dvp, w->o, w->m, w->l, part, part + dvp, part + dvp + 1);
+                    p->call->kr->fold(1, j->geo.dvp, w->o, w->m, w->l, part, part + dvp,
+                                      part + dvp + 1);
                 swa__rows_out(j, h, r, 1, w);
             }
     }
@@ -7051,20 +7726,23 @@ static void swa__fold_rows(swa__part *p) {
 
 /* ---- store: the new rows go into the ring, from operands into operands ---- */
 
-/* What is stored for one run: this step's rows into the ring, of the KV head that both have come to. */
+/* What is stored for one run: this step's rows into the ring, of the KV head that both have come
+   to. */
 typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; } swa__store;
 
-/* n rows of K or tail, from row `row` on, into slots of one tile, or into rows: each is rounded and narrowed beside the
-   stage, and then dealt out over the dims. */
+/* n rows of K or tail, from row `row` on, into slots of one tile, or into rows: each is rounded and
+   narrowed beside the stage, and then dealt out over the dims. */
 static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
     const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
     const size_t pad = swa__pad16(to->dim);
     float *wide = s->spot.row, scale;
     unsigned char *narrow = (unsigned char *)(wide + pad);
     for (; n > 0; n--, row++, slot++) {
-        s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide, &scale);
+        s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide,
+                           &scale);
         s->keys->kr->narrow((int)to->type, wide, narrow, pad);
-        swa__numbers(swa__operand_at(to, 0, slot), to->step, narrow, (int64_t)to->size, to->dim, to->size);
+        swa__numbers(swa__operand_at(to, 0, slot), to->step, narrow, (int64_t)to->size, to->dim,
+                     to->size);
         if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
     }
 }
@@ -7082,20 +7760,24 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     }
     s->keys->kr->narrow((int)to->type, in, out, numbers);
     if (to->scale != NULL)
-        memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a, (size_t)n * sizeof(float));
+        memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a,
+               (size_t)n * sizeof(float));
 }
-static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq, const swa__store *s) {
+static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq,
+                            const swa__store *s) {
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
     int i;
     for (; at < end; at += n) {
-        if (at >= l->pinned && at < end - l->cap) at = end - l->cap;      /* older rows would not survive */
+        /* older rows would not survive */
+        if (at >= l->pinned && at < end - l->cap) at = end - l->cap;
         slot = swa__slot(l, seq, at);
         n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
         for (i = 0; i < SWA__OPERANDS; i++) {
             if (s->ring.x[i].dim == 0) continue;
-            if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled)) swa__tile_out(s, i, at - j->pos, slot, (int)n);
+            if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled))
+                swa__tile_out(s, i, at - j->pos, slot, (int)n);
             else swa__numbers_out(s, i, at - j->pos, slot, (int)n);
         }
     }
@@ -7114,7 +7796,8 @@ static void swa__store_rows(swa__part *p) {
         s.from = j->fresh;
         s.ring = j->ring;
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
-        if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;    /* the other parts do not look */
+        /* the other parts do not look */
+        if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;
         for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++) {
             if (unit % p->parts == p->part) swa__store_head(j, l, swa__seq_of(call->c, seq), &s);
             swa__source_head(&s.from, 1);
@@ -7125,7 +7808,9 @@ static void swa__store_rows(swa__part *p) {
 
 /* ---- a call: its checks, its memory, its phases ---- */
 
-static int swa__stores(const swa_attn *a) { return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY; }
+static int swa__stores(const swa_attn *a) {
+    return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY;
+}
 
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
@@ -7196,47 +7881,62 @@ static void swa__call_begin(swa__call *call, const swa_attn *attn) {
 }
 /* Whether x is where a call writes. */
 static int swa__written(const swa_attn *a, const void *x) {
-    return x != NULL && (x == (const void *)a->out.p || x == (const void *)a->lse || x == (const void *)a->stat);
+    return x != NULL
+        && (x == (const void *)a->out.p || x == (const void *)a->lse || x == (const void *)a->stat);
 }
-/* Whether outputs are each other, or inputs other than q: those are read for other rows once the first are out. */
+/* Whether outputs are each other, or inputs other than q: those are read for other rows once the
+   first are out. */
 static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
-    if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat)) return 1;
+    if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat))
+        return 1;
     if (a->lse == a->q.p || a->stat == a->q.p) return 1;
-    if (s->tail_dim > 0 && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p)))) return 1;
+    if (s->tail_dim > 0
+        && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p))))
+        return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
-    if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0) return SWA_ERR_ARG;
+    if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
+        return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
     if (!SWA__LISTS || a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
-    return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED : SWA_OK;
+    return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
+                                                                      : SWA_OK;
 }
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
-    if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY) || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
+    if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
+        || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
         return SWA_ERR_ARG;
     if (a->q.p != NULL) {
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
         if (s->tail_dim == 0 && a->q_sink_tail.p != NULL) return SWA_ERR_ARG;
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
-        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f) return SWA_ERR_ARG;
-        if (a->bias != NULL && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
+        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f)
             return SWA_ERR_ARG;
-        if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23)) return SWA_ERR_ARG;
+        if (a->bias != NULL
+            && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
+            return SWA_ERR_ARG;
+        if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
+            return SWA_ERR_ARG;
     }
-    if (a->k.p != NULL && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
+    if (a->k.p != NULL
+        && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
         return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
-    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute)) return SWA_OK;
+    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute))
+        return SWA_OK;
     if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
-    /* up to here the sums of int8 products are exact in f32 too, and so the same on every instruction set */
-    return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK : SWA_ERR_UNSUPPORTED;
+    /* up to here the sums of int8 products are exact in f32 too, and so the same on every
+       instruction set */
+    return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK
+                                                                            : SWA_ERR_UNSUPPORTED;
 }
 static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     swa_attn *a = &call->a;
@@ -7247,9 +7947,10 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     call->group = s->n_heads / s->n_kv_heads;
     a->q = swa__in(a->q, s->n_heads, s->head_dim);
     a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
-    if (a->q_sink.p != NULL || a->q_sink_tail.p != NULL) {         /* often the tail alone rotates */
+    if (a->q_sink.p != NULL || a->q_sink_tail.p != NULL) { /* often the tail alone rotates */
         a->q_sink = a->q_sink.p != NULL ? swa__in(a->q_sink, s->n_heads, s->head_dim) : a->q;
-        a->q_sink_tail = a->q_sink_tail.p != NULL ? swa__in(a->q_sink_tail, s->n_heads, s->tail_dim) : a->q_tail;
+        a->q_sink_tail =
+            a->q_sink_tail.p != NULL ? swa__in(a->q_sink_tail, s->n_heads, s->tail_dim) : a->q_tail;
     }
     if (a->out.head == 0) a->out.head = s->v_dim;
     if (a->out.token == 0) a->out.token = (int64_t)s->n_heads * s->v_dim;
@@ -7278,8 +7979,8 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (s->tail_dim > 0) swa__fresh(s, &a->k_tail, s->tail_dim, &call->keys.fresh[SWA__TAIL]);
     if (!s->v_in_k) swa__fresh(s, &a->v, s->v_dim, &call->keys.fresh[SWA__V]);
 }
-/* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys split over parts: one
-   run's rows, all its blocks. Less than all of those only splits nothing. */
+/* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys
+   split over parts: one run's rows, all its blocks. Less than all of those only splits nothing. */
 static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
     const size_t blocks = (size_t)l->slots / SWA_BLOCK + 2;      /* most that its slots lie in */
     size_t n = 0;
@@ -7309,7 +8010,7 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     size_t most = 0, n;
     int i;
     if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
-    for (i = 0; i < desc->n_layers; i++) {               /* the layer that needs most: they take turns */
+    for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: they take turns */
         swa__layer l;
         if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
         n = swa__layer_scratch(&l, parts);
@@ -7325,20 +8026,24 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
     for (i = 0; i < c->d.n_layers && bytes > 0; i++)
         if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
     c->scratch = mem != NULL ? swa__align64(mem) : NULL;
-    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0;      /* what is left of it however mem was aligned */
+    c->scratch_bytes = bytes > 63 ? bytes - 63 : 0; /* what is left of it however mem was aligned */
     return SWA_OK;
 }
-/* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own past out. */
-static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r, const swa_attn *a) {
+/* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own
+   past out. */
+static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r,
+                                  const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
     if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
     if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
-    if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1)) return SWA_ERR_CAPACITY;
+    if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
+        return SWA_ERR_CAPACITY;
     return SWA_OK;
 }
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
-static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, int phase, int part) {
+static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, int phase,
+                                   int part) {
     int64_t *ticket = swa__tickets_of(c) + layer;
     swa_status status = SWA_OK;
     int i;
@@ -7346,14 +8051,15 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
     for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
         const swa__seq *s = swa__seq_of(c, r->seq);
-        if (s->end - r->n != r->pos || s->parents != r->parents) status = SWA_ERR_ORDER;     /* changed since begin */
+        /* changed since begin */
+        if (s->end - r->n != r->pos || s->parents != r->parents) status = SWA_ERR_ORDER;
         else status = swa__past_check(c, layer, r, a);
     }
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
     return status;
 }
-static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
-                                 int parts, swa__call *call) {
+static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase,
+                                 int part, int parts, swa__call *call) {
     swa__cache *c = swa__get(cache);
     swa_status status;
     const swa__layer *l;
@@ -7362,11 +8068,13 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     if (c->begun != SWA_OK) return c->begun;
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
+        return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
     status = swa__attn_check(&l->shape, &call->a, (int)l->type[SWA__K]);
-    if (status == SWA_OK && trees && call->a.q.p != NULL && (call->a.pick != NULL || call->a.compute == SWA_BF16))
+    if (status == SWA_OK && trees && call->a.q.p != NULL
+        && (call->a.pick != NULL || call->a.compute == SWA_BF16))
         status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
@@ -7392,18 +8100,21 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int part, 
     mine.parts = parts;
     for (i = 0; i < parts && phase > 0; i++) {
         const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
-        if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0) return SWA_ERR_ORDER;
+        if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
+            return SWA_ERR_ORDER;
     }
-    memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine, sizeof mine);
+    memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine,
+           sizeof mine);
     return SWA_OK;
 }
-static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase, int part,
-                                   int parts, swa__call *call) {
+static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn,
+                                   int phase, int part, int parts, swa__call *call) {
     swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
     if (status != SWA_OK) return status;
     return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
 }
-SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase, int part, int parts) {
+SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
+                                   int part, int parts) {
     swa__call call;
     swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
     if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
@@ -7437,7 +8148,8 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int i;
     if (r == NULL) return SWA_ERR_ARG;
     *s = r->shape;
-    if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0 || r->n_kv < 0)
+    if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0
+        || r->n_kv < 0)
         return SWA_ERR_ARG;
     if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
@@ -7451,7 +8163,8 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (kv->n == 0) continue;
         blocks += swa__block_end(end) - kv->pos / SWA_BLOCK;
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
-        if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL)) return SWA_ERR_ARG;
+        if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
+            return SWA_ERR_ARG;
         if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
             return SWA_ERR_ARG;
         if (kv->layout_ != 0) continue;
@@ -7460,7 +8173,8 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     }
     return SWA_OK;
 }
-static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts, size_t split_rows) {
+static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts,
+                              size_t split_rows) {
     size_t n = 0;
     if (!swa__region(&n, swa__part_bytes(s, rows->window.n_sink > 0), (size_t)parts, 1)) return 0;
     if (parts > 1 && !swa__region(&n, split_rows, swa__partial_bytes(s), 1)) return 0;
@@ -7469,15 +8183,17 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
 SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
     if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
-    return swa__rows_bytes(rows, &s, parts, rows->n_tokens > 0 ? swa__rows_split(rows, &s)
-                                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
+    return swa__rows_bytes(rows, &s, parts,
+                           rows->n_tokens > 0 ? swa__rows_split(rows, &s)
+                                              : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
 }
 static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_kv *kv) {
     return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
            || (s->tail_dim > 0 && swa__written(a, kv->tail));
 }
 /* A call over rows of the caller's, but for its scratch. */
-static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
+static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts,
+                                  swa__call *call) {
     swa_shape s;
     swa_status status = swa__rows_check(rows, &s);
     int i;
@@ -7499,17 +8215,20 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     call->sinks = rows->window.n_sink > 0;
     return SWA_OK;
 }
-static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts, swa__call *call) {
+static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts,
+                                 swa__call *call) {
     const swa_status status = swa__rows_begin(rows, attn, parts, call);
     if (status != SWA_OK) return status;
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
     call->split_rows = swa__rows_split(rows, &call->shape);
-    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows)) call->split_rows = 0;
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows))
+        call->split_rows = 0;
     return SWA_OK;
 }
-SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase, int part, int parts) {
+SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
+                                      int part, int parts) {
     swa__call call;
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
@@ -7529,12 +8248,14 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
 }
 
 /* Row by row, 64 numbers at a time; the scalar instance, whose bits are everyone's. */
-SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
-                             const float *sink_logits, int n_heads, float *out, float *lse) {
+SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
+                             int32_t rows, int v_dim, const float *sink_logits, int n_heads,
+                             float *out, float *lse) {
     float o[64], zeros[64], ones[SWA__LANES], inv[SWA__LANES], m, l, mb, lb;
     int32_t r;
     int i, d, w, x;
-    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || (n > 0 && (outs == NULL || stats == NULL)))
+    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
+        || (n > 0 && (outs == NULL || stats == NULL)))
         return SWA_ERR_ARG;
     for (i = 0; i < n; i++)
         if (outs[i] == NULL || stats[i] == NULL) return SWA_ERR_ARG;
@@ -7548,7 +8269,8 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * (size_t)r;
                 if (stat[1] > 0.0f)      /* an empty part is the identity */
-                    swa__fold_scalar(1, w, o, &m, &l, outs[i] + (size_t)r * (size_t)v_dim + d, stat, stat + 1);
+                    swa__fold_scalar(1, w, o, &m, &l, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
+                                     stat + 1);
             }
             if (lse != NULL) lse[r] = swa__lse(m, l);
             if (sink_logits != NULL) {
@@ -7563,43 +8285,63 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
     return SWA_OK;
 }
 
-/* ==== [SECTION 13] LATENT =======================================================================================
-   DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 12] on a ring of latents; this
-   room holds what lies around it: the products with the weights, and the naive path, for which it brings a block of
-   latents into the K and V of a head. Phases:
-     0  c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h      1  angles, norms, RoPE of k
-     2  q = W_UQ c_q, or its nope part through W_UQK         3  RoPE of q; q_nope W_UK, or the new K and V expanded
-     4, 5  attention, then its fold and store                6  W_UV             7  W_O, or W_UVO
+/* ==== [SECTION 13] LATENT ========================================================================
+   DeepSeek's MLA (DeepSeek-V2 2024, 2.1; [MLA]). The core is the attention of [SECTION 12] on a
+   ring of latents; this room holds what lies around it: the products with the weights, and the
+   naive path, for which it brings a block of latents into the K and V of a head. Phases:
+     0     c_q = W_DQ h, latent = W_DKV h, k_rope = W_KR h
+     1     angles, norms, RoPE of k
+     2     q = W_UQ c_q, or its nope part through W_UQK
+     3     RoPE of q; q_nope W_UK, or the new K and V expanded
+     4, 5  attention, then its fold and store
+     6, 7  W_UV; W_O, or W_UVO
 
-   Most of that is a table of products. A phase's outputs are counted through, and a part takes its share of the count,
-   cut where the matrices allow it. An output's sum never depends on the cut: the same bits for any number of parts. */
+   Most of that is a table of products. A phase's outputs are counted through, and a part takes its
+   share of the count, cut where the matrices allow it. An output's sum never depends on the cut:
+   the same bits for any number of parts. */
 #if SWA__MLA
 
 enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
-       SWA__MLA_MAX = 1 << 20,                        /* of any size, so that a product of two fits an int64_t */
-       SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT,  /* floats in which a product packs the tokens */
+       SWA__MLA_MAX = 1 << 20, /* of any size, so that a product of two fits an int64_t */
+       /* floats in which a product packs the tokens */
+       SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT,
        SWA__MERGE_ROWS = 256 };                       /* rows of W_O that are merged at a time */
 
 /* The weights by meaning. Two may lie in one matrix: of head h, rows first + h*per and on. */
-enum { SWA__W_DQ, SWA__W_DKV, SWA__W_KR, SWA__W_UQ, SWA__W_QR, SWA__W_UK, SWA__W_UV, SWA__W_O, SWA__W_UQK, SWA__W_UVO,
-       SWA__W_UKT, SWA__WEIGHTS };       /* the last is W_UK once more, multiplied from its other side */
+enum {
+    SWA__W_DQ,
+    SWA__W_DKV,
+    SWA__W_KR,
+    SWA__W_UQ,
+    SWA__W_QR,
+    SWA__W_UK,
+    SWA__W_UV,
+    SWA__W_O,
+    SWA__W_UQK,
+    SWA__W_UVO,
+    SWA__W_UKT,
+    SWA__WEIGHTS
+}; /* the last is W_UK once more, multiplied from its other side */
 typedef struct {
     const swa_matrix *w;
-    int32_t heads, rows, cols;           /* heads 0: this block has no such weight, or does not read it */
+    int32_t heads, rows, cols; /* heads 0: this block has no such weight, or does not read it */
     int64_t first, per;
     int     transposed;
 } swa__weight;
 
-/* The arrays of a call, [n tokens][heads][..]. WIDE: the absorbed q, later its output. K, V: for an expanded cache. */
-enum { SWA__A_H, SWA__A_OUT,                          /* [hidden] */
-       SWA__A_CQ, SWA__A_CKV, SWA__A_KROPE,           /* [q_lora], [latent], [rope] */
-       SWA__A_Q, SWA__A_QROPE, SWA__A_QSINK,          /* [nope | rope], its second half, q as pinned sinks see it */
-       SWA__A_WIDE, SWA__A_O, SWA__A_K, SWA__A_V,     /* [latent], [v], [nope | rope], [v] */
+/* The arrays of a call, [n tokens][heads][..]. WIDE: the absorbed q, later its output. K, V: for an
+   expanded cache. */
+enum { SWA__A_H, SWA__A_OUT,                      /* [hidden] */
+       SWA__A_CQ, SWA__A_CKV, SWA__A_KROPE,       /* [q_lora], [latent], [rope] */
+       SWA__A_Q, SWA__A_QROPE, SWA__A_QSINK,      /* [nope | rope], its second half, q as pinned
+                                                     sinks see it                                 */
+       SWA__A_WIDE, SWA__A_O, SWA__A_K, SWA__A_V, /* [latent], [v], [nope | rope], [v] */
        SWA__ARRAYS };
 typedef struct { const float *in; float *out; int64_t token, head; } swa__array;
 
 enum { SWA__ALWAYS, SWA__EXPANDED, SWA__ABSORBED };
-static const struct { int phase, when, w, in, out; } swa__products[] = {       /* the block: out = w in */
+/* the block: out = w in */
+static const struct { int phase, when, w, in, out; } swa__products[] = {
     { 0, SWA__ALWAYS, SWA__W_DQ, SWA__A_H, SWA__A_CQ },
     { 0, SWA__ALWAYS, SWA__W_DKV, SWA__A_H, SWA__A_CKV },
     { 0, SWA__ALWAYS, SWA__W_KR, SWA__A_H, SWA__A_KROPE },
@@ -7622,12 +8364,12 @@ typedef struct {
     swa__weight w[SWA__WEIGHTS];
     swa__array a[SWA__ARRAYS];
     int     layer, part, parts;
-    int     expanded;                    /* the layer holds K and V of all heads */
-    int     naive, absorbed, sinks;      /* what a run may take: which paths, a second rotation of q */
-    int64_t n;                           /* tokens */
-    double *angles;                      /* [n][rope/2] cos, then sin; with sinks [n] more of them */
-    float  *pack;                        /* [parts][SWA__PACK] */
-    unsigned char *naive_parts;          /* [parts][naive_bytes] scratch of the naive path */
+    int     expanded;               /* the layer holds K and V of all heads */
+    int     naive, absorbed, sinks; /* what a run may take: which paths, a second rotation of q */
+    int64_t n;                      /* tokens */
+    double *angles;                 /* [n][rope/2] cos, then sin; with sinks [n] more of them */
+    float  *pack;                   /* [parts][SWA__PACK] */
+    unsigned char *naive_parts;     /* [parts][naive_bytes] scratch of the naive path */
     size_t  naive_bytes, bytes;
     unsigned char *base;
     int     fits;                        /* bytes has not overflowed */
@@ -7636,12 +8378,14 @@ typedef struct {
 
 /* ---- weights ---- */
 
-/* Weights t[0] and t[1] of matrices a and b. b->p NULL: a holds the rows of both; b NULL: there is no second. */
-static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matrix *b, int rows_a, int rows_b,
-                             int cols) {
+/* Weights t[0] and t[1] of matrices a and b. b->p NULL: a holds the rows of both; b NULL: there is
+   no second. */
+static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matrix *b, int rows_a,
+                             int rows_b, int cols) {
     const int apart = b != NULL && b->p != NULL, both = rows_a + rows_b;
     const swa__weight first = { a, 1, rows_a, cols, 0, apart ? rows_a : both, 0 };
-    const swa__weight second = { apart ? b : a, 1, rows_b, cols, apart ? 0 : rows_a, apart ? rows_b : both, 0 };
+    const swa__weight second = { apart ? b : a,         1, rows_b, cols, apart ? 0 : rows_a,
+                                 apart ? rows_b : both, 0 };
     t[0] = first;
     if (b != NULL) t[1] = second;
 }
@@ -7659,7 +8403,8 @@ static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     for (i = SWA__W_UQ; i <= SWA__W_UV; i++) t[i].heads = m->n_heads;
     t[SWA__W_UKT] = t[SWA__W_UK];
     t[SWA__W_UKT].transposed = 1;
-    if (!uqk && m->w_qr.p == NULL) {     /* rows of W_UQ and W_QR lie as q does: they are multiplied as one */
+    if (!uqk && m->w_qr.p == NULL) {     /* rows of W_UQ and W_QR lie as q does: they are
+                                            multiplied as one */
         t[SWA__W_UQ].heads = 1;
         t[SWA__W_UQ].rows = m->n_heads * (m->nope_dim + m->rope_dim);
         t[SWA__W_QR].heads = 0;
@@ -7671,15 +8416,20 @@ static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     for (i = 0; i < SWA__WEIGHTS; i++)
         if (t[i].rows == 0) t[i].heads = 0;
 }
-static int64_t swa__outputs(const swa__weight *w) { return (int64_t)w->heads * (w->transposed ? w->cols : w->rows); }
-static int64_t swa__row_stride(const swa__weight *w) { return w->w->stride > 0 ? w->w->stride : w->cols; }
+static int64_t swa__outputs(const swa__weight *w) {
+    return (int64_t)w->heads * (w->transposed ? w->cols : w->rows);
+}
+static int64_t swa__row_stride(const swa__weight *w) {
+    return w->w->stride > 0 ? w->w->stride : w->cols;
+}
 static const void *swa__weight_at(const swa__weight *w, int64_t row, int64_t col) {
     return (const unsigned char *)w->w->p
            + (size_t)(row * swa__row_stride(w) + col) * swa__type_size((int)w->w->type);
 }
-/* Rows [row, row+n) as f32, one behind the other; up to 15 floats behind them are overwritten too. */
-static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa__weight *w, int64_t row, int n,
-                             float *out) {
+/* Rows [row, row+n) as f32, one behind the other; up to 15 floats behind them are overwritten
+   too. */
+static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa__weight *w,
+                             int64_t row, int n, float *out) {
     float scale;
     int i;
     if (w->w->type == SWA_OPAQUE) {
@@ -7687,7 +8437,8 @@ static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa
         return;
     }
     for (i = 0; i < n; i++, out += w->cols)
-        kr->round(SWA_F32, swa__weight_at(w, row + i, 0), (int)swa__type_or(w->w->type, SWA_F32), w->cols, out, &scale);
+        kr->round(SWA_F32, swa__weight_at(w, row + i, 0), (int)swa__type_or(w->w->type, SWA_F32),
+                  w->cols, out, &scale);
 }
 
 /* ---- checks and sizes ---- */
@@ -7707,16 +8458,18 @@ static swa_status swa__mla_dims_check(const swa_mla *m) {
         if (dims[i] < (i < 5)) return SWA_ERR_ARG;
     for (i = 0; i < 7; i++)
         if (dims[i] > SWA__MLA_MAX) return SWA_ERR_OVERFLOW;
-    most = swa__max64(m->kv_lora_rank, swa__max64(m->nope_dim + m->rope_dim, m->nope_dim + m->v_dim));
+    most =
+        swa__max64(m->kv_lora_rank, swa__max64(m->nope_dim + m->rope_dim, m->nope_dim + m->v_dim));
     return m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW;
 }
-/* A weight that is read is there, and can be cut where the block has to cut it: between heads, and between two
-   weights that lie in one matrix. */
+/* A weight that is read is there, and can be cut where the block has to cut it: between heads, and
+   between two weights that lie in one matrix. */
 static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     const swa_matrix *a = w->w;
     if (w->heads == 0) return SWA_OK;
     if (a->p == NULL || a->stride < 0 || a->block_rows < 0 || a->block_cols < 0) return SWA_ERR_ARG;
-    if (a->block_rows > 1 && (w->first % a->block_rows != 0 || (w->heads > 1 && w->per % a->block_rows != 0)))
+    if (a->block_rows > 1
+        && (w->first % a->block_rows != 0 || (w->heads > 1 && w->per % a->block_rows != 0)))
         return SWA_ERR_ARG;
     if (a->type == SWA_OPAQUE) return m->gemm != NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->stride > 0 && a->stride < w->cols) return SWA_ERR_ARG;
@@ -7732,8 +8485,10 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     double factor[3];
     int i;
     if (status != SWA_OK) return status;
-    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0) return SWA_ERR_ARG;
-    if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF)) return SWA_ERR_ARG;
+    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0)
+        return SWA_ERR_ARG;
+    if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF))
+        return SWA_ERR_ARG;
     if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
     if ((m->q_norm != NULL || m->kv_norm != NULL) && !(m->eps > 0.0f)) return SWA_ERR_ARG;
@@ -7743,7 +8498,8 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     for (i = 0; i < 3; i++)
         if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
     if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
-    if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;     /* or is the W_UV in w_uk left out? */
+    /* or is the W_UV in w_uk left out? */
+    if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
     return status;
@@ -7766,24 +8522,29 @@ SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
 }
 static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
     return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
-           && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim && (a->v_in_k != 0) == (b->v_in_k != 0);
+        && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim
+        && (a->v_in_k != 0) == (b->v_in_k != 0);
 }
 
 /* ---- the rule ---- */
 
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
-    const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new, n = (double)n_cached + s;
+    const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new,
+                 n = (double)n_cached + s;
     if (swa__never_naive(m)) return SWA_MLA_ABSORBED;
     return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
-/* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the sooner it does; over the
-   history its two sides are straight lines with a bend at 16 keys, so the bend and the ends decide. */
+/* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the
+   sooner it does; over the history its two sides are straight lines with a bend at 16 keys, so the
+   bend and the ends decide. */
 static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
-    return swa__mla_rule(m, 0, n) == SWA_MLA_NAIVE || swa__mla_rule(m, INT64_MAX / 2, n) == SWA_MLA_NAIVE
-           || (n < 16 && swa__mla_rule(m, 16 - n, n) == SWA_MLA_NAIVE);
+    return swa__mla_rule(m, 0, n) == SWA_MLA_NAIVE
+        || swa__mla_rule(m, INT64_MAX / 2, n) == SWA_MLA_NAIVE
+        || (n < 16 && swa__mla_rule(m, 16 - n, n) == SWA_MLA_NAIVE);
 }
-/* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE ones. */
+/* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE
+   ones. */
 static double swa__weight_count(const swa__weight *w, double *bytes) {
     double all = 0, n;
     int i;
@@ -7796,27 +8557,33 @@ static double swa__weight_count(const swa__weight *w, double *bytes) {
     return all;
 }
 static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
-    const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim, expanded = (double)m->nope_dim + r + m->v_dim;
+    const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim,
+                 expanded = (double)m->nope_dim + r + m->v_dim;
     const double pairs = (n * cached + n * (n + 1) / 2) * h;
     swa__weight w[SWA__WEIGHTS];
     int i;
     for (i = 0; i < 4; i++) {
         swa__weights(m, i == 2, i == 2, w);
-        cost[i].macs = n * swa__weight_count(w, &cost[i].weight_bytes);      /* every weight, once a token */
+        /* every weight, once a token */
+        cost[i].macs = n * swa__weight_count(w, &cost[i].weight_bytes);
         cost[i].macs += pairs * (i == 1 || i == 2 ? 2 * l + r : expanded);
         cost[i].cache_bytes = 4 * cached * (i < 3 ? l + r : h * expanded);
     }
-    cost[0].macs += cached * l * h * ((double)m->nope_dim + m->v_dim);       /* W_UK and W_UV for the old tokens too */
+    /* W_UK and W_UV for the old tokens too */
+    cost[0].macs += cached * l * h * ((double)m->nope_dim + m->v_dim);
 }
-SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new, swa_mla_cost cost[4]) {
+SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new,
+                                    swa_mla_cost cost[4]) {
     if (swa__mla_dims_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
     if (cost != NULL) swa__mla_costs(mla, (double)n_cached, n_new, cost);
     return swa__mla_rule(mla, n_cached, n_new);
 }
-/* The path of one run: its own length and the cached rows in its reach decide, not the batch it is in. */
+/* The path of one run: its own length and the cached rows in its reach decide, not the batch it is
+   in. */
 static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
     const swa_window *window = &x->l->window;
-    const int64_t lo = swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
+    const int64_t lo =
+        swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
     if (x->expanded) return SWA_MLA_NAIVE;
     if (x->m->path != SWA_MLA_AUTO) return x->m->path;
     if (run->parents != NULL) return SWA_MLA_ABSORBED;   /* which gathers keys as they are */
@@ -7825,8 +8592,8 @@ static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
 
 /* ---- scratch ---- */
 
-/* The naive path in one part: room for the latents of a block, their values before they are turned into rows, and the
-   weights of head h as f32, in panels of 16 dims, [dims/16][latent][16]. */
+/* The naive path in one part: room for the latents of a block, their values before they are turned
+   into rows, and the weights of head h as f32, in panels of 16 dims, [dims/16][latent][16]. */
 typedef struct {
     const swa__mla *x;
     swa__room latents;
@@ -7836,7 +8603,8 @@ typedef struct {
 
 /* Carves it behind the scratch of the attention over expanded heads; returns the bytes of both. */
 static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned char *base, swa__naive *e) {
-    const size_t latent = (size_t)m->kv_lora_rank, row = latent + (size_t)m->rope_dim, dvp = swa__pad16(m->v_dim);
+    const size_t latent = (size_t)m->kv_lora_rank, row = latent + (size_t)m->rope_dim,
+                 dvp = swa__pad16(m->v_dim);
     const swa_shape shape = swa_mla_shape(m, 1);
     swa__scratch w;
     memset(&w, 0, sizeof w);
@@ -7887,7 +8655,8 @@ static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base
     swa__mla_array(x, SWA__A_O, m->w_uvo.p == NULL ? heads : 0, m->v_dim);
     swa__mla_array(x, SWA__A_K, x->expanded ? heads : 0, dk);
     swa__mla_array(x, SWA__A_V, x->expanded ? heads : 0, m->v_dim);
-    x->angles = (double *)swa__mla_take(x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim * sizeof(double));
+    x->angles = (double *)swa__mla_take(
+        x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim * sizeof(double));
     x->naive_bytes = x->naive ? swa__naive_carve(m, x->sinks, NULL, &e) : 0;
     x->naive_parts = (unsigned char *)swa__mla_take(x, (size_t)parts, x->naive_bytes);
     x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
@@ -7905,10 +8674,12 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
         return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
     }
     if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
-    return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE ? SWA_ERR_ARG : SWA_OK;
+    return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE
+             ? SWA_ERR_ARG
+             : SWA_OK;
 }
-SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc, int32_t n_tokens,
-                                               int parts) {
+SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
+                                               int32_t n_tokens, int parts) {
     const size_t ring = swa_cache_scratch_bytes(desc, parts);
     size_t most = 0, total;
     swa__layer l;
@@ -7916,7 +8687,7 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
     int i;
     if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w) != SWA_OK) return 0;
     memset(x.a, 0, sizeof x.a);
-    for (i = 0; i < desc->n_layers; i++) {               /* of the layers that fit, the one that needs most */
+    for (i = 0; i < desc->n_layers; i++) { /* of the layers that fit, the one that needs most */
         if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x) != SWA_OK) continue;
         if (!swa__mla_carve(&x, n_tokens, parts, NULL)) return 0;
         if (x.bytes > most) most = x.bytes;
@@ -7926,7 +8697,8 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
 
 /* ---- products ---- */
 
-/* A part's share [a, b) of the outputs of a phase, of which `at` have gone by, for n tokens from t0 on. */
+/* A part's share [a, b) of the outputs of a phase, of which `at` have gone by, for n tokens from t0
+   on. */
 typedef struct { int64_t a, b, at, t0, n; } swa__share;
 
 static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
@@ -7938,14 +8710,16 @@ static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
     s.n = x->n;
     return s;
 }
-/* Where in a matrix of n outputs a share ends: down to where it may be cut, as its neighbour does. */
+/* Where in a matrix of n outputs a share ends: down to where it may be cut, as its neighbour
+   does. */
 static int64_t swa__cut_at(int64_t at, int64_t n, int64_t step) {
     return at <= 0 ? 0 : at >= n ? n : step > 1 ? at / step * step : at;
 }
 /* out = w in: this part's outputs, head by head. */
-static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w, const swa__array *in,
-                          const swa__array *out) {
-    const int64_t n_out = w->transposed ? w->cols : w->rows, step = w->transposed ? w->w->block_cols : w->w->block_rows;
+static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w,
+                          const swa__array *in, const swa__array *out) {
+    const int64_t n_out = w->transposed ? w->cols : w->rows,
+                  step = w->transposed ? w->w->block_cols : w->w->block_rows;
     int64_t a, b;
     swa_gemm p;
     int32_t h;
@@ -8047,11 +8821,13 @@ static void swa__mla_norms(const swa__mla *x) {
             if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
             swa__mla_norm(x, SWA__A_CQ, t, x->m->q_norm);
             swa__mla_norm(x, SWA__A_CKV, t, x->m->kv_norm);
-            swa__mla_rotate(x, swa__mla_angles(x, 0, t), x->a[SWA__A_KROPE].out + t * x->m->rope_dim);
+            swa__mla_rotate(x, swa__mla_angles(x, 0, t),
+                            x->a[SWA__A_KROPE].out + t * x->m->rope_dim);
         }
     }
 }
-/* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where it is expanded. */
+/* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where
+   it is expanded. */
 static void swa__mla_rope(const swa__mla *x) {
     const int64_t nope = x->m->nope_dim, rope = x->m->rope_dim, dk = nope + rope;
     int64_t i;
@@ -8065,14 +8841,16 @@ static void swa__mla_rope(const swa__mla *x) {
         }
         swa__mla_rotate(x, swa__mla_angles(x, 0, t), q + nope);
         if (x->expanded)
-            memcpy(x->a[SWA__A_K].out + i * dk + nope, x->a[SWA__A_KROPE].in + t * rope, (size_t)rope * sizeof(float));
+            memcpy(x->a[SWA__A_K].out + i * dk + nope, x->a[SWA__A_KROPE].in + t * rope,
+                   (size_t)rope * sizeof(float));
     }
 }
 
 /* ---- attention ---- */
 
 /* A weight's rows of head h in panels; where they are OPAQUE, 16 of them at a time in `rows`. */
-static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, float *rows, float *to) {
+static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, float *rows,
+                               float *to) {
     const swa__kernels *kr = swa__kernels_of(x->c->d.isa);
     const int opaque = w->w->type == SWA_OPAQUE;
     const void *src[SWA__TILE];
@@ -8082,15 +8860,17 @@ static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, f
         n = w->rows - d < SWA__TILE ? w->rows - d : SWA__TILE;
         if (opaque) swa__weight_rows(x->m, kr, w, row, n, rows);
         for (i = 0; i < SWA__TILE; i++) {
-            const int at = i < n ? i : n - 1;            /* a panel that is not full ends in copies */
+            const int at = i < n ? i : n - 1; /* a panel that is not full ends in copies */
             src[i] = opaque ? rows + (size_t)at * (size_t)w->cols : swa__weight_at(w, row + at, 0);
         }
-        kr->pack(src, opaque ? SWA_F32 : (int)swa__type_or(w->w->type, SWA_F32), SWA__TILE, w->cols, 1.0f, to);
+        kr->pack(src, opaque ? SWA_F32 : (int)swa__type_or(w->w->type, SWA_F32), SWA__TILE, w->cols,
+                 1.0f, to);
     }
 }
-/* Tiles t0 and t1 (which may be the same) of the head: K [nope | rope][16] and V rows [16][dvp] of the latents. */
-static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__room *room, const swa__block *latents,
-                              swa__block *b) {
+/* Tiles t0 and t1 (which may be the same) of the head: K [nope | rope][16] and V rows [16][dvp] of
+   the latents. */
+static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__room *room,
+                              const swa__block *latents, swa__block *b) {
     const swa_mla *m = e->x->m;
     const swa__kernels *kr = swa__kernels_of(e->x->c->d.isa);
     const int t[2] = { t0, t1 }, dvp = (int)swa__pad16(m->v_dim), nope = m->nope_dim * SWA__TILE;
@@ -8120,9 +8900,10 @@ static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__ro
         b->tile[t[i]].v_token = dvp;
     }
 }
-/* In place of swa__stage: the latents as the ring holds them, widened, then K and V of head h, two tiles at a time. */
-static void swa__expand_stage(void *user, const swa__keys *keys, int h, const int range[4], const swa__room *room,
-                              swa__block *b) {
+/* In place of swa__stage: the latents as the ring holds them, widened, then K and V of head h, two
+   tiles at a time. */
+static void swa__expand_stage(void *user, const swa__keys *keys, int h, const int range[4],
+                              const swa__room *room, swa__block *b) {
     swa__naive *e = (swa__naive *)user;
     swa__keys rows = *keys;
     swa__cursor in = swa__cursor_at(&rows, 0);
@@ -8149,7 +8930,9 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
 static int swa__takes_naive(const void *user, const swa_run *run) {
     return swa__mla_path_of(((const swa__naive *)user)->x, run) == SWA_MLA_NAIVE;
 }
-static int swa__takes_absorbed(const void *user, const swa_run *run) { return !swa__takes_naive(user, run); }
+static int swa__takes_absorbed(const void *user, const swa_run *run) {
+    return !swa__takes_naive(user, run);
+}
 
 static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
     swa_in in;
@@ -8158,13 +8941,15 @@ static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
     in.head = x->a[array].head;
     return in;
 }
-/* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage makes. */
+/* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage
+   makes. */
 static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     const swa_mla *m = x->m;
     const int heads = x->expanded || naive, out = heads ? SWA__A_O : SWA__A_WIDE;
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.scale = (float)(m->scale != 0 ? m->scale : swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale));
+    a.scale =
+        (float)(m->scale != 0 ? m->scale : swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale));
     a.compute = m->compute;
     if (!heads && !x->absorbed) a.mode = SWA_STORE_ONLY;
     a.q = swa__reads(x, heads ? SWA__A_Q : SWA__A_WIDE, 0);
@@ -8201,7 +8986,9 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     swa__call_slices(&call, x->naive_parts);
     call.part_bytes = x->naive_bytes;
     if (x->absorbed) call.split_rows = 0;                /* its memory may be in use */
-    else call.split_rows = latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
+    else
+        call.split_rows =
+            latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
     return call;
 }
 /* Attention comes first, by path; then all new rows are stored. */
@@ -8226,7 +9013,8 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
         call = swa__mla_naive(x, &x->call);
         call.ops = &ops;
         call.a.mode = SWA_ATTEND_NO_STORE;
-        (void)swa__naive_carve(x->m, x->sinks, call.scratch + (size_t)x->part * call.part_bytes, &e);
+        (void)swa__naive_carve(x->m, x->sinks, call.scratch + (size_t)x->part * call.part_bytes,
+                               &e);
         ops.takes = swa__takes_naive;
         ops.stage = swa__expand_stage;
         swa__phase(&call, phase, x->part, x->parts);
@@ -8238,24 +9026,31 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
 
 /* ---- merged weights ---- */
 
-/* Where W_UVO and the rows being multiplied lie, in floats from a multiple of 64 bytes on. 0 = overflow. */
+/* Where W_UVO and the rows being multiplied lie, in floats from a multiple of 64 bytes on. 0 =
+   overflow. */
 static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_t *bytes) {
-    const size_t heads = (size_t)m->n_heads, latent = (size_t)m->kv_lora_rank, nope = (size_t)m->nope_dim;
-    const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden), v = (size_t)m->v_dim;
+    const size_t heads = (size_t)m->n_heads, latent = (size_t)m->kv_lora_rank,
+                 nope = (size_t)m->nope_dim;
+    const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden),
+                 v = (size_t)m->v_dim;
     size_t n = 0;
     if (!swa__region(&n, heads * latent, q_in, sizeof(float))) return 0;
     *uvo = n / sizeof(float);
     if (!swa__region(&n, heads * latent, (size_t)m->hidden, sizeof(float))) return 0;
     *rows = n / sizeof(float);
-    return swa__region(&n, nope * (2 * latent + q_in) + v * (heads * SWA__MERGE_ROWS + latent) + 64, sizeof(float), 1)
-           && swa__add(n, 63, bytes);
+    return swa__region(&n, nope * (2 * latent + q_in) + v * (heads * SWA__MERGE_ROWS + latent) + 64,
+                       sizeof(float), 1)
+        && swa__add(n, 63, bytes);
 }
 SWA__COLD SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
     size_t uvo, rows, bytes;
-    return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes) ? bytes : 0;
+    return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes)
+             ? bytes
+             : 0;
 }
 /* y [n][cols] = x [n][..] times head h of w, whose f32 rows come into buf. */
-static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float *buf, swa_gemm *p) {
+static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float *buf,
+                            swa_gemm *p) {
     const swa__kernels *kr = swa__kernels_of(swa_isa_best());
     swa__weight_rows(m, kr, w, w->first + h * w->per, w->rows, buf);
     p->n_in = w->rows;
@@ -8266,7 +9061,8 @@ static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float
     p->w.stride = w->cols;
     kr->product(p, NULL);
 }
-/* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of W_UQ. */
+/* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of
+   W_UQ. */
 static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, float *rows) {
     const swa__weight *uk = &w[SWA__W_UK], *uq = &w[SWA__W_UQ];
     const size_t n = (size_t)uk->rows * (size_t)uk->cols;
@@ -8278,7 +9074,8 @@ static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, f
     p.x_stride = uk->rows;
     p.y_stride = uq->cols;
     for (h = 0; h < m->n_heads; h++) {
-        swa__weight_rows(m, swa__kernels_of(swa_isa_best()), uk, uk->first + h * uk->per, uk->rows, rows);
+        swa__weight_rows(m, swa__kernels_of(swa_isa_best()), uk, uk->first + h * uk->per, uk->rows,
+                         rows);
         for (d = 0; d < uk->rows; d++)
             for (c = 0; c < uk->cols; c++) left[c * uk->rows + d] = rows[d * uk->cols + c];
         p.y = uqk + (size_t)h * (size_t)uk->cols * (size_t)uq->cols;
@@ -8302,7 +9099,8 @@ static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, f
         }
     }
 }
-SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst) {
+SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes,
+                                           swa_mla *dst) {
     const swa_matrix none = { NULL, SWA_F32, 0, 0, 0 };
     swa__weight w[SWA__WEIGHTS];
     swa_status status = swa__mla_check(src, w);
@@ -8311,7 +9109,8 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
     float *base;
     int i;
     if (status != SWA_OK) return status;
-    if (mem == NULL || dst == NULL || swa__merged(src) || src->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+    if (mem == NULL || dst == NULL || swa__merged(src) || src->path == SWA_MLA_NAIVE)
+        return SWA_ERR_ARG;
     for (i = SWA__W_UQ; i <= SWA__W_O; i++)
         if (i != SWA__W_QR && w[i].w->type == SWA_OPAQUE && src->rows == NULL) return SWA_ERR_ARG;
     if (!swa__merged_layout(src, &uvo, &rows, &total)) return SWA_ERR_OVERFLOW;
@@ -8323,7 +9122,8 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
     if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
     merged.w_uqk.p = base;
     merged.w_uvo.p = base + uvo;
-    status = swa__mla_check(&merged, w);     /* W_QR in w_uq is cut now, head by head: its blocks may forbid that */
+    status = swa__mla_check(&merged, w);     /* W_QR in w_uq is cut now, head by head: its blocks
+                                                may forbid that                                   */
     if (status != SWA_OK) return status;
 
     swa__weights(src, 1, 1, w);              /* where the factors lie, head by head */
@@ -8335,8 +9135,8 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
 
 /* ---- the public calls ---- */
 
-static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
-                                 swa__mla *x) {
+static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla,
+                                 const float *h, float *out, swa__mla *x) {
     const swa__cache *c = swa__get(cache);
     swa_status status;
     if (c == NULL || h == NULL || out == NULL) return SWA_ERR_ARG;
@@ -8357,7 +9157,8 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const swa__cache *c = x->c;
     swa_status status;
     swa_attn a;
-    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
+        return SWA_ERR_ORDER;
     if (c->begun != SWA_OK) return c->begun;
     x->part = part;
     x->parts = parts;
@@ -8366,7 +9167,8 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
     a = swa__mla_attn(x, 0);
     status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
-    if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed) status = SWA_ERR_UNSUPPORTED;
+    if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed)
+        status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
@@ -8376,11 +9178,13 @@ static void swa__mla_phase(const void *call, int phase, int part, int parts) {
     x.parts = parts;
     if (phase == 1) swa__mla_norms(&x);
     if (phase == 3) swa__mla_rope(&x);
-    if (phase == SWA__MLA_ATTEND || phase == SWA__MLA_ATTEND + 1) swa__mla_attend(&x, phase - SWA__MLA_ATTEND);
+    if (phase == SWA__MLA_ATTEND || phase == SWA__MLA_ATTEND + 1)
+        swa__mla_attend(&x, phase - SWA__MLA_ATTEND);
     else swa__mla_products(&x, phase);
 }
-SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out,
-                                        int phase, int part, int parts) {
+SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla,
+                                        const float *h, float *out, int phase, int part,
+                                        int parts) {
     swa__mla x;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts);
@@ -8388,7 +9192,8 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
     if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
     return status;
 }
-SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h, float *out) {
+SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h,
+                                   float *out) {
     swa__mla x;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     int parts = SWA__THREADS();
@@ -8401,37 +9206,41 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 
 #endif /* SWA__MLA */
 
-/* ==== [SECTION 14] INDEX ========================================================================================
-   Which keys a sparse layer looks at. Scores are products of the few-rows shape, with K widened once for some tokens; a
-   block of 256 positions at a time they become ranks, integers that sort as their scores do, and the candidates of each
-   list take what is above their floor. When there is no more room the best `top` stay, in order of position, and the
-   worst of them is the floor: what comes later needs more than that, because positions ascend and of equal scores the
-   lower position wins. So a list is one set, whatever came together and whoever scored it.
+/* ==== [SECTION 14] INDEX =========================================================================
+   Which keys a sparse layer looks at. Scores are products of the few-rows shape, with K widened
+   once for some tokens; a block of 256 positions at a time they become ranks, integers that sort as
+   their scores do, and the candidates of each list take what is above their floor. When there is no
+   more room the best `top` stay, in order of position, and the worst of them is the floor: what
+   comes later needs more than that, because positions ascend and of equal scores the lower position
+   wins. So a list is one set, whatever came together and whoever scored it.
 
-   The blocks of all tokens, one token after another, are one line, cut into equal shares for the parts. A token whose
-   blocks lie in several shares leaves candidates with each part, which the part of its first block joins in phase 1. */
+   The blocks of all tokens, one token after another, are one line, cut into equal shares for the
+   parts. A token whose blocks lie in several shares leaves candidates with each part, which the
+   part of its first block joins in phase 1. */
 #if SWA__INDEX
 
-enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening it costs is hidden */
-       SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                                          */
-       SWA__INDEX_MOST = 1 << 15,        /* of a tile, unless one token has more                                     */
+enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening
+                                            it costs is hidden                                    */
+       SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                       */
+       SWA__INDEX_MOST = 1 << 15,        /* of a tile, unless one token has more                  */
        SWA__INDEX_TOP = 1 << 24, SWA__DIGIT = 11 };
 
-typedef struct {                         /* one call                                                                 */
+typedef struct {                         /* one call                                              */
     swa__call call;
-    swa_index ix;                        /* resolved                                                                 */
-    int per, tile, spare;                /* heads of a list; tokens that share a block; candidates beyond top        */
+    swa_index ix;         /* resolved                                                             */
+    int per, tile, spare; /* heads of a list; tokens that share a block; candidates beyond top    */
 } swa__select;
 
-/* What may become a list, ascending in position: ranks and entries. What is not above floor need not come in. */
+/* What may become a list, ascending in position: ranks and entries. What is not above floor need
+   not come in. */
 typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
 
-typedef struct {                         /* one part of it                                                           */
+typedef struct {                         /* one part of it                                        */
     const swa__select *s;
     swa__part p;
-    float *sum;                          /* [lists of a KV head of the tile][256]                                    */
-    uint32_t *rank, *count;              /* [256] of a block's entries; [2^DIGIT]                                    */
-    swa__best best, kept;                /* [tokens of a tile][lists] with top + spare; [2][lists] with top          */
+    float *sum;             /* [lists of a KV head of the tile][256]                              */
+    uint32_t *rank, *count; /* [256] of a block's entries; [2^DIGIT]                              */
+    swa__best best, kept;   /* [tokens of a tile][lists] with top + spare; [2][lists] with top    */
 } swa__picker;
 
 /* Floats of 16 rows of q, with what stands behind them as integers. */
@@ -8439,7 +9248,8 @@ static size_t swa__index_q(const swa__select *s) {
     const size_t dk = (size_t)s->call.shape.head_dim;
     return SWA__FEW * (dk + (dk + 3) / 4 + 1);
 }
-static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t all, swa__best *x) {
+static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t all,
+                            swa__best *x) {
     x->n = (int32_t *)(void *)swa__take_bytes(w, base, lists * 4);
     x->floor = (uint32_t *)(void *)swa__take_bytes(w, base, lists * 4);
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, all * 4);
@@ -8448,7 +9258,8 @@ static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, 
 /* For any tile, so that a shorter list never needs more room. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
     const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
-    const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top, all = lists * (top + (size_t)s->spare);
+    const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top,
+                 all = lists * (top + (size_t)s->spare);
     swa__scratch *w = &x->p.w;
     memset(w, 0, sizeof *w);
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
@@ -8479,7 +9290,8 @@ static float swa__rank_score(uint32_t rank) {
     if (rank == 0) return swa__float_of(0xff800000u);
     return swa__float_of(rank >> 31 ? rank ^ 0x80000000u : ~rank);
 }
-/* The k-th largest of n ranks, digit after digit; *same: how many of those equal to it are among the k. */
+/* The k-th largest of n ranks, digit after digit; *same: how many of those equal to it are among
+   the k. */
 static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count, int *same) {
     static const int shift[3] = { 32 - SWA__DIGIT, 32 - 2 * SWA__DIGIT, 0 };
     uint32_t found = 0, known = 0;
@@ -8520,8 +9332,8 @@ static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
     *x->floor = least;
 }
 /* n ranks of entries from `at` on, of which those above the floor come in. spare >= n. */
-static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *count, const uint32_t *rank, int n,
-                          int32_t at) {
+static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *count,
+                          const uint32_t *rank, int n, int32_t at) {
     int i, to;
     if (*x->n > top + spare - n) swa__best_cut(x, top, count);
     for (i = 0, to = *x->n; i < n; i++) {
@@ -8534,9 +9346,10 @@ static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *coun
 
 /* ---- a block of scores ---- */
 
-/* The ranks of a block's entries, for token t of the tile: of its visible keys, those of one entry joined. */
-static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, int64_t hi, const swa__block *b,
-                             const float *sum) {
+/* The ranks of a block's entries, for token t of the tile: of its visible keys, those of one entry
+   joined. */
+static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, int64_t hi,
+                             const swa__block *b, const float *sum) {
     const swa__job *j = &x->p.job;
     const int block = x->s->ix.block, from = swa__clip(lo - b->pos), to = swa__clip(hi - b->pos);
     const int sinks = swa__clip(swa__sinks_of(j, token) - b->pos);
@@ -8553,8 +9366,8 @@ static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, in
         rank[e] = most;
     }
 }
-static void swa__index_score_out(const swa__picker *x, int64_t row, int list, int64_t from, int64_t to,
-                                 const uint32_t *rank) {
+static void swa__index_score_out(const swa__picker *x, int64_t row, int list, int64_t from,
+                                 int64_t to, const uint32_t *rank) {
     const swa_index *ix = &x->s->ix;
     float *score = ix->score + row * ix->score_token + list * ix->score_list;
     int64_t e = swa__max64(from, ix->score_first);
@@ -8562,7 +9375,8 @@ static void swa__index_score_out(const swa__picker *x, int64_t row, int list, in
         score[e - ix->score_first] = swa__rank_score(rank != NULL ? rank[e - from] : 0);
 }
 /* Scores of one list go where they are asked for. */
-static void swa__index_take(const swa__picker *x, int t0, int t, int list, const swa__block *b, const float *sum) {
+static void swa__index_take(const swa__picker *x, int t0, int t, int list, const swa__block *b,
+                            const float *sum) {
     const swa_index *ix = &x->s->ix;
     const swa__job *j = &x->p.job;
     const int n = SWA_BLOCK / ix->block;
@@ -8576,12 +9390,14 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
         if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
     if (ix->top > 0) swa__best_add(&best, ix->top, x->s->spare, x->count, x->rank, n, (int32_t)at);
 }
-/* Scores of the tile's rows and KV head u->h with the block at number `at`; and what becomes of them. */
+/* Scores of the tile's rows and KV head u->h with the block at number `at`; and what becomes of
+   them. */
 static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in, int64_t at) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
     const swa__scratch *w = &x->p.w;
-    const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group, lists = s->call.group / s->per;
+    const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group,
+              lists = s->call.group / s->per;
     int range[4], t, i;
     swa__scores scores;
     swa__block b;
@@ -8593,10 +9409,12 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__stage(in, range, &w->room, &b);
     swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
     swa__look_ahead(&x->p, u, tokens - 1, at, &b);
-    for (t = range[0] < range[1] ? 0 : range[2] / SWA__TILE; t * SWA__TILE < range[3] + b.shift; t++) {
+    for (t = range[0] < range[1] ? 0 : range[2] / SWA__TILE; t * SWA__TILE < range[3] + b.shift;
+         t++) {
         b.tile[t].v_token = j->geo.dvp;
         if (t < b.t0 || t >= b.t1 || b.tile[t].next == NULL) b.tile[t].v = b.tile[t].k;
-        else b.tile[t].v = b.tile[t].next;         /* what the kernel fetches meanwhile: K, where else V would follow */
+        else b.tile[t].v = b.tile[t].next; /* what the kernel fetches meanwhile: K, where else V
+                                              would follow                                        */
     }
     memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
     scores.per = s->per;
@@ -8610,7 +9428,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     s->call.kr->index(&j->geo, &b, &l, &scores);
     for (t = 0; t < tokens; t++)
         for (i = 0; i < lists; i++)
-            swa__index_take(x, t0, t, u->h * lists + i, &b, x->sum + (size_t)(t * lists + i) * SWA_BLOCK);
+            swa__index_take(x, t0, t, u->h * lists + i, &b,
+                            x->sum + (size_t)(t * lists + i) * SWA_BLOCK);
 }
 
 /* ---- a tile of tokens ---- */
@@ -8627,10 +9446,12 @@ static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     for (i = 0; i < u->n; i += SWA__FEW) {
         few.r0 = u->r0 + i;
         few.n = u->n - i < SWA__FEW ? u->n - i : SWA__FEW;
-        swa__pack_few(j, &few, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s), w->q_scale + i);
+        swa__pack_few(j, &few, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s),
+                      w->q_scale + i);
     }
     for (i = 0; i < u->n; i++) {
-        const int64_t row = j->row + (u->r0 + i) / group, head = (int64_t)u->h * group + (u->r0 + i) % group;
+        const int64_t row = j->row + (u->r0 + i) / group,
+                      head = (int64_t)u->h * group + (u->r0 + i) % group;
         const float weight = s->ix.w != NULL ? s->ix.w[row * s->ix.w_token + head] : 1.0f;
         w->q_scale[i] = s->ix.compute == SWA_Q8 ? weight * w->q_scale[i] : weight;
     }
@@ -8654,8 +9475,8 @@ static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64
         from = (at + 1) * n;
     } while (at < list->hi);
 }
-/* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where the candidates of one
-   whose other blocks are another part's go; -1: the lists are whole. */
+/* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where
+   the candidates of one whose other blocks are another part's go; -1: the lists are whole. */
 static void swa__index_tile(swa__picker *x, int t0, int n, int64_t skip, int64_t blocks, int keep) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
@@ -8679,7 +9500,8 @@ static void swa__index_tile(swa__picker *x, int t0, int n, int64_t skip, int64_t
             if (b >= skip) swa__index_block(x, &u, &in, at);
         }
     }
-    for (b = 0; b < n && s->ix.score != NULL && skip == 0; b++) swa__index_gaps(x, &u.list, j->row + t0 + b);
+    for (b = 0; b < n && s->ix.score != NULL && skip == 0; b++)
+        swa__index_gaps(x, &u.list, j->row + t0 + b);
     for (i = 0; i < (size_t)n * lists && s->ix.top > 0; i++) {
         const swa__best best = swa__best_of(&x->best, i, top + (size_t)s->spare);
         const swa__best kept = swa__best_of(&x->kept, (size_t)(keep > 0) * lists + i, top);
@@ -8702,7 +9524,9 @@ static const swa__job *swa__index_job(swa__picker *x, int i) {
     return j;
 }
 /* A token's length on the line; one that sees nothing has a place too. */
-static int64_t swa__index_length(const swa__job *j, int t) { return swa__max64(swa__blocks_of(j, t, t).n, 1); }
+static int64_t swa__index_length(const swa__job *j, int t) {
+    return swa__max64(swa__blocks_of(j, t, t).n, 1);
+}
 static int64_t swa__index_line(swa__picker *x) {
     int64_t total = 0;
     int i, t;
@@ -8712,11 +9536,12 @@ static int64_t swa__index_line(swa__picker *x) {
     }
     return total;
 }
-static int64_t swa__index_share(int64_t total, int part, int parts) {       /* where a part's begins */
+static int64_t swa__index_share(int64_t total, int part, int parts) { /* where a part's begins */
     return total / parts * part + total % parts * part / parts;
 }
 /* The lists of token t, which begins at `from` on the line: of what its parts have kept. */
-static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t length, int64_t total) {
+static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t length,
+                            int64_t total) {
     const swa__select *s = x->s;
     const swa__call *call = &s->call;
     const int top = s->ix.top;
@@ -8731,7 +9556,8 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
             swa__best kept;
             if (swa__index_share(total, part, x->p.parts) >= from + length) break;
             (void)swa__index_carve(s, call->scratch + (size_t)part * call->part_bytes, &other);
-            kept = swa__best_of(&other.kept, (size_t)second * (size_t)s->ix.lists + (size_t)list, (size_t)top);
+            kept = swa__best_of(&other.kept, (size_t)second * (size_t)s->ix.lists + (size_t)list,
+                                (size_t)top);
             memcpy(best.rank + *best.n, kept.rank, (size_t)*kept.n * sizeof *kept.rank);
             memcpy(best.at + *best.n, kept.at, (size_t)*kept.n * sizeof *kept.at);
             *best.n += *kept.n;
@@ -8761,7 +9587,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
             const int64_t first = at;
             n = 1;
             length = swa__index_length(j, t);
-            if (at >= lo && at + length <= hi) {           /* it is whole, and so may be the next ones */
+            if (at >= lo && at + length <= hi) { /* it is whole, and so may be the next ones */
                 for (; phase == 0 && n < s->tile && t + n < j->n; n++) {
                     const int64_t next = swa__index_length(j, t + n);
                     if (at + length + next > hi) break;
@@ -8781,7 +9607,8 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
 
 static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
     const int lists = ix->lists > 0 ? ix->lists : 1;
-    if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0 || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
+    if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0
+        || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
         return SWA_ERR_ARG;
     if (s->n_heads % lists != 0 || lists % s->n_kv_heads != 0) return SWA_ERR_ARG;
     if (ix->top > SWA__INDEX_TOP) return SWA_ERR_OVERFLOW;
@@ -8800,21 +9627,26 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
     if (x->score_list == 0) x->score_list = x->score_n;
     if (x->score_token == 0 && x->score != NULL) x->score_token = x->lists * x->score_n;
     s->call.shape = *shape;
-    s->call.shape.v_dim = s->call.shape.v_in_k = 1;        /* V is not looked at, and needs no room */
+    s->call.shape.v_dim = s->call.shape.v_in_k = 1; /* V is not looked at, and needs no room */
     s->call.group = shape->n_heads / shape->n_kv_heads;
     s->per = shape->n_heads / x->lists;
     s->tile = shape->n_heads < SWA__INDEX_ROWS ? SWA__INDEX_ROWS / shape->n_heads : 1;
     s->spare = x->top > SWA__INDEX_SPARE ? x->top : SWA__INDEX_SPARE;
-    while (s->tile > 1 && (double)s->tile * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST) s->tile /= 2;
+    while (s->tile > 1
+           && (double)s->tile * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST)
+        s->tile /= 2;
 }
 /* Bytes of one part; 0 = overflow. */
 static size_t swa__index_bytes(const swa__select *s) {
-    const double heads = s->call.shape.n_heads + (double)SWA__INDEX_ROWS, dim = s->call.shape.head_dim + 256.0;
-    const double most = 16 * heads * dim + 8192 * dim + 32.0 * s->ix.lists * ((double)s->ix.top + s->spare);
+    const double heads = s->call.shape.n_heads + (double)SWA__INDEX_ROWS,
+                 dim = s->call.shape.head_dim + 256.0;
+    const double most =
+        16 * heads * dim + 8192 * dim + 32.0 * s->ix.lists * ((double)s->ix.top + s->spare);
     swa__picker x;
     return most < (double)(SIZE_MAX / 4) ? swa__index_carve(s, NULL, &x) : 0;
 }
-SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts) {
+SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_index *index,
+                                          int parts) {
     swa__select s;
     swa_shape resolved;
     size_t n = 0, one;
@@ -8830,20 +9662,22 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
     memset(a, 0, sizeof *a);
     if (ix == NULL || ix->q.p == NULL || (ix->top > 0) != (ix->pick != NULL)) return SWA_ERR_ARG;
     if (ix->pick == NULL && ix->score == NULL) return SWA_ERR_ARG;
-    if (ix->score != NULL && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
+    if (ix->score != NULL
+        && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
         return SWA_ERR_ARG;
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
     if (ix->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
-    a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;     /* by which phases know each other */
+    /* by which phases know each other */
+    a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;
     a->compute = ix->compute;
     a->scale = 1.0f;
     return SWA_OK;
 }
 /* The rest of a call whose step or rows are accepted. last: the largest position of a key. */
-static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scratch, size_t bytes, int parts,
-                                  int64_t last) {
+static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scratch, size_t bytes,
+                                  int parts, int64_t last) {
     const swa_shape shape = s->call.shape;
     swa_status status = swa__index_check(&shape, ix);
     if (status != SWA_OK) return status;
@@ -8859,22 +9693,25 @@ static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scr
     if (s->call.part_bytes == 0) return SWA_ERR_OVERFLOW;
     return scratch != NULL && bytes / (size_t)parts >= s->call.part_bytes ? SWA_OK : SWA_ERR_MEMORY;
 }
-static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix, int phase, int part,
-                                   int parts, swa__select *s) {
+static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix,
+                                   int phase, int part, int parts, swa__select *s) {
     swa_attn a;
     swa_status status = swa__index_attn(ix, &a);
     int64_t last = 0;
     int i;
     const swa__cache *c = swa__get(cache);
     if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
-    if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
+    if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0)
+        return SWA_ERR_UNSUPPORTED;
     status = swa__ring_call(cache, layer, &a, phase, part, parts, &s->call);
     if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
-    for (i = 0; i < c->n_runs; i++) last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
+    for (i = 0; i < c->n_runs; i++)
+        last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, last);
 }
-static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts, swa__select *s) {
+static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
+                                  swa__select *s) {
     swa_attn a;
     swa_status status = swa__index_attn(ix, &a);
     int64_t last;
@@ -8884,17 +9721,19 @@ static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int
     if (status != SWA_OK) return status;
     last = rows->pos + rows->n_tokens;
     for (i = 0; i < rows->n_kv; i++) last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
-    return swa__index_call(s, ix, rows->scratch, rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts, last);
+    return swa__index_call(s, ix, rows->scratch,
+                           rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts, last);
 }
-SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase, int part,
-                                   int parts) {
+SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
+                                   int part, int parts) {
     swa__select s;
     swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s);
     if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }
-SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase, int part, int parts) {
+SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
+                                        int part, int parts) {
     swa__select s;
     swa_status status = swa__select_own(rows, index, parts, &s);
     if (status != SWA_OK) return status;
@@ -8935,40 +9774,43 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
 #undef SWA__IMPLEMENTING
 #endif /* SWA__KERNEL_PASS, SWA__IMPLEMENTING */
 
-/* ==== [SECTION 15] HISTORY ======================================================================================
-   What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major version; the bits of
-   every output within a major version; blobs of one major version load in the later ones. Not promised: sizes of
-   caches, scratch and blobs, speed, anything with two underscores or a name that ends in one.
+/* ==== [SECTION 15] HISTORY =======================================================================
+   What stays the same from 1.0 on: the names, fields and statuses of [SECTION 1] within a major
+   version; the bits of every output within a major version; blobs of one major version load in the
+   later ones. Not promised: sizes of caches, scratch and blobs, speed, anything with two
+   underscores or a name that ends in one.
 
-   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of keys, trees of drafts,
-                    MLA. The API may change. */
+   0.9.0 (2026-11)  first version with a number: windows, masks, ring, steps, attention, lists of
+                    keys, trees of drafts, MLA. The API may change. */
 
-/* ==== [SECTION 16] LICENSE ======================================================================================
+/* ==== [SECTION 16] LICENSE =======================================================================
    Choose whichever you prefer. SPDX-License-Identifier: MIT OR Unlicense
 
    Alternative A - MIT License. Copyright (c) 2026 the swa.h authors
 
-   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
-   documentation files (the "Software"), to deal in the Software without restriction, including without
-   limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the
-   Software, and to permit persons to whom the Software is furnished to do so, subject to the following
-   conditions: The above copyright notice and this permission notice shall be included in all copies or
-   substantial portions of the Software. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS
-   OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE
-   AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR
-   OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION
-   WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+   associated documentation files (the "Software"), to deal in the Software without restriction,
+   including without limitation the rights to use, copy, modify, merge, publish, distribute,
+   sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+   furnished to do so, subject to the following conditions: The above copyright notice and this
+   permission notice shall be included in all copies or substantial portions of the Software. THE
+   SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT
+   LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+   NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM,
+   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+   OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
 
    Alternative B - Public Domain (www.unlicense.org)
 
-   This is free and unencumbered software released into the public domain. Anyone is free to copy, modify,
-   publish, use, compile, sell, or distribute this software, either in source code form or as a compiled binary,
-   for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize copyright
-   laws, the author or authors of this software dedicate any and all copyright interest in the software to the
-   public domain. We make this dedication for the benefit of the public at large and to the detriment of our
-   heirs and successors. We intend this dedication to be an overt act of relinquishment in perpetuity of all
-   present and future rights to this software under copyright law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT
-   WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-   FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY CLAIM,
-   DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
-   CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
+   This is free and unencumbered software released into the public domain. Anyone is free to copy,
+   modify, publish, use, compile, sell, or distribute this software, either in source code form or
+   as a compiled binary, for any purpose, commercial or non-commercial, and by any means. In
+   jurisdictions that recognize copyright laws, the author or authors of this software dedicate any
+   and all copyright interest in the software to the public domain. We make this dedication for the
+   benefit of the public at large and to the detriment of our heirs and successors. We intend this
+   dedication to be an overt act of relinquishment in perpetuity of all present and future rights to
+   this software under copyright law. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY
+   KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS
+   FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE LIABLE FOR ANY
+   CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING
+   FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE. */
