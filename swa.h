@@ -216,17 +216,14 @@ typedef struct {
                                        (prefix-LM); rings take this per run instead               */
 } swa_window;
 
+/* The query itself is one of the W keys; -1 in flash is no limit. */
 SWA_API swa_window swa_window_causal(void);                       /* k <= q                       */
-/* 0 <= q-k < W: W keys, the query's own included */
-SWA_API swa_window swa_window_sliding(int64_t W);
-/* -right <= q-k <= left; -1 = no limit */
-SWA_API swa_window swa_window_flash(int64_t left, int64_t right);
-SWA_API swa_window swa_window_chunked(int64_t chunk); /* k <= q and k/chunk == q/chunk            */
+SWA_API swa_window swa_window_sliding(int64_t W);                 /* 0 <= q-k < W: W keys         */
+SWA_API swa_window swa_window_flash(int64_t left, int64_t right); /* -right <= q-k <= left        */
+SWA_API swa_window swa_window_chunked(int64_t chunk);             /* k <= q, k/chunk == q/chunk   */
 SWA_API swa_window swa_window_symmetric(int64_t reach);           /* |q-k| <= reach               */
-/* sliding(W), and the first n_sink positions */
-SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);
-/* sliding(W), bidirectional below prefix */
-SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);
+SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink);   /* sliding(W), and k < n_sink   */
+SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* both ways below prefix       */
 /* Nonsense (W <= 0, negative sinks, ...) gives a window that every call refuses with
    SWA_ERR_ARG. */
 
@@ -355,7 +352,7 @@ typedef struct {
                                      output made from one is NaN; a NaN in your own k or v is
                                      stored as it is. Invariants are checked                      */
 } swa_cache_desc;
-/* all state lives in mem; a copy of this is an alias */
+/* All state lives in mem; a copy of this is an alias. */
 typedef struct { void *mem_; size_t bytes_; } swa_cache;
 
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
@@ -552,9 +549,8 @@ typedef struct {
                                     them                                                          */
     const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none               */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
-                                    (k - bias_first)]                                             */
-    /* bias_n > 0 columns; keys outside them get 0. Strides are taken as they are: 0 = the same
-       for all tokens or heads */
+                                    (k - bias_first)], bias_n > 0 columns; keys outside them get
+                                    0. Strides are taken as they are: 0 = the same for all        */
     int64_t bias_token, bias_head, bias_first, bias_n;
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling:
                                     [token][head][distance], 0 from bias_n on); bias_first 0,
@@ -609,8 +605,8 @@ SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_at
 typedef struct {
     const void *k, *v, *tail;         /* first row; v ignored when v_in_k                         */
     swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                 */
-    /* strides in elements, 0 as in swa_in */
-    int64_t  k_token, k_head, v_token, v_head, tail_token, tail_head;
+    int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
+    int64_t  tail_token, tail_head;              /* ... 0 as in swa_in                            */
     int64_t  pos;                     /* position of the first row                                */
     int32_t  n;                       /* rows                                                     */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
@@ -646,10 +642,10 @@ SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials
    that hold one SWA_BLOCK each, merged in order of position, give the bits of the unsplit call.
    out, lse may be NULL. */
-SWA_CHECKED swa_status
-swa_merge(const float *const *outs, const float *const *stats, int n, int32_t rows, int v_dim,
-          const float *sink_logits /* [n_heads] or NULL; rows = tokens*n_heads */, int n_heads,
-          float *out, float *lse);
+SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
+                                 int32_t rows /* tokens*n_heads */, int v_dim,
+                                 const float *sink_logits /* [n_heads] or NULL */, int n_heads,
+                                 float *out, float *lse);
 
 /* ---- index: which keys a sparse layer looks at ---- */
 
@@ -709,8 +705,8 @@ SWA_CHECKED swa_status swa_select_rows_part(const swa_rows *rows, const swa_inde
 /* ---- helpers ---- */
 
 typedef enum {
-    SWA_ROPE_INTERLEAVED /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek */,
-    SWA_ROPE_HALF /* pairs (i, i+rotary/2): HF, NeoX, Gemma     */
+    SWA_ROPE_INTERLEAVED,   /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek                         */
+    SWA_ROPE_HALF           /* pairs (i, i+rotary/2): HF, NeoX, Gemma                             */
 } swa_rope_pairs;
 /* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is
    at pos[t]. freq [rotary/2] are inverse frequencies; angles are computed in double, so any
