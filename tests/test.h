@@ -76,6 +76,13 @@ static inline int t_next_isa(int isa) {
     return isa;
 }
 #define FOR_ISA(isa) for (int isa = t_next_isa(0); isa <= SWA_ISA_AVX512; isa = t_next_isa(isa))
+/* Another instruction set, for the bits of a case that every one runs from the same seed. The scalar one compares
+   itself with a fast one, so that no fast one needs it. */
+static inline int t_other(int isa) {
+    int other = isa;
+    FOR_ISA(x) if (x != isa && x != SWA_ISA_SCALAR) other = x;
+    return other;
+}
 
 /* ---- checks ---- */
 

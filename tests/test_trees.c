@@ -223,7 +223,7 @@ static at_case some_case(int kind) {
     return c;
 }
 TEST_EACH_ISA(trees_have_the_bits_of_their_paths) {
-    for (int i = 0; i < (t_thin(isa) ? 10 : 40); i++) {
+    for (int i = 0; i < (t_all() ? 40 : t_thin(isa) ? 10 : 25); i++) {
         const t_block *mark = t_.blocks;
         at_case c = some_case(i % 5);
         pair x;
