@@ -1016,13 +1016,31 @@ SWA_API const char *swa_isa_name(int isa);
 #  define SWA__OPENMP 0
 #  define SWA__THREADS() 1
 #endif
+/* Under ASan and UBSan kernels are plain functions and loops: their checks, multiplied by unrolling,
+   take clang minutes a kernel. Without the hint "inline", too, which it follows at -O1. */
+#define SWA__SANITIZED 0
+#if defined(__SANITIZE_ADDRESS__)
+#  undef SWA__SANITIZED
+#  define SWA__SANITIZED 1
+#elif defined(__has_feature)
+#  if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#    undef SWA__SANITIZED
+#    define SWA__SANITIZED 1
+#  endif
+#endif
 #if defined(__GNUC__) || defined(__clang__)
 #  define SWA__TARGET(features) __attribute__((target(features)))
-#  define SWA__INLINE static inline __attribute__((always_inline))
+#  if SWA__SANITIZED
+#    define SWA__INLINE static __attribute__((unused))
+#  else
+#    define SWA__INLINE static inline __attribute__((always_inline))
+#  endif
 #  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
 #  define SWA__RESTRICT __restrict__     /* in C++ too */
 #  define SWA__COLD __attribute__((cold)) /* small rather than fast, with all that it alone calls */
-#  ifdef __clang__ /* without it, accumulators stay in memory; clang must be told "full" */
+#  if SWA__SANITIZED
+#    define SWA__UNROLL
+#  elif defined(__clang__) /* without it, accumulators stay in memory; it must be told "full" */
 #    define SWA__UNROLL _Pragma("clang loop unroll(full)")
 #  else
 #    define SWA__UNROLL _Pragma("GCC unroll 16")

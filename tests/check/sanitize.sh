@@ -64,11 +64,9 @@ suite() {
 }
 bounds=address,undefined,float-cast-overflow
 if kind "ASan+UBSan gcc" gcc "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" @; then own; suite; fi
-# clang takes minutes for the kernels with UBSan's checks, and gives up on some of AVX-512: without optimisation there,
-# and without AVX-512 elsewhere. gcc has both.
 # Stack use after return is clang's alone: gcc before 13.3 misaligns 64-byte locals then (its bug 110027).
 after="ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1"
-if kind "ASan+UBSan clang" clang "-O0 -fsanitize=$bounds -fno-sanitize-recover=all" "$after @"; then own; fi
+if kind "ASan+UBSan clang" clang "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" "$after @"; then own; fi
 small="-O1 -DSWA_NO_AVX512"
 heap="MSAN_OPTIONS=poison_in_malloc=0:poison_in_free=0"
 if kind "MSan clang" clang "$small -fsanitize=memory -fno-sanitize-recover=all" "$heap @"; then own; suite; fi
