@@ -4684,9 +4684,14 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
     else if (SWA__IS_BF16(type)) { const int W = SWA_BF16; body } \
     else { const int W = SWA_F32; body } } while (0)
 
-/* One piece: weight rows ws bytes apart, tokens' inputs xs numbers apart; ahead: how far on, in
-   bytes, to fetch. */
-typedef struct { const char *w; size_t ws, ahead; const float *x; size_t xs; } SWA__FN(piece);
+/* One piece of n inputs: weight rows ws bytes apart, tokens' inputs xs numbers apart; first of its
+   block; ahead: how far on, in bytes, to fetch. */
+typedef struct {
+    const char *w;
+    const float *x;
+    size_t ws, xs, ahead;
+    int n, first;
+} SWA__FN(piece);
 
 /* acc[r*T+t] += the 16 products of weight row r and token t. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in,
@@ -4703,11 +4708,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
         }
     }
 }
-/* The last n < 16 inputs, with zeros behind them, and then what the chain leaves, which is in
-   `chain`: added to the block's sums. Once in a row of weights at most, so plain loops do. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int first, int n,
-                                                 const SWA__FN(piece) *in, float (*chain)[16],
-                                                 float (*sum)[16]) {
+/* The last inputs, fewer than 16, with zeros behind them, and then what the chain leaves, which is
+   in `chain`: added to the block's sums. Once in a row of weights at most, so plain loops do. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const SWA__FN(piece) *in,
+                                                 float (*chain)[16], float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     unsigned char w[64];
     float x[16];
@@ -4717,12 +4721,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, int fir
             float *to = sum[r * T + t], *from = chain[r * T + t];
             memset(w, 0, sizeof w);
             memset(x, 0, sizeof x);
-            memcpy(w, in->w + (size_t)r * in->ws, (size_t)n * es);
-            memcpy(x, in->x + (size_t)t * in->xs, (size_t)n * sizeof(float));
+            memcpy(w, in->w + (size_t)r * in->ws, (size_t)in->n * es);
+            memcpy(x, in->x + (size_t)t * in->xs, (size_t)in->n * sizeof(float));
             for (g = 0; g < 16; g += SWV_N) {
                 SWV a = SWA__FN(load)(type, w + (size_t)g * es), b = SWV_LOAD(x + g);
                 a = SWV_FMA(a, b, SWV_LOAD(from + g));
-                SWV_STORE(to + g, first ? a : SWV_ADD(SWV_LOAD(to + g), a));
+                SWV_STORE(to + g, in->first ? a : SWV_ADD(SWV_LOAD(to + g), a));
             }
         }
 }
@@ -4745,12 +4749,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch,
                                      SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % GV]);
     }
 }
-/* n/32 times 32 inputs of a piece: what a product has once per type. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch, int n,
+/* As many times 32 inputs as a piece has: what a product has once per type. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
                                            const SWA__FN(piece) *in, SWV (*acc)[GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     int i, r;
-    for (i = 0; i + 32 <= n; i += 32) {
+    for (i = 0; i + 32 <= in->n; i += 32) {
         if (T == 1 && es == 2) {
             SWA__FN(dots_lines)(R, type, fetch, in, i, acc);
             continue;
@@ -4765,34 +4769,34 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch, in
         SWA__FN(dots16)(R, T, type, in, i + 16, acc);
     }
 }
-/* One piece of n inputs, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16
-   bits alone. */
-SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, int first, int n,
-                                         SWA__FN(piece) in, float (*sum)[16]) {
+/* One piece, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16 bits alone. */
+SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA__FN(piece) in,
+                                         float (*sum)[16]) {
     SWV acc[PR * PT][GV];
     float chain[PR * PT][16];
     int i, r, g;
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
-    SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, n, &in, acc););
-    i = n / 32 * 32;
-    if (i + 16 <= n) {
+    SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, &in, acc););
+    i = in.n / 32 * 32;
+    if (i + 16 <= in.n) {
         SWA__FN(dots16)(R, T, type, &in, i, acc);
         i += 16;
     }
-    if (i < n) {
+    if (i < in.n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
             SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
         SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read
                                             from memory */
         rest.w += (size_t)i * SWA__FN(size)(type);
         rest.x += i;
-        SWA__FN(dots_tail)(R, T, type, first, n - i, &rest, chain, sum);
+        rest.n -= i;
+        SWA__FN(dots_tail)(R, T, type, &rest, chain, sum);
         return;
     }
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) {
-            if (!first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
+            if (!in.first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
             SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
         }
 }
@@ -4824,12 +4828,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
     float part[4 * PR * PT + 16][16], sum[16];
     const float *x = c->x;
     const char *w = (const char *)p->w.p + (size_t)c->r * (group / PR) + (size_t)c->k * es;
-    int t, i, j, g, at, m, step;
+    int t, i, j, g, at, step;
     memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
     in.ws = group / PR;
     in.xs = c->xs;
-    for (i = 0; i < c->n; i += m, w += (size_t)m * es, x += c->ps) {
-        m = c->n - i < SWA__PIECE ? c->n - i : SWA__PIECE;
+    for (i = 0; i < c->n; i += in.n, w += (size_t)in.n * es, x += c->ps) {
+        in.n = c->n - i < SWA__PIECE ? c->n - i : SWA__PIECE;
+        in.first = i == 0;
         for (g = 0, at = 0; g < G; g++)
             for (t = c->t0; t < c->t1; t += step, at += PR * step) {
                 step = t + PT <= c->t1 ? PT : 1;
@@ -4837,8 +4842,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
                 in.x = x + (size_t)(t - c->t0) * c->xs;
                 /* the first tokens that read these rows fetch the next */
                 in.ahead = t == 0 && c->r + 2 * G * PR <= p->n_out ? (size_t)G * group : 0;
-                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, i == 0, m, in, part + at);
-                else SWA__FN(dots)(PR, 1, type, 1, i == 0, m, in, part + at);
+                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, in, part + at);
+                else SWA__FN(dots)(PR, 1, type, 1, in, part + at);
             }
     }
     for (g = 0, at = 0; g < G; g++)
@@ -4890,18 +4895,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float part[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
-    int k, i, n, m, w;
+    int k, i, n, w;
     memset(part, 0, sizeof part);
     in.ws = ws;
     in.xs = 0;
     for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+            for (i = 0; i < n; i += in.n) {
+                in.n = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
-                SWA__FN(dots)(1, 1, type, 3, i == 0, m, in, part);
+                SWA__FN(dots)(1, 1, type, 3, in, part);
             }
             for (w = 8; w > 0; w /= 2)
                 for (i = 0; i < w; i++) part[0][i] = part[0][i] + part[0][i + w];
@@ -4915,40 +4921,42 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float part[16][16], sum[16];
-    int r = 0, k, i, n, m;
+    int r = 0, k, i, n;
     memset(part, 0, sizeof part);
     in.ws = ws;
     in.xs = 0;
     for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
-            for (i = 0; i < n; i += m) {
+            for (i = 0; i < n; i += in.n) {
                 /* near the end of these rows the next ones are fetched */
                 const size_t jump =
                     (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
-                m = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.n = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
                 in.ahead = SWA__NEAR + jump;
-                SWA__FN(dots)(PR, 1, type, 2, i == 0, m, in, part);
+                SWA__FN(dots)(PR, 1, type, 2, in, part);
             }
             SWA__FN(tree)(PR, part, sum);
             for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
         }
     SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
 }
-/* The inputs [d, d1) of C vectors of columns from w on and T tokens. part < SWV_N: only so many
-   columns are there (C is 1 then). */
+/* The inputs of a piece, the first of which is number d of x, C vectors of columns and T tokens.
+   part < SWV_N: only so many columns are there (C is 1 then). */
 SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int part,
-                                                  const SWA__FN(piece) *in, int d, int d1,
+                                                  const SWA__FN(piece) *in, int d,
                                                   SWV (*acc)[PC]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     const char *w = in->w;
     unsigned char tail[4 * SWV_N];
     SWV a[PC], b;
+    const int end = d + in->n;
     int i, j;
     memset(tail, 0, sizeof tail);
-    for (; d < d1; d++, w += in->ws) {
+    for (; d < end; d++, w += in->ws) {
         if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
         if (T == 1 && C > 1)
             SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
@@ -4962,9 +4970,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
         }
     }
 }
-/* C vectors of columns from column c on, T tokens, inputs [d0, d1). */
-SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p, int t, int c,
-                                            int d0, int d1) {
+/* Tokens from t on, columns from c on, the inputs [d, d1). */
+typedef struct { int t, c, d, d1; } SWA__FN(corner);
+
+SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p,
+                                            const SWA__FN(corner) *at) {
     const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
     SWA__FN(piece) in;
@@ -4972,24 +4982,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_ge
     SWV acc[4][PC];
     int i, j;
     in.ws = (size_t)p->w.stride * es;
-    in.w = (const char *)p->w.p + (size_t)c * es + (size_t)d0 * in.ws;
-    in.ahead = d1 < p->n_in ? (size_t)(d1 - d0) * in.ws : 0;
+    in.w = (const char *)p->w.p + (size_t)at->c * es + (size_t)at->d * in.ws;
+    in.n = at->d1 - at->d;
+    in.ahead = at->d1 < p->n_in ? (size_t)in.n * in.ws : 0;
     in.xs = (size_t)p->x_stride;
-    in.x = p->x + (size_t)t * in.xs;
+    in.x = p->x + (size_t)at->t * in.xs;
     SWV_UNROLL for (i = 0; i < T; i++) {
-        const float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        const float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
         if (part < SWV_N) {
             memset(last, 0, sizeof last);
-            if (d0 > 0) memcpy(last, y, (size_t)part * sizeof(float));
+            if (at->d > 0) memcpy(last, y, (size_t)part * sizeof(float));
             acc[i][0] = SWV_LOAD(last);
         } else
             SWV_UNROLL for (j = 0; j < C; j++)
-                acc[i][j] = d0 > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
+                acc[i][j] = at->d > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
     }
-    if (C == 1) SWA__FN(column_inputs)(C, T, type, part, &in, d0, d1, acc);
-    else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, part, &in, d0, d1, acc););
+    if (C == 1) SWA__FN(column_inputs)(C, T, type, part, &in, at->d, acc);
+    else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, part, &in, at->d, acc););
     SWV_UNROLL for (i = 0; i < T; i++) {
-        float *y = p->y + (size_t)(t + i) * (size_t)p->y_stride + c;
+        float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
         if (part < SWV_N) {
             SWV_STORE(last, acc[i][0]);
             memcpy(y, last, (size_t)part * sizeof(float));
@@ -5001,20 +5012,21 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_ge
    chains wait in y. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
-    int c, t, wide, d, d1, left;
-    for (d = 0; d < p->n_in; d = d1) {
-        d1 = p->n_in - d < rows ? p->n_in : d + rows;
-        for (c = 0; c < p->n_out; c += wide * SWV_N) {
-            left = p->n_out - c;
+    SWA__FN(corner) at;
+    int wide, left;
+    for (at.d = 0; at.d < p->n_in; at.d = at.d1) {
+        at.d1 = p->n_in - at.d < rows ? p->n_in : at.d + rows;
+        for (at.c = 0; at.c < p->n_out; at.c += wide * SWV_N) {
+            left = p->n_out - at.c;
             wide = left >= PC * SWV_N && p->n < 4      ? PC
                  : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4
                                                        : 1;
-            for (t = 0; wide == PC / 4 && t + 4 <= p->n; t += 4)
-                SWA__FN(columns)(PC / 4, 4, SWV_N, p, t, c, d, d1);
-            for (t = wide == PC / 4 ? p->n / 4 * 4 : 0; t < p->n; t++) {
-                if (wide == PC) SWA__FN(columns)(PC, 1, SWV_N, p, t, c, d, d1);
-                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, SWV_N, p, t, c, d, d1);
-                else SWA__FN(columns)(1, 1, left < SWV_N ? left : SWV_N, p, t, c, d, d1);
+            for (at.t = 0; wide == PC / 4 && at.t + 4 <= p->n; at.t += 4)
+                SWA__FN(columns)(PC / 4, 4, SWV_N, p, &at);
+            for (at.t = wide == PC / 4 ? p->n / 4 * 4 : 0; at.t < p->n; at.t++) {
+                if (wide == PC) SWA__FN(columns)(PC, 1, SWV_N, p, &at);
+                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, SWV_N, p, &at);
+                else SWA__FN(columns)(1, 1, left < SWV_N ? left : SWV_N, p, &at);
             }
         }
     }
