@@ -3049,15 +3049,6 @@ typedef struct {
                                                 out): nodes are counted branch by branch, so that
                                                 what lies below one follows it                    */
 } swa__list;
-typedef struct {
-    int64_t      pos;        /* of key 0, a multiple of SWA_BLOCK                                 */
-    swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
-    const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
-    int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
-    int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
-                                from 16*i - shift on, so there is one more of them                */
-    swa__tile    tile[SWA_BLOCK / 16 + 1];
-} swa__block;
 typedef struct {                         /* what all rows of a call share                         */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
     float cap2;                          /* softcap * log2 e, 0 = off                             */
@@ -3067,6 +3058,16 @@ typedef struct {                         /* what all rows of a call share       
     int   form;              /* of the products, below                                            */
     int   dots;              /* few rows, q and K in q8: integer dot products                     */
 } swa__geo;
+typedef struct {
+    const swa__geo *g;
+    int64_t      pos;        /* of key 0, a multiple of SWA_BLOCK                                 */
+    swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
+    const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
+    int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
+    int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
+                                from 16*i - shift on, so there is one more of them                */
+    swa__tile    tile[SWA_BLOCK / 16 + 1];
+} swa__block;
 
 /* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1,
    acc)): on pairs where the CPU has it, else in f32 on rounded numbers whose neighbours have
@@ -3102,24 +3103,29 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 } swa__scores;
 #endif
 
-/* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr]. s: [256][nr]. */
-typedef void swa__many(const swa__geo *g, const swa__block *b, const swa__lanes *n, const float *q,
-                       const float *q_sink, float *s, float *o, float *m, float *l);
+/* What rows have come to: o, the sum of p.v; m, their maximum; l, the sum of p. */
+typedef struct { float *o, *m, *l; } swa__sums;
+/* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds. */
+typedef struct { const float *p; float *o; int more; } swa__pv;
+
+/* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr], [0] as the sinks see it,
+   [1] as the window's keys do. s: [256][nr]. */
+typedef void swa__many(const swa__block *b, const swa__lanes *n, const float *const q[2], float *s,
+                       const swa__sums *to);
 typedef struct {
     const char *name;
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
-    void (*few)(const swa__geo *g, const swa__block *b, const swa__lanes *n, int rows,
-                const float *q, const float *q_sink, float *s, float *o, float *m, float *l);
+    void (*few)(const swa__block *b, const swa__lanes *n, int rows, const float *const q[2],
+                float *s, const swa__sums *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
                                             is none                                               */
-    void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
-                 const float *lb);
-    void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
-                       const float *lb);
-    /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats. */
-    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
+    void (*fold)(int rows, int dvp, const swa__sums *to, const float *o, const float *m,
+                 const float *l);
+    void (*fold_panel)(int lanes, int dv, const swa__sums *to, const float *m, const float *l);
+    /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats, tmp dvp. */
+    void (*finish)(const swa__geo *g, int rows, const float *o, const float *l, float *inv,
                    float *tmp, float *const *out);
     /* The same from a panel: o [dvp][nr]. */
     void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
@@ -3140,8 +3146,7 @@ typedef struct {
     /* dims a multiple of 16 */
     void (*turn)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
-    void (*index)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                  const swa__scores *x);
+    void (*index)(const swa__block *b, const swa__lanes *n, const swa__scores *x);
 #endif
 #if SWA__MLA
     void (*product)(const swa_gemm *p, float *pack); /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]   */
@@ -3153,11 +3158,11 @@ typedef struct {
    from key to key. By distance, key 0's is the row's own position from there, a float, which is
    exact up to 2^24; beyond, none has any. */
 typedef struct { int64_t first, n; int step; } swa__biases;
-static swa__biases swa__bias_of(const swa__geo *g, const swa__block *b) {
+static swa__biases swa__bias_of(const swa__block *b) {
     swa__biases c;
-    c.first = b->pos - g->bias_first;
-    c.n = g->bias_n;
-    c.step = g->by_distance ? -1 : 1;
+    c.first = b->pos - b->g->bias_first;
+    c.n = b->g->bias_n;
+    c.step = b->g->by_distance ? -1 : 1;
     return c;
 }
 /* The list that a block's keys are of; NULL: it is a block. */
@@ -3181,8 +3186,9 @@ static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_run;
-static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4], int per, int nr,
-                       const float *p, swa__v_run *run) {
+static int swa__v_runs(const swa__block *b, const int range[4], int per, int nr, const float *p,
+                       swa__v_run *run) {
+    const swa__geo *g = b->g;
     int r, k, end, n = 0;
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = end) {
@@ -3368,14 +3374,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lan
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
    more steps a row ends, and the next begins `gap` bytes further on. */
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
+/* Vectors of keys, where each begins, and how many turns of four dims they have. */
+typedef struct { const char *at[8]; int turns; } SWA__FN(keys);
+/* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
+typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(values);
 
-/* Four dims a turn of q.k of R rows with NW vectors of keys, k[j] where the j-th begins. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns, const float *q,
-                                              const char *const *k, SWA__FN(stream) pf,
+/* q.k of R rows with NW vectors of keys, turn by turn. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, const float *q,
+                                              const SWA__FN(keys) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
     const int lines = (NW * SWV_N + 15) / 16 * (int)es; /* of V, for every four dims */
-    size_t at, end = (size_t)turns * 64 * es;
+    size_t at, end = (size_t)k->turns * 64 * es;
     SWV x, numbers;
     int i, j, u;
     for (at = 0; at < end; at += 64 * es) {
@@ -3390,7 +3400,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
                 pf.left += pf.per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
-                x = SWA__FN(load)(type, k[j] + at + (size_t)u * 16 * es);
+                x = SWA__FN(load)(type, k->at[j] + at + (size_t)u * 16 * es);
                 SWV_UNROLL for (i = 0; i < R; i++)
                     acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
             }
@@ -3403,15 +3413,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, int turns
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
    over most dims is there once per type, and where less than the full width is wanted not even
    that: then every number's type is looked up. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__geo *g,
-                                           const swa__block *b, const float *q, float *s, int v) {
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__block *b,
+                                           const float *q, float *s, int v) {
+    const swa__geo *g = b->g;
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / 16];
     const size_t v_size = swa__type_size(first->v_type);
-    const int turns = g->dk / 4;
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf;
-    const char *k[8];
+    SWA__FN(keys) k;
     SWV acc[4][8], x;
     int i, j, d;
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
@@ -3419,16 +3429,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
     pf.per = g->dvp * (int)v_size / 64;  /* lines of a V row, if rows lie apart */
     pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
     pf.l1 = b->l1;
+    k.turns = g->dk / 4;
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / 16];
-        k[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
+        k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_turns)(R, NW, type, turns, q, k, pf, acc);
-    else SWV_BY_TYPE(type, SWA__FN(few_turns)(R, NW, T, turns, q, k, pf, acc););
-    for (d = turns * 4; d < g->dk; d++)
+    if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_turns)(R, NW, type, q, &k, pf, acc);
+    else SWV_BY_TYPE(type, SWA__FN(few_turns)(R, NW, T, q, &k, pf, acc););
+    for (d = k.turns * 4; d < g->dk; d++)
         SWV_UNROLL for (j = 0; j < NW; j++) {
-            x = SWA__FN(load)(type, k[j] + (size_t)d * 16 * es);
+            x = SWA__FN(load)(type, k.at[j] + (size_t)d * 16 * es);
             SWV_UNROLL for (i = 0; i < R; i++)
                 acc[i][j] = SWV_FMA(SWV_SET1(q[d * R + i]), x, acc[i][j]);
         }
@@ -3442,8 +3453,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__g
     }
 }
 /* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
-static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b, int rows,
-                                         const float *q, float *s, int v) {
+static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const float *q, float *s,
+                                         int v) {
+    const swa__geo *g = b->g;
     const swa__tile *t = &b->tile[v * SWV_N / 16];
     const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
     size_t step = 16 * swa__type_size(t->tail_type);
@@ -3465,93 +3477,96 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__geo *g, const swa__block *b,
         SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
     }
 }
-/* p.v of one key, V at v, and a line of the stream for each line of it. A macro, because gcc
+/* p.v of one key, V at in.at, and a line of the stream for each line of it. A macro, because gcc
    multiplies by a lane only where `number`, row i's p, stands in the FMA itself. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
         pf.left = pf.per - 1; \
     } \
-    SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) SWA__FETCH(pf.at + (size_t)j * 64, pf.l1); \
-    SWV_UNROLL for (j = 0; j < NW; j++) x[j] = SWA__FN(load)(type, v + (size_t)(j * SWV_N) * es); \
+    SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) \
+        SWA__FETCH(pf.at + (size_t)j * 64, pf.l1); \
+    SWV_UNROLL for (j = 0; j < NW; j++) \
+        x[j] = SWA__FN(load)(type, in.at + (size_t)(j * SWV_N) * es); \
     SWV_UNROLL for (i = 0; i < R; i++) \
         SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
 } while (0)
-/* p.v of R rows over n keys of a tile, NW vectors of dims each, rows `row` bytes apart. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, int n, const float *p,
-                                             const char *v, int64_t row, SWA__FN(stream) pf,
-                                             size_t step, SWV (*acc)[8]) {
+/* p.v of R rows over keys of a tile, NW vectors of dims each. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const float *p,
+                                             SWA__FN(values) in, SWA__FN(stream) pf,
+                                             SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
     SWV x[8];
     int i, j, k = 0;
 #ifdef SWV_AT
-    for (; k + SWV_N <= n; k += SWV_N) {                 /* p of several keys at once */
+    for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
         SWV numbers[4];
         int u;
         SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
-        SWV_UNROLL for (u = 0; u < SWV_N; u++, v += row, pf.at += step)
+        SWV_UNROLL for (u = 0; u < SWV_N; u++, in.at += in.row, pf.at += in.step)
             SWV_KEY(SWV_AT(numbers[i], u));
     }
 #endif
-    for (; k < n; k++, v += row, pf.at += step) SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
+    for (; k < in.n; k++, in.at += in.row, pf.at += in.step)
+        SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
 }
 #undef SWV_KEY
-/* p.v of R rows over the keys [k0, k1), for NW vectors of dims from d0 on, added to acc; a staged
-   tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through all of a
-   block's passes over V. Once per type there is only the loop over a tile's keys. A single vector
-   is the rest of dims that fill no NW, and bound by its one chain: there the type is looked up per
-   number, which saves that too. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__geo *g, const swa__block *b,
-                                            const float *p, int k0, int k1, int d0, SWV (*acc)[8]) {
-    const int dims = NW * SWV_N, per = g->dk / dims;
+/* p.v of R rows over the keys [keys[0], keys[1]), for NW vectors of dims from d0 on, added to acc;
+   a staged tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through
+   all of a block's passes over V. Once per type there is only the loop over a tile's keys. A single
+   vector is the rest of dims that fill no NW, and bound by its one chain: there the type is looked
+   up per number, which saves that too. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
+                                           const float *p, int d0, SWV (*acc)[8]) {
+    const int dk = b->g->dk, dims = NW * SWV_N, per = dk / dims;
     SWA__FN(stream) pf;
-    for (int end; k0 < k1; k0 = end) {
-        const swa__tile *t = &b->tile[k0 / 16];
-        const int at = d0 * (b->t1 - b->t0) + (k0 / 16 - b->t0) * dims, next = b->t0 + at / g->dk,
+    SWA__FN(values) in;
+    int k, end;
+    for (k = keys[0]; k < keys[1]; k = end) {
+        const swa__tile *t = &b->tile[k / 16];
+        const int at = d0 * (b->t1 - b->t0) + (k / 16 - b->t0) * dims, next = b->t0 + at / dk,
                   type = t->v_type;
-        const int64_t es = (int64_t)swa__type_size(type), row = t->v_token * es;
-        const char *v = (const char *)t->v + (k0 % 16 * row + d0 * es);
-        size_t step = (size_t)(dims * es);
-        end = k0 / 16 * 16 + 16 < k1 ? k0 / 16 * 16 + 16 : k1;
+        const int64_t es = (int64_t)swa__type_size(type);
+        end = k / 16 * 16 + 16 < keys[1] ? k / 16 * 16 + 16 : keys[1];
+        in.row = t->v_token * es;
+        in.at = (const char *)t->v + (k % 16 * in.row + d0 * es);
+        in.step = (size_t)(dims * es);
+        in.n = end - k;
         pf.at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
         pf.gap = 0;
         pf.left = INT32_MAX;             /* fetches until the row's end, if rows lie apart */
         pf.per = per;
         pf.l1 = b->l1;
         if (pf.at != NULL) {
-            const int from = at % g->dk * 16 + k0 % 16 * dims;
+            const int from = at % dk * 16 + k % 16 * dims;
             pf.gap = b->tile[next].next_gap;
             if (pf.gap != 0 && per > 0) pf.left = per - from / dims % per;
-            pf.at += from * es + from / g->dk * pf.gap;
+            pf.at += from * es + from / dk * pf.gap;
         } else {                         /* nothing to fetch: what is here already */
-            pf.at = v;
-            step = 0;
+            pf.at = in.at;
+            in.step = 0;
         }
-        if (NW < SWV_FEW(R))
-            SWA__FN(few_rows)(R, NW, type, end - k0, p + k0, v, row, pf, step, acc);
-        else
-            SWV_BY_TYPE(type,
-                        SWA__FN(few_rows)(R, NW, T, end - k0, p + k0, v, row, pf, step, acc););
+        if (NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
+        else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
-/* p.v of R rows for NW vectors of dims from d0 on; more: added to what o has from the keys
-   before. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__geo *g, const swa__block *b,
-                                             const int range[4], const float *p, float *o, int d0,
-                                             int more) {
+/* p.v of R rows over the keys of range, for NW vectors of dims from d0 on. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
+                                             const swa__pv *x, int d0) {
+    const int dvp = b->g->dvp;
     SWV acc[4][8];
     int i, j, r;
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
-            acc[i][j] = more ? SWV_LOAD(o + i * g->dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
-    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, g, b, p, range[r], range[r + 1], d0, acc);
+            acc[i][j] = x->more ? SWV_LOAD(x->o + i * dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
+    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x->p, d0, acc);
     SWV_UNROLL for (i = 0; i < R; i++)
-        SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o + i * g->dvp + d0 + j * SWV_N, acc[i][j]);
+        SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(x->o + i * dvp + d0 + j * SWV_N, acc[i][j]);
 }
 /* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the
    width. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa__block *b,
-                                             const float *q, float *s, int v0, int v1) {
+SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
+                                             float *s, int v0, int v1) {
     enum { PER = 16 / SWV_N };
     int v, end;
     for (v = v0; v < v1; v = end) {
@@ -3559,25 +3574,27 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__geo *g, const swa
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
-            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, g, b, q, s, v);
+            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, b, q, s, v);
 #endif
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
-            SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, g, b, q, s, v);
+            SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
         for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
-            SWA__FN(few_qk)(R, PER, type, g, b, q, s, v);
+            SWA__FN(few_qk)(R, PER, type, b, q, s, v);
     }
 }
 #define SWV_ROWS(R) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__geo *g, const swa__block *b, const float *q, float *s, \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
-    SWA__FN(few_keys)(R, g, b, q, s, v0, v1); \
+    SWA__FN(few_keys)(R, b, q, s, v0, v1); \
 } \
-SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__geo *g, const swa__block *b, const int range[4], \
-                                                     const float *p, float *o, int more) { \
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const int range[4], \
+                                                     const swa__pv *x) { \
+    const int dvp = b->g->dvp; \
     int d = 0; \
-    for (; d + SWV_FEW(R) * SWV_N <= g->dvp; d += SWV_FEW(R) * SWV_N) \
-        SWA__FN(few_dims)(R, SWV_FEW(R), g, b, range, p, o, d, more); \
-    for (; SWV_FEW(R) * SWV_N > 16 && d < g->dvp; d += SWV_N) SWA__FN(few_dims)(R, 1, g, b, range, p, o, d, more); \
+    for (; d + SWV_FEW(R) * SWV_N <= dvp; d += SWV_FEW(R) * SWV_N) \
+        SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d); \
+    for (; SWV_FEW(R) * SWV_N > 16 && d < dvp; d += SWV_N) \
+        SWA__FN(few_dims)(R, 1, b, range, x, d); \
 }
 SWV_ROWS(1)
 #if !SWA__SMALL
@@ -3589,11 +3606,12 @@ SWV_ROWS(4)
 /* Row i's scores after modification and mask, written back; returns their maximum per lane. s2
    holds the scores with the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2],
    v[3]). */
-static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                        int i, float *s, const float *s2, const int v[4]) {
+static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__lanes *n, int i, float *s,
+                                        const float *s2, const int v[4]) {
+    const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]),
         last = SWV_SET1(n->last[i]), zero = SWV_SET1(0.0f);
-    const swa__biases biases = swa__bias_of(g, b);
+    const swa__biases biases = swa__bias_of(b);
     float bias[16];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     if (v[0] >= v[1] && !n->mods && b->present == NULL) {
@@ -3650,8 +3668,9 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__geo *g, const swa__block *b, 
 }
 /* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times
    V's scale. */
-static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, float *s, float m,
-                                        const int v[4], float part[16]) {
+static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4],
+                                        float part[16]) {
+    const swa__geo *g = b->g;
     SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
@@ -3680,44 +3699,42 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__geo *g, const swa__block *b, 
     SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
 }
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
-static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__geo *g, const swa__block *b,
-                                           const float *q, const int32_t *qi, float *s, int v,
-                                           int v1) {
+static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
+                                           const int32_t *qi, float *s, int v, int v1) {
     int end;
     (void)qi;
     for (; v < v1; v = end) {
         end = v1;
 #ifdef SWV_DOTS
-        if (g->dots) {
+        if (b->g->dots) {
             int dots = b->tile[v].k_type == SWA_Q8;
             for (end = v + 1; end < v1 && (b->tile[end].k_type == SWA_Q8) == dots;) end++;
             if (dots) {
-                SWV_DOTS(rows, g, b, qi + rows, qi, s, v, end);
+                SWV_DOTS(rows, b, qi + rows, qi, s, v, end);
                 continue;
             }
         }
 #endif
-        if (rows == 4) SWA__FN(few_keys4)(g, b, q, s, v, end);
+        if (rows == 4) SWA__FN(few_keys4)(b, q, s, v, end);
 #if !SWA__SMALL
-        else if (rows == 2) SWA__FN(few_keys2)(g, b, q, s, v, end);
+        else if (rows == 2) SWA__FN(few_keys2)(b, q, s, v, end);
 #endif
-        else SWA__FN(few_keys1)(g, b, q, s, v, end);
+        else SWA__FN(few_keys1)(b, q, s, v, end);
     }
 }
 /* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved
    down to where their keys belong. What comes from the tile past the end goes by way of the sinks'
    scores, of which there are none. */
-static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const swa__block *b,
-                                            const swa__lanes *n, const float *q, const int32_t *qi,
-                                            float *s) {
+static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__lanes *n,
+                                            const float *q, const int32_t *qi, float *s) {
     enum { PER = 16 / SWV_N, END = SWA_BLOCK / SWV_N };
     const int from = (n->lo[1] + b->shift) / 16 * PER, to = (n->hi[1] + b->shift + 15) / 16 * PER;
     float *last = s + SWA__FEW * SWA_BLOCK;
     int i, x;
-    SWA__FN(few_scores)(rows, g, b, q, qi, s, from, to < END ? to : END);
-    if (to > END) SWA__FN(few_scores)(rows, g, b, q, qi, last - SWA_BLOCK, END, to);
-    for (x = from; g->dt > 0 && x < to; x++)
-        SWA__FN(few_tail)(g, b, rows, q, x < END ? s : last - SWA_BLOCK, x);
+    SWA__FN(few_scores)(rows, b, q, qi, s, from, to < END ? to : END);
+    if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
+    for (x = from; b->g->dt > 0 && x < to; x++)
+        SWA__FN(few_tail)(b, rows, q, x < END ? s : last - SWA_BLOCK, x);
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
@@ -3725,8 +3742,9 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__geo *g, const s
 }
 /* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four
    find K in L1. */
-static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__geo *g, const swa__block *b,
-                                           const float *q, float *s, int v, int v1) {
+static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__block *b, const float *q, float *s,
+                                           int v, int v1) {
+    const swa__geo *g = b->g;
     const int piece =
         v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
     int r, x, end, step;
@@ -3735,35 +3753,36 @@ static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__geo *g, const sw
         for (r = 0; r < rows; r += step) {
             const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
             step = swa__few_step(rows - r);
-            SWA__FN(few_scores)
-            (step, g, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
+            SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
             for (x = v; g->dt > 0 && x < end; x++)
-                SWA__FN(few_tail)(g, b, step, qr, s + r * SWA_BLOCK, x);
+                SWA__FN(few_tail)(b, step, qr, s + r * SWA_BLOCK, x);
         }
     }
 }
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
    next. */
-static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__geo *g, const swa__block *b,
-                                         const int range[4], const float *p, float *o) {
+static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__block *b, const int range[4],
+                                         const float *p, float *o) {
     const int type = range[2] < range[3] ? b->tile[range[2] / 16].v_type : SWA_F32;
-    const int piece = swa__few_piece(rows, g->dvp, type);
-    int some[4], more = 0, r, step;
+    const int dvp = b->g->dvp, piece = swa__few_piece(rows, dvp, type);
+    int some[4], r, step;
+    swa__pv x;
     memcpy(some, range, sizeof some);
+    x.more = 0;
     do {
         if (range[3] - some[2] > piece) some[3] = some[2] / 16 * 16 + piece;
         else some[3] = range[3];
         for (r = 0; r < rows; r += step) {
-            const float *pr = p + r * SWA_BLOCK;
-            float *to = o + r * g->dvp;
+            x.p = p + r * SWA_BLOCK;
+            x.o = o + r * dvp;
             step = swa__few_step(rows - r);
-            if (step == 4) SWA__FN(few_values4)(g, b, some, pr, to, more);
+            if (step == 4) SWA__FN(few_values4)(b, some, &x);
 #if !SWA__SMALL
-            else if (step == 2) SWA__FN(few_values2)(g, b, some, pr, to, more);
+            else if (step == 2) SWA__FN(few_values2)(b, some, &x);
 #endif
-            else SWA__FN(few_values1)(g, b, some, pr, to, more);
+            else SWA__FN(few_values1)(b, some, &x);
         }
-        more = 1;
+        x.more = 1;
         some[1] = some[0];
         some[2] = some[3];
     } while (some[2] < range[3]);
@@ -3783,9 +3802,9 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
-static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
-                                    int rows, const float *q, const float *q_sink, float *s,
-                                    float *o, float *m, float *l) {
+static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__lanes *n, int rows,
+                                    const float *const q[2], float *s, const swa__sums *to) {
+    const swa__geo *g = b->g;
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
     int v[4], range[4], i, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
@@ -3794,53 +3813,53 @@ static SWV_TARGET void SWA__FN(few)(const swa__geo *g, const swa__block *b, cons
     }
     swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
     if (b->shift == 0) {
-        SWA__FN(few_pieces)(rows, g, b, q_sink, s2, v[0], v[1]);
-        SWA__FN(few_pieces)(rows, g, b, q, s, v[2], v[3]);
+        SWA__FN(few_pieces)(rows, b, q[0], s2, v[0], v[1]);
+        SWA__FN(few_pieces)(rows, b, q[1], s, v[2], v[3]);
     }
     for (r = 0; r < rows; r += step) {
-        const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
+        const float *qr = q[1] + (size_t)r * (size_t)(g->dk + g->dt);
         step = swa__few_step(rows - r);
         if (b->shift != 0)
-            SWA__FN(few_shifted)(step, g, b, n, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK);
+            SWA__FN(few_shifted)(step, b, n, qr, swa__few_integers(g, q[1], r), s + r * SWA_BLOCK);
         for (i = r; i < r + step; i++) /* row after row in each loop: the rows' latencies overlap */
             SWV_STORE(part[i - r],
-                      SWA__FN(few_mask)(g, b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
+                      SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
             for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
             /* of +0 and -0 either may have come out: make it +0 */
-            m[i] = SWA__FN(few_top)(part[i - r]) + 0.0f;
+            to->m[i] = SWA__FN(few_top)(part[i - r]) + 0.0f;
         }
         for (i = r; i < r + step; i++)
-            SWA__FN(few_exp)(g, b, s + i * SWA_BLOCK, m[i], v, part[i - r]);
-        for (i = r; i < r + step; i++) l[i] = SWA__FN(few_sum)(part[i - r]);
+            SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, part[i - r]);
+        for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(part[i - r]);
     }
-    SWA__FN(few_sums)(rows, g, b, range, s, o);
+    SWA__FN(few_sums)(rows, b, range, s, to->o);
     SWV_LEAVE();
 }
 
 #if SWA__INDEX
 /* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K
    in f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
-static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__geo *g, const swa__block *b,
-                                             const swa__lanes *n, const swa__scores *x, int r,
-                                             const int v[2]) {
+static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__lanes *n,
+                                             const swa__scores *x, int r, const int v[2]) {
+    const swa__geo *g = b->g;
     const float *group = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
                 *q = group + r % SWA__FEW * g->dk;
     const int32_t *qi = swa__few_integers(g, group, r % SWA__FEW);
     int at = v[0];
     if (b->shift != 0) {
-        SWA__FN(few_shifted)(rows, g, b, n, q, qi, x->s);
+        SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
         return;
     }
 #ifdef SWV_INDEX
     for (; rows == 4 && !g->dots && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
-        SWA__FN(few_qk)(4, SWV_INDEX, SWA_F32, g, b, q, x->s, at);
+        SWA__FN(few_qk)(4, SWV_INDEX, SWA_F32, b, q, x->s, at);
 #endif
-    SWA__FN(few_scores)(rows, g, b, q, qi, x->s, at, v[1]);
+    SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
 }
 /* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in
    L1 while all rows come by. */
-static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, const swa__lanes *n,
+static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__lanes *n,
                                       const swa__scores *x) {
     const SWV least = SWV_SET1(x->least);
     int range[4], v[2], r, i, j, k, step;
@@ -3852,7 +3871,7 @@ static SWV_TARGET void SWA__FN(index)(const swa__geo *g, const swa__block *b, co
                 v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_step(x->rows - r);
-                SWA__FN(index_scores)(step, g, b, n, x, r, v);
+                SWA__FN(index_scores)(step, b, n, x, r, v);
                 for (j = 0; j < step; j++) {
                     const float *s = x->s + j * SWA_BLOCK;
                     float *sum = x->sum + (size_t)((r + j) / x->per) * SWA_BLOCK;
@@ -3937,11 +3956,11 @@ typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
 
 /* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for
    panels of any width: few blocks come here. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__geo *g, const swa__block *b,
-                                            const swa__lanes *n, const SWA__FN(group) *of,
-                                            const float *s, SWV *acc) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__block *b, const swa__lanes *n,
+                                            const SWA__FN(group) *of, const float *s, SWV *acc) {
+    const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
-    const swa__biases biases = swa__bias_of(g, b);
+    const swa__biases biases = swa__bias_of(b);
     const int mr = of->mr, nv = of->nv, k = of->k;
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
@@ -3988,14 +4007,15 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
     x->fetch = next + (size_t)(k % 16 / mr) * x->n * 64;
     x->line = 64;
 }
-/* The tail's part of mr scores where keys with and without a scale meet in a tile: each as its own
-   storage asks. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv, const swa__geo *g,
-                                                       const swa__tile *t, int k, const float *qt,
-                                                       SWV *acc) {
+/* The tail's part of a group's scores where keys with and without a scale meet in a tile: each as
+   its own storage asks. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
+                                                       int k, const float *qt, SWV *acc) {
+    const swa__tile *t = &b->tile[k / 16];
+    const int dt = b->g->dt, mr = MR * NV / nv;
     SWA__FN(operands) x;
     int i, j;
-    x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
     x.rs = 1;
     x.cs = 16;
     x.b = qt;
@@ -4012,11 +4032,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv
             acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
 }
-/* The rest of mr scores: the tail's part of the chain, and the scales. qt: q's tail. A tail in q8
-   is a chain of its own, and its scale the last step of it. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const swa__geo *g,
-                                              const swa__tile *t, int k, const float *qt, int fetch,
-                                              SWV *acc) {
+/* The rest of a group's scores: the tail's part of the chain, and the scales. qt: q's tail. A tail
+   in q8 is a chain of its own, and its scale the last step of it. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__block *b, int k,
+                                              const float *qt, int fetch, SWV *acc) {
+    const swa__tile *t = &b->tile[k / 16];
+    const int dt = b->g->dt, mr = MR * NV / nv;
     SWA__FN(operands) x;
     SWV before[MR * NV];
     int i, j;
@@ -4024,18 +4045,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
-    if (g->dt == 0) return;
+    if (dt == 0) return;
     if (t->tail_scale != NULL) {
         for (i = 0; i < mr && t->tail_scale[k % 16 + i] >= 0.0f;) i++;
         if (i < mr) {                    /* keys stored in two ways meet in this tile */
             /* acc stays in registers: no address */
             SWV_UNROLL for (i = 0; i < mr * nv; i++) before[i] = acc[i];
-            SWA__FN(many_tail_mixed)(pairs, mr, nv, g, t, k, qt, before);
+            SWA__FN(many_tail_mixed)(pairs, nv, b, k, qt, before);
             SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = before[i];
             return;
         }
     }
-    x.n = pairs ? (size_t)(g->dt + 1) / 2 : (size_t)g->dt;
+    x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
     x.rs = 1;
     x.cs = 16;
     x.a = (const float *)t->tail + k % 16;
@@ -4052,59 +4073,60 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
                 acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]),
                                           before[i * nv + j]);
 }
-/* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold
-   sinks' scores. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g,
-                                            const swa__block *b, const swa__lanes *n,
-                                            const float *q, int which, int old, float *s,
+/* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
+   raised. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
+                                            const swa__lanes *n, const float *const q[2], float *s,
                                             SWV *top) {
-    const int nr = nv * SWV_N, tree = swa__tree_of(b) != NULL;
+    const int nr = nv * SWV_N, mr = MR * NV / nv, dk = b->g->dk, tree = swa__tree_of(b) != NULL;
     SWA__FN(operands) x;
-    SWV acc[MR * NV], max[NV];
-    int k, i, j, lo = n->lo[which] / mr * mr;
-    SWV_UNROLL for (j = 0; j < nv; j++) max[j] = top[j];
-    x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
+    SWV acc[MR * NV];
+    int k, i, j, w, old = 0;             /* old: keys below it hold sinks' scores */
+    x.n = pairs ? (size_t)(dk + 1) / 2 : (size_t)dk;
     x.rs = 1;
     x.cs = 16;
-    x.b = q;
-    for (k = lo; k < n->hi[which]; k += mr) {
-        const swa__tile *t = &b->tile[k / 16];
-        const int edge = k < n->full_lo || k + mr > n->full_hi;
-        SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-        x.a = (const float *)t->k + k % 16;
-        SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
-        SWA__FN(mk)(pairs, mr, nv, x, acc);
-        SWA__FN(many_tail)(pairs, mr, nv, g, t, k, q + x.n * (size_t)nr, n->fetch, acc);
-        if (n->q_scale[which] != NULL)
-            SWV_UNROLL for (i = 0; i < mr; i++)
-                SWV_UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] =
-                        SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[which] + j * SWV_N));
-        if (which == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
-            SWV rare[MR * NV];           /* a copy: acc must not have an address, or it leaves
+    for (w = 0; w < 2; w++) {
+        if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
+        x.b = q[w];
+        for (k = n->lo[w] / mr * mr; k < n->hi[w]; k += mr) {
+            const swa__tile *t = &b->tile[k / 16];
+            const int edge = k < n->full_lo || k + mr > n->full_hi;
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+            x.a = (const float *)t->k + k % 16;
+            SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
+            SWA__FN(mk)(pairs, mr, nv, x, acc);
+            SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
+            if (n->q_scale[w] != NULL)
+                SWV_UNROLL for (i = 0; i < mr; i++)
+                    SWV_UNROLL for (j = 0; j < nv; j++)
+                        acc[i * nv + j] =
+                            SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[w] + j * SWV_N));
+            if (w == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
+                SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
                                             the registers */
-            SWA__FN(group) of;
-            of.mr = mr;
-            of.nv = nv;
-            of.k = k;
-            of.sinks = which == 0;
-            of.old = old;
-            SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
-            SWA__FN(rare)(g, b, n, &of, s, rare);
-            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-        } else if (edge)
+                SWA__FN(group) of;
+                of.mr = mr;
+                of.nv = nv;
+                of.k = k;
+                of.sinks = w == 0;
+                of.old = old;
+                SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
+                SWA__FN(rare)(b, n, &of, s, rare);
+                SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
+            } else if (edge)
+                SWV_UNROLL for (i = 0; i < mr; i++)
+                    SWV_UNROLL for (j = 0; j < nv; j++)
+                        acc[i * nv + j] = SWV_PICK(
+                            SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                            SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
             SWV_UNROLL for (i = 0; i < mr; i++)
-                SWV_UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] = SWV_PICK(
-                        SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
-                        SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
-        SWV_UNROLL for (i = 0; i < mr; i++)
-            SWV_UNROLL for (j = 0; j < nv; j++) {
-                max[j] = SWV_MAX(max[j], acc[i * nv + j]);
-                SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
-            }
+                SWV_UNROLL for (j = 0; j < nv; j++) {
+                    top[j] = SWV_MAX(top[j], acc[i * nv + j]);
+                    SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
+                }
+        }
+        old = k;
     }
-    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = max[j];
 }
 /* p of `keys` keys that lie 16 apart, next numbers from one to the next. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float *s, SWV top,
@@ -4189,9 +4211,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__bloc
 }
 #ifdef SWV_FMA2
 /* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be
-   where s lies. */
-SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row,
-                                             const float *scale, SWV top, SWV lower, SWV *sum) {
+   where s lies: a pair takes a key's room. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, const float *scale,
+                                             SWV top, SWV lower, SWV *sum) {
     SWV p[4];
     int i;
     SWV_UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
@@ -4202,14 +4224,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, 
         if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
     }
     SWV_UNROLL for (i = 0; i < 4; i += 2) {
-        SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
+        SWV_STORE(to + i * (nr / 2), SWV_PAIR(p[i], p[i + 1]));
     }
 }
 /* The same in bf16, over whole tiles. Panels of both widths share it. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b,
                                                       const int range[4], float *s, const SWV *top,
                                                       SWV *l) {
-    const int nr = nv * SWV_N, row = nr / 2;
+    const int nr = nv * SWV_N;
     SWV sum[16], lower;
     int i, j, k, r, w;
     for (j = 0; j < nv; j++) {
@@ -4219,9 +4241,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *
             for (k = range[r]; k < range[r + 1]; k += 16) {
                 const float *scale = b->tile[k / 16].v_scale;
                 for (i = 0; i < 16; i += 4)
-                    SWA__FN(exp_half)
-                    (nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N, (size_t)row,
-                     scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N,
+                                      s + (k + i) * (nr / 2) + j * SWV_N,
+                                      scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
             }
         for (w = 8; w > 0; w /= 2)
             for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
@@ -4229,12 +4251,20 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *
     }
 }
 #endif
+/* A panel's p.v: V in `runs` stretches; more: o, times a, is added to the block's, times c. */
+typedef struct {
+    const swa__v_run *run;
+    int runs, more;
+    const SWV *a, *c;
+    float *o;
+} SWA__FN(panel_pv);
+
 /* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is
    there. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g,
-                                            const swa__v_run *run, int n_runs, int first, int d,
-                                            const SWV *a, const SWV *c, float *o) {
+                                            const SWA__FN(panel_pv) *of, int d) {
     const int nr = nv * SWV_N;
+    const swa__v_run *run;
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
     int i, j;
@@ -4242,7 +4272,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
-    for (; n_runs > 0; n_runs--, run++) {
+    for (run = of->run; run < of->run + of->runs; run++) {
         in.n = run->n;
         in.b = run->p;
         if (!pairs && g->v_across == 16) { /* V in K's tiles: a constant, or 16 addresses would
@@ -4260,9 +4290,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     }
     SWV_UNROLL for (i = 0; i < rows; i++)
         SWV_UNROLL for (j = 0; j < nv; j++) {
-            float *at = o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
-            x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(at), a[j]);
-            SWV_STORE(at, SWV_FMA(acc[i * nv + j], c[j], x));
+            float *at = of->o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
+            x = of->more ? SWV_MUL(SWV_LOAD(at), of->a[j]) : SWV_SET1(0.0f);
+            SWV_STORE(at, SWV_FMA(acc[i * nv + j], of->c[j], x));
         }
 }
 #if SWA__LISTS
@@ -4329,13 +4359,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
 /* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into
    them. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
-                                              int empty, int d, const float *s, float *o) {
+                                              const swa__pv *of, int d) {
+    const float *s = of->p;
+    float *o = of->o + (size_t)d * (size_t)(nv * SWV_N);
     const int nr = nv * SWV_N;
     SWV acc[MR * NV], sum[MR * NV], p[NV], y;
     int i, j, k, key = x->start[0];
-    o += (size_t)d * (size_t)nr;
     SWV_UNROLL for (i = 0; i < rows * nv; i++)
-        sum[i] = empty ? SWV_SET1(0.0f) : SWV_LOAD(o + i * SWV_N);
+        sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : SWV_SET1(0.0f);
     for (k = 0; k < x->groups; k++) {
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
         for (; key < x->start[k + 1]; key++) {
@@ -4359,10 +4390,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
 /* Whole steps of `rows` dims; returns the first dim behind them. */
-SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__geo *g,
-                                           swa__list *x, int empty, const float *s, float *o) {
+SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__block *b,
+                                           const swa__pv *of) {
+    swa__list *x = b->list;
     int i, d;
-    for (d = 0; d + rows <= g->dv; d += rows) {
+    for (d = 0; d + rows <= b->g->dv; d += rows) {
         for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
@@ -4370,20 +4402,25 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
             next->lines--;
             x->ahead += next->lines <= 0;
         }
-        SWA__FN(list_dims)(rows, across, nv, x, empty, d, s, o);
+        SWA__FN(list_dims)(rows, across, nv, x, of, d);
     }
     return d;
 }
 #define SWV_LIST(name, rows, nv) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, float *s, \
-                                            float *o, float *m, float *l) { \
-    const int empty = n->first_block, across = g->v_across; \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lanes *n, float *s, \
+                                            const swa__sums *to) { \
+    const int across = b->g->v_across, dv = b->g->dv; \
+    swa__pv of; \
     int d; \
-    SWA__FN(list_exp)(nv, b, s, m, l); \
-    if (across == 16) d = SWA__FN(list_pv)(rows, 16, nv, g, b->list, empty, s, o);    /* a constant, as in many_pv */ \
-    else d = SWA__FN(list_pv)(rows, 1, nv, g, b->list, empty, s, o); \
-    for (; rows == 6 && d + 2 <= g->dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, empty, d, s, o); \
-    for (; d < g->dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, empty, d, s, o); \
+    of.p = s; \
+    of.o = to->o; \
+    of.more = !n->first_block; \
+    SWA__FN(list_exp)(nv, b, s, to->m, to->l); \
+    /* a constant, as in many_pv */ \
+    if (across == 16) d = SWA__FN(list_pv)(rows, 16, nv, b, &of); \
+    else d = SWA__FN(list_pv)(rows, 1, nv, b, &of); \
+    for (; rows == 6 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
+    for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
 }
 SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_NARROW
@@ -4404,28 +4441,26 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float
 }
 /* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF,
    which differ in p alone. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g,
-                                               const swa__block *b, const swa__lanes *n,
-                                               const float *const q[2], float *s, float *o,
-                                               float *m, float *l) {
+SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
+                                               const swa__lanes *n, const float *const q[2],
+                                               float *s, const swa__sums *to) {
+    const swa__geo *g = b->g;
+    const int mr = MR * NV / nv;
+    SWA__FN(panel_pv) of;
     SWV top[NV], sum[NV], a[NV], c[NV];
     swa__v_run run[2 * SWA_BLOCK / 16];
-    int range[4], j, d, old = 0, runs;
+    int range[4], j, d;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
     if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
-    for (j = 0; j < 2; j++) {            /* sinks, then the window */
-        if (n->lo[j] >= n->hi[j]) continue; /* no tile is staged for an empty interval */
-        SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
-        if (j == 0) old = (n->hi[0] + mr - 1) / mr * mr;
-    }
+    SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
 #if SWA__LISTS
     if (!pairs && b->list != NULL) {
 #ifdef SWV_NARROW
-        if (nv < NV) SWA__FN(list_narrow)(g, b, n, s, o, m, l);
+        if (nv < NV) SWA__FN(list_narrow)(b, n, s, to);
         else
 #endif
-        SWA__FN(list)(g, b, n, s, o, m, l);
+        SWA__FN(list)(b, n, s, to);
         return;
     }
 #endif
@@ -4438,81 +4473,80 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
     if (SWA__BF16 && g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
     else {
         const int edge =
-            old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+            n->lo[0] < n->hi[0] || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
     }
     SWV_UNROLL for (j = 0; j < nv; j++) {
-        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, top[j]);
+        SWV was = SWV_LOAD(to->m + j * SWV_N), now = SWV_MAX(was, top[j]);
         a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
         c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
-        SWV_STORE(m + j * SWV_N, now);
-        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
-        SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
+        SWV_STORE(to->m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(to->l + j * SWV_N), a[j]);
+        SWV_STORE(to->l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
-    runs = swa__v_runs(g, b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
-    for (d = 0; d + mr <= g->dv; d += mr)
-        SWA__FN(many_pv)(mr, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
-    for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
+    of.run = run;
+    of.runs = swa__v_runs(b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
+    of.more = !n->first_block;
+    of.a = a;
+    of.c = c;
+    of.o = to->o;
+    for (d = 0; d + mr <= g->dv; d += mr) SWA__FN(many_pv)(mr, pairs, nv, g, &of, d);
+    for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, &of, d);
 }
-#define SWV_MANY(name, pairs, mr, nv) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__geo *g, const swa__block *b, const swa__lanes *n, \
-                                            const float *q, const float *q_sink, float *s, float *o, float *m, \
-                                            float *l) { \
-    const float *both[2]; \
-    both[0] = q_sink; \
-    both[1] = q; \
-    SWA__FN(many_block)(pairs, mr, nv, g, b, n, both, s, o, m, l); \
+#define SWV_MANY(name, pairs, nv) \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lanes *n, \
+                                            const float *const q[2], float *s, \
+                                            const swa__sums *to) { \
+    SWA__FN(many_block)(pairs, nv, b, n, q, s, to); \
     SWV_LEAVE(); \
 }
-SWV_MANY(many, 0, MR, NV)
+SWV_MANY(many, 0, NV)
 #ifdef SWV_NARROW
-SWV_MANY(many_narrow, 0, MR * NV, 1)
+SWV_MANY(many_narrow, 0, 1)
 #endif
 #ifdef SWV_FMA2
-SWV_MANY(many_pairs, 1, MR, NV)
+SWV_MANY(many_pairs, 1, NV)
 #  ifdef SWV_NARROW
-SWV_MANY(many_narrow_pairs, 1, MR * NV, 1)
+SWV_MANY(many_narrow_pairs, 1, 1)
 #  endif
 #endif
 #undef SWV_MANY
 
 /* ---- fold, finish, and the ways in and out ---- */
 
-static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, float *o, float *m, float *l,
-                                     const float *ob, const float *mb, const float *lb) {
-    float f[2 * SWV_N];
+static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__sums *to, const float *o,
+                                     const float *m, const float *l) {
+    float f[2 * SWV_N], *sum = to->o;
     int i, d;
-    for (i = 0; i < rows; i++) {
-        float now = m[i] > mb[i] ? m[i] : mb[i];
-        SWV a, c, x;
-        SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
-        SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(mb[i] - now)));
+    for (i = 0; i < rows; i++, sum += dvp, o += dvp) {
+        float now = to->m[i] > m[i] ? to->m[i] : m[i];
+        SWV a, c;
+        SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(to->m[i] - now)));
+        SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
         a = SWV_SET1(f[0]);
         c = SWV_SET1(f[SWV_N]);
-        m[i] = now;
-        SWV_STORE(f, SWV_FMA(SWV_SET1(lb[i]), c, SWV_MUL(SWV_SET1(l[i]), a)));
-        l[i] = f[0];
-        for (d = 0; d < dvp; d += SWV_N) {
-            x = SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), a);
-            SWV_STORE(o + (size_t)i * (size_t)dvp + d,
-                      SWV_FMA(SWV_LOAD(ob + (size_t)i * (size_t)dvp + d), c, x));
-        }
+        to->m[i] = now;
+        SWV_STORE(f, SWV_FMA(SWV_SET1(l[i]), c, SWV_MUL(SWV_SET1(to->l[i]), a)));
+        to->l[i] = f[0];
+        for (d = 0; d < dvp; d += SWV_N)
+            SWV_STORE(sum + d, SWV_FMA(SWV_LOAD(o + d), c, SWV_MUL(SWV_LOAD(sum + d), a)));
     }
     SWV_LEAVE();
 }
 /* The same for a panel and blocks without values (learned sink logits). */
-static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m, float *l,
-                                           const float *mb, const float *lb) {
+static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, const swa__sums *to, const float *m,
+                                           const float *l) {
     int d, j;
-    for (j = 0; j < lanes / SWV_N; j++) {
-        SWV was = SWV_LOAD(m + j * SWV_N), now = SWV_MAX(was, SWV_LOAD(mb + j * SWV_N));
-        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)),
-            c = SWA__FN(exp2)(SWV_SUB(SWV_LOAD(mb + j * SWV_N), now));
-        SWV_STORE(m + j * SWV_N, now);
-        was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
-        SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(lb + j * SWV_N), c, was));
-        for (d = 0; d < dv; d++)
-            SWV_STORE(o + d * lanes + j * SWV_N, SWV_MUL(SWV_LOAD(o + d * lanes + j * SWV_N), a));
+    for (j = 0; j < lanes; j += SWV_N) {
+        SWV was = SWV_LOAD(to->m + j), top = SWV_LOAD(m + j), now = SWV_MAX(was, top);
+        SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(top, now));
+        SWV_STORE(to->m + j, now);
+        was = SWV_MUL(SWV_LOAD(to->l + j), a);
+        SWV_STORE(to->l + j, SWV_FMA(SWV_LOAD(l + j), c, was));
+        for (d = 0; d < dv; d++) {
+            float *at = to->o + d * lanes + j;
+            SWV_STORE(at, SWV_MUL(SWV_LOAD(at), a));
+        }
     }
     SWV_LEAVE();
 }
@@ -4525,16 +4559,15 @@ static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
                                     SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
     }
 }
-static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
+static SWV_TARGET void SWA__FN(finish)(const swa__geo *g, int rows, const float *o, const float *l,
                                        float *inv, float *tmp, float *const *out) {
     int i, d;
     SWA__FN(inverse)(l, inv);
-    for (i = 0; i < rows; i++) {
+    for (i = 0; i < rows; i++, o += g->dvp) {
         SWV x = SWV_SET1(inv[i]);
-        for (d = 0; d < dvp; d += SWV_N)
-            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x),
-                                       SWV_SET1(0.0f)));
-        memcpy(out[i], tmp, (size_t)dv * sizeof(float));
+        for (d = 0; d < g->dvp; d += SWV_N)
+            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
+        memcpy(out[i], tmp, (size_t)g->dv * sizeof(float));
     }
     SWV_LEAVE();
 }
@@ -5599,18 +5632,19 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
    f32 chains of integers that other instances run. The instruction takes K unsigned: +128, and 128
    times q's sum off the start. */
-SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa__block *b,
-                                            const int32_t *q, const int32_t *sum, float *s, int v) {
+SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const int32_t *q,
+                                            const int32_t *sum, float *s, int v) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i order = _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
                                           _mm512_set1_epi32(0x30201000));
     const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80);
     const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
     __m512i acc[4], x;
+    const int dk = b->g->dk;
     int i, d, n;
     SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_set1_epi32(-128 * sum[i]);
-    for (d = 0; d < g->dk; d += 4, q += R, pf += 64) {
-        n = g->dk - d;
+    for (d = 0; d < dk; d += 4, q += R, pf += 64) {
+        n = dk - d;
         SWA__FETCH(pf, b->l1);
         x = n >= 4 ? _mm512_loadu_si512(k + d * 16)
                    : _mm512_maskz_loadu_epi8(((__mmask64)1 << n * 16) - 1, k + d * 16);
@@ -5622,15 +5656,14 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__geo *g, const swa_
         s + i * SWA_BLOCK + v * 16,
         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
 }
-SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, const swa__block *b,
-                                                  const int32_t *q, const int32_t *sum, float *s,
-                                                  int v, int end) {
+SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b, const int32_t *q,
+                                                  const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
-        if (rows == 4) swa__dots(4, g, b, q, sum, s, v);
+        if (rows == 4) swa__dots(4, b, q, sum, s, v);
 #if !SWA__SMALL
-        else if (rows == 2) swa__dots(2, g, b, q, sum, s, v);
+        else if (rows == 2) swa__dots(2, b, q, sum, s, v);
 #endif
-        else swa__dots(1, g, b, q, sum, s, v);
+        else swa__dots(1, b, q, sum, s, v);
     }
 }
 #define SWV_DOTS                swa__few_dots
@@ -6742,13 +6775,13 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
         out[i] = swa__out_row(j, h, r0 + i);
         if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
         else if (logits != NULL) {
+            const swa__sums to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
             *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
-            j->call->kr->fold(1, dvp, w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i, zeros,
-                              w->mb, w->lb);
+            j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
         }
     }
     for (; i < SWA__LANES; i++) w->l[i] = 1.0f;
-    j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, w->inv, w->room.row, out);
+    j->call->kr->finish(&j->geo, n, w->o, w->l, w->inv, w->room.row, out);
 }
 /* No block has reached a panel yet, so its o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
@@ -6783,7 +6816,10 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
             w->lb[i] = swa__sink_logit(
                 logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
     }
-    if (logits != NULL && !raw) j->call->kr->fold_panel(nr, dv, o, m, l, w->mb, w->lb);
+    if (logits != NULL && !raw) {
+        const swa__sums to = { o, m, l };
+        j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
+    }
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
     j->call->kr->unpack(nr, n, dv, o, w->lb, w->inv, out);
 }
@@ -7163,11 +7199,12 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
                            const swa__block *b, const swa__lanes *l) {
     const swa__kernels *kr = j->call->kr;
     const size_t dvp = (size_t)j->geo.dvp;
+    const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
+    const swa__sums all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     float *part = u->part;
     int i;
-    kr->few(&j->geo, b, l, u->n, w->q, swa__has_q_sink(j) ? w->q_sink : w->q, w->s, w->ob, w->mb,
-            w->lb);
-    if (part == NULL) kr->fold(u->n, j->geo.dvp, w->o, w->m, w->l, w->ob, w->mb, w->lb);
+    kr->few(b, l, u->n, q, w->s, &own);
+    if (part == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
     for (i = 0; i < u->n && part != NULL; i++, part += u->part_row) {
         memcpy(part, w->ob + (size_t)i * dvp, dvp * sizeof(float));
         part[dvp] = w->mb[i];
@@ -7213,15 +7250,18 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__lanes_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
-        if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
-            kr->many[j->geo.form][nr < kr->nr](&j->geo, b, l, w->q + at * dkt, q_sink + at * dkt,
-                                               w->s, w->o + at * dvp, w->m + r, w->l + r);
+        if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
+            const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
+            const swa__sums to = { w->o + at * dvp, w->m + r, w->l + r };
+            kr->many[j->geo.form][nr < kr->nr](b, l, q, w->s, &to);
+        }
         if (u->part == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
         swa__panel_keep(j, u, r, n, w);
     }
 }
-static void swa__block_begin(swa__block *b) {
+static void swa__block_begin(const swa__job *j, swa__block *b) {
+    b->g = &j->geo;
     b->l1 = swa__fetch_l1();
     b->present = NULL;
     b->list = NULL;
@@ -7234,7 +7274,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     const swa__call *call = j->call;
     const swa_in q[2] = { call->a.q, call->a.q_tail },
                  q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
-    swa__block_begin(b);
+    swa__block_begin(j, b);
     swa__pack_q(j, u, q, w, w->q, w->q_scale);
     if (swa__has_q_sink(j))
         swa__pack_q(j, u, q_sink, w, w->q_sink,
@@ -7256,7 +7296,6 @@ typedef struct {
     swa__cursor in;
     swa__picked tile;                    /* the last one, not yet full                            */
     swa__block b;
-    const swa__geo *geo;
     int64_t q;                           /* the query's position                                  */
     int first;                           /* nothing has fetched these keys yet                    */
 } swa__gather;
@@ -7266,9 +7305,9 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
     swa__list *list = x->b.list;
     const int lane = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
     list->lane[list->n] = (int16_t)lane;
-    list->column[list->n] = pos < 0             ? -1
-                          : x->geo->by_distance ? x->q - pos
-                                                : pos - x->geo->bias_first;
+    list->column[list->n] = pos < 0               ? -1
+                          : x->b.g->by_distance ? x->q - pos
+                                                  : pos - x->b.g->bias_first;
     list->distance[list->n++] = (float)(x->q - (pos - lane)) - (float)lane;
 }
 /* The tile that is not full yet is made, and keys go on in the next. */
@@ -7467,7 +7506,6 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.b.pos = 0;
     x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
-    x.geo = &j->geo;
     x.q = j->pos + t;
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
@@ -7508,12 +7546,11 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__picked last;
     swa__lanes l;
     int t, sinks, room;
-    swa__block_begin(&x.b);
+    swa__block_begin(j, &x.b);
     x.b.list = w->list;
     x.b.list->tree = 1;
     x.b.list->ahead = x.b.list->n_ahead = x.b.list->per = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
-    x.geo = &j->geo;
     x.q = j->keys_to;
     x.first = 1;
     for (t = t0 + 1; t < end; t++) {
@@ -7746,13 +7783,13 @@ static void swa__fold_rows(swa__part *p) {
         int64_t turn = 0;
         for (h = 0; h < p->call->shape.n_kv_heads; h++)
             for (r = 0; r < j->rows; r++, turn++, at += (size_t)j->all.n * size) {
+                const swa__sums to = { w->o, w->m, w->l };
                 const float *part = at;
                 if (turn % p->parts != p->part) continue;
                 memset(w->o, 0, dvp * sizeof(float));
                 swa__rows_clear(1, w->m, w->l);
                 for (b = 0; b < j->all.n; b++, part += size)
-                    p->call->kr->fold(1, j->geo.dvp, w->o, w->m, w->l, part, part + dvp,
-                                      part + dvp + 1);
+                    p->call->kr->fold(1, j->geo.dvp, &to, part, part + dvp, part + dvp + 1);
                 swa__rows_out(j, h, r, 1, w);
             }
     }
@@ -8286,6 +8323,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                              int32_t rows, int v_dim, const float *sink_logits, int n_heads,
                              float *out, float *lse) {
     float o[64], zeros[64], ones[SWA__LANES], inv[SWA__LANES], m, l, mb, lb;
+    const swa__sums to = { o, &m, &l };
     int32_t r;
     int i, d, w, x;
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
@@ -8303,13 +8341,13 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * (size_t)r;
                 if (stat[1] > 0.0f)      /* an empty part is the identity */
-                    swa__fold_scalar(1, w, o, &m, &l, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
+                    swa__fold_scalar(1, w, &to, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
                                      stat + 1);
             }
             if (lse != NULL) lse[r] = swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
-                swa__fold_scalar(1, w, o, &m, &l, zeros, &mb, &lb);
+                swa__fold_scalar(1, w, &to, zeros, &mb, &lb);
             }
             for (x = 0; x < SWA__LANES; x++) ones[x] = l;
             swa__inverse_scalar(ones, inv);
@@ -9436,6 +9474,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__scores scores;
     swa__block b;
     swa__lanes l;
+    b.g = &j->geo;
     b.pos = at * SWA_BLOCK;
     b.l1 = swa__fetch_l1();
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
@@ -9459,7 +9498,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     scores.q = w->q;
     scores.q_stride = swa__index_q(s);
     scores.w = w->q_scale;
-    s->call.kr->index(&j->geo, &b, &l, &scores);
+    s->call.kr->index(&b, &l, &scores);
     for (t = 0; t < tokens; t++)
         for (i = 0; i < lists; i++)
             swa__index_take(x, t0, t, u->h * lists + i, &b,
