@@ -3518,16 +3518,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
    up per number, which saves that too. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
                                            const float *p, int d0, SWV (*acc)[8]) {
-    const int dk = b->g->dk, dims = NW * SWV_N, per = dk / dims;
-    SWA__FN(stream) pf;
-    SWA__FN(values) in;
+    const swa__geo *g = b->g;
+    const int dims = NW * SWV_N, per = g->dk / dims, last = keys[1];
     int k, end;
-    for (k = keys[0]; k < keys[1]; k = end) {
+    for (k = keys[0]; k < last; k = end) {
+        SWA__FN(stream) pf;
+        SWA__FN(values) in;
         const swa__tile *t = &b->tile[k / 16];
-        const int at = d0 * (b->t1 - b->t0) + (k / 16 - b->t0) * dims, next = b->t0 + at / dk,
+        const int at = d0 * (b->t1 - b->t0) + (k / 16 - b->t0) * dims, next = b->t0 + at / g->dk,
                   type = t->v_type;
         const int64_t es = (int64_t)swa__type_size(type);
-        end = k / 16 * 16 + 16 < keys[1] ? k / 16 * 16 + 16 : keys[1];
+        end = k / 16 * 16 + 16 < last ? k / 16 * 16 + 16 : last;
         in.row = t->v_token * es;
         in.at = (const char *)t->v + (k % 16 * in.row + d0 * es);
         in.step = (size_t)(dims * es);
@@ -3538,10 +3539,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         pf.per = per;
         pf.l1 = b->l1;
         if (pf.at != NULL) {
-            const int from = at % dk * 16 + k % 16 * dims;
+            const int from = at % g->dk * 16 + k % 16 * dims;
             pf.gap = b->tile[next].next_gap;
             if (pf.gap != 0 && per > 0) pf.left = per - from / dims % per;
-            pf.at += from * es + from / dk * pf.gap;
+            pf.at += from * es + from / g->dk * pf.gap;
         } else {                         /* nothing to fetch: what is here already */
             pf.at = in.at;
             in.step = 0;
