@@ -6037,12 +6037,18 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
     for (i = a; i < b; i++) {
         const float *from = (const float *)src[i];
-        float one;
+        float *lane = to->x[which] + i, one;
         if (type != SWA_F32) {
             keys->kr->round(SWA_F32, src[i], (int)type, x->dim, to->row, &one);
             from = to->row;
         }
-        for (d = 0; d < x->dim; d++) to->x[which][d * SWA__TILE + i] = from[d];
+        for (d = 0; d + 4 <= x->dim; d += 4, lane += 4 * SWA__TILE) {
+            lane[0] = from[d];
+            lane[SWA__TILE] = from[d + 1];
+            lane[2 * SWA__TILE] = from[d + 2];
+            lane[3 * SWA__TILE] = from[d + 3];
+        }
+        for (; d < x->dim; d++, lane += SWA__TILE) *lane = from[d];
     }
 }
 /* Lanes [a, b) of V: rows as they lie in the ring, or rounded to what the ring will hold. */
@@ -6132,7 +6138,7 @@ static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, in
 static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled,
                              const swa__spot *to, swa__tile *t) {
     int i, x, d;
-    for (i = 0; i < SWA__TILE; i++) {
+    for (i = 0; missing >> i != 0; i++) {
         if ((missing >> i & 1) == 0) continue;
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
         if (!keys->shape.v_in_k)
@@ -7566,7 +7572,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)))
         p->ahead.in.h = -1;
-    for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
+    for (i = 0; i < u->blocks; i++) {
+        if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
         b.pos = at * SWA_BLOCK;
         b.present = NULL;
         b.shift = 0;
