@@ -12,8 +12,8 @@
        swa_window win = swa_window_sliding(4096);          // W keys, the query's own included
        swa_cache_desc d = {0};
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
-       d.n_layers = 32; d.windows = &win; d.n_windows = 1; // layer l has windows[l % n_windows];
-                                                           // none: all of d.max_context positions
+       d.n_layers = 32; d.windows = &win; d.n_windows = 1;
+                        // layer l has windows[l % n_windows]; full attention: none, and d.max_context
        swa_cache kv;                                       // memory is yours: nothing is allocated
        size_t ring = swa_cache_bytes(&d);
        size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
@@ -86,12 +86,16 @@
    * n tokens are attended with the ring as it was before them, then stored: chunks longer than W
      are exact. Storing first (SWA_STORE_ONLY, then SWA_ATTEND_STORED) needs capacity >= W-1+n:
      swa_required_capacity().
-   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it
-     must be given.
+   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim), so q is not
+     scaled before; with a tail it must be given.
+   * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too;
+     local and global layers in turn need a window for each place in their pattern.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
      to go back below it takes run.rewind = 1, or swa_cache_truncate().
-   * Every layer stores its rows before the next step, every part of both phases runs.
+   * A step is begun once for all layers, not per layer. Every layer stores its rows before the next
+     step (SWA_ERR_ORDER there), and every part of both phases runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
+   * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
    * C++: write swa_attn a = {}; instead of {0}.
@@ -352,7 +356,7 @@ typedef struct {
                                      output made from one is NaN; a NaN in your own k or v is
                                      stored as it is. Invariants are checked                      */
 } swa_cache_desc;
-/* All state lives in mem; a copy of this is an alias. */
+/* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; size_t bytes_; } swa_cache;
 
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
@@ -367,9 +371,10 @@ SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
                                       size_t bytes);
 /* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
-   swa_attend needs it, also SWA_STORE_ONLY. parts: how many parts are to run at once; any number of
-   tokens. A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA);
-   several parts also keep the results of keys split over them. 0 = invalid or overflow. */
+   swa_attend needs it, also SWA_STORE_ONLY; uninitialised. parts: how many are to run at once
+   (OpenMP: omp_get_max_threads(); with less, swa_attend takes fewer threads); any number of tokens.
+   A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several
+   parts also keep the results of keys split over them. 0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 /* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from
    before stays; too little for the parts of a call is MEMORY there. Nothing in it is kept from step
@@ -460,7 +465,8 @@ typedef struct {
    then, also not the one before: every attend returns begin's status. One step at a time per
    cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
-/* The same for n tokens of one sequence from its end on. */
+/* The same for n tokens of one sequence from its end on. To go back: swa_cache_truncate first; to
+   start a new text: swa_cache_reset(cache, seq, 0, 0). */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 /* packed rows of the step; 0 = none is begun */
 SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
@@ -513,7 +519,7 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* ---- attention ---- */
 
 /* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set
-   both. */
+   both; a fused [n][q | k | v] has one token stride for all three. Rows that overlap are ARG. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -547,7 +553,8 @@ typedef struct {
     const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss),
                                     unscaled; NULL = none. Ignored with stat: swa_merge takes
                                     them                                                          */
-    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none               */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive;
+                                    NULL = none                                                   */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
                                     0. Strides are taken as they are: 0 = the same for all        */
@@ -587,14 +594,20 @@ typedef struct {
 } swa_attn;
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
-   What is refused has written nothing, and may be called again as it should be. */
+   What is refused has written nothing, and may be called again as it should be. ARG is most often
+   q, k, v or out NULL, strides with which rows overlap (one of two forgotten), scale 0 with a tail
+   or v_in_k, or a tail in attn and none in the shape. ORDER: no step was begun since the layer's
+   last call, or the layer before (or this one, in the step before) was left out. MEMORY: no scratch
+   was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
    phase are disjoint; every part of phase 0 returns the same status: go on with phase 1 only if it
    is SWA_OK. If a part of phase 0 was left out, or phase 1 has other parts or other scratch, each
-   part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. A host without a join
-   inside an op (ggml) makes two ops of it. */
+   part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1
+   was left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the
+   first 64 parts): begin the step again. A host without a join inside an op (ggml) makes two ops of
+   it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -1773,6 +1786,7 @@ typedef struct {
     const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
 } swa__seq;
 typedef struct { int64_t first, stored; } swa__held;
+enum { SWA__PARTS = 64 };                /* parts of which is known whether they ended a call     */
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
    moves or stages rows says it once, for each of the three. */
@@ -1840,6 +1854,9 @@ static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
 static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
+/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0
+   = none. The last one: there may be some. */
+static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     const swa__layer *l = &c->layer[layer];
@@ -2075,7 +2092,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->held = at;
     if (!swa__region(&at, seqs, layers, sizeof(swa__held))) return SWA_ERR_OVERFLOW;
     c->tickets = at;
-    if (!swa__region(&at, layers, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, layers + SWA__PARTS + 1, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
     c->runs = at;
     if (!swa__region(&at, seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
     c->data = at;
@@ -2161,6 +2178,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     int i;
     s->start = s->end = start;
     s->origin = origin;
+    s->begun = start;
     s->parents = NULL;
     for (i = 0; i < c->d.n_layers; i++)
         swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
@@ -2696,7 +2714,7 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
     swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
-    s->end = swa__record_get(b, 1);
+    s->end = s->begun = swa__record_get(b, 1);
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held_of(c, i, seq)->first = swa__record_get(b, SWA__RECORD + i);
         swa__held_of(c, i, seq)->stored = s->end;
@@ -2852,6 +2870,26 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq_of(c, r->seq)->parents = r->parents;
     swa__audit(c, r->seq, r->pos);
 }
+/* No part is within a call from here on. */
+static void swa__parts_close(const swa__cache *c, int from) {
+    int64_t *open = swa__open_of(c);
+    if (open[SWA__PARTS] == 0) return;
+    for (; from < SWA__PARTS; from++) open[from] = 0;
+}
+/* A part that left out the end of a call has left rows unwritten: its layer has not stored them. */
+static void swa__parts_check(const swa__cache *c) {
+    const int64_t *open = swa__open_of(c);
+    int part, i;
+    for (part = 0; open[SWA__PARTS] != 0 && part < SWA__PARTS; part++)
+        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
+            const swa_run *r = &swa__runs_of(c)[i];
+            const swa__seq *s = swa__seq_of(c, r->seq);
+            swa__held *held = swa__held_of(c, (int)open[part] - 1, r->seq);
+            if (s->begun == r->pos && s->end > r->pos)
+                held->stored = swa__min64(held->stored, r->pos);
+        }
+    swa__parts_close(c, 0);
+}
 /* Checks all runs; writes what became of each, and its row. */
 static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs) {
     swa_status status = SWA_OK;
@@ -2875,6 +2913,7 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__cache *c = swa__get(cache);
     int i;
     if (c == NULL) return SWA_ERR_ARG;
+    swa__parts_check(c);
     c->n_runs = 0;
     c->n_tokens = 0;
     c->begun = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
@@ -2922,6 +2961,7 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     int layer;
     if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
     s = swa__seq_of(c, seq);
+    swa__parts_check(c);
     if (s->parents == NULL || swa__least_stored(c, seq) < s->end) return SWA_ERR_ORDER;
     for (i = 0; i < n; i++)
         if (path[i] < 0 || path[i] >= s->end - s->begun
@@ -7917,6 +7957,30 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
         return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
+/* Whether the rows of an array share no number, whichever index runs first: strides of another
+   layout, or one of two that was forgotten, do not. */
+static int swa__apart(swa_in x, int32_t n, int heads, int dim) {
+    const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
+    if (x.token == 0 && x.head == 0) return 1;
+    x = swa__in(x, heads, dim);
+    if (x.token > far || x.head > far) return 0;
+    if (n > 1 && x.token < dim) return 0;
+    if (heads > 1 && x.head < dim) return 0;
+    return n <= 1 || heads <= 1 || (x.token - dim) / x.head >= heads - 1
+        || (x.head - dim) / x.token >= n - 1;
+}
+static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
+    const swa_in out = { a->out.p, a->out.token, a->out.head };
+    const int dk = s->head_dim, dt = s->tail_dim;
+    if (a->q.p != NULL
+        && !(swa__apart(a->q, n, s->n_heads, dk) && swa__apart(a->q_sink, n, s->n_heads, dk)
+             && swa__apart(a->q_tail, n, s->n_heads, dt) && swa__apart(out, n, s->n_heads, s->v_dim)
+             && swa__apart(a->q_sink_tail, n, s->n_heads, dt)))
+        return 0;
+    return a->k.p == NULL
+        || (swa__apart(a->k, n, s->n_kv_heads, dk) && swa__apart(a->k_tail, n, s->n_kv_heads, dt)
+            && (s->v_in_k || swa__apart(a->v, n, s->n_kv_heads, s->v_dim)));
+}
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
@@ -7929,16 +7993,19 @@ static swa_status swa__pick_check(const swa_attn *a) {
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
                                                                       : SWA_OK;
 }
-static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
+static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t n,
+                                  int stored_type) {
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
         || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
         return SWA_ERR_ARG;
     if (a->q.p != NULL) {
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
-        if (s->tail_dim == 0 && a->q_sink_tail.p != NULL) return SWA_ERR_ARG;
+        if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
+            return SWA_ERR_ARG;
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
-        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f)
+        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
+            || a->softcap < 0.0f)
             return SWA_ERR_ARG;
         if (a->bias != NULL
             && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
@@ -7947,8 +8014,9 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
             return SWA_ERR_ARG;
     }
     if (a->k.p != NULL
-        && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
+        && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
         return SWA_ERR_ARG;
+    if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute))
@@ -8094,7 +8162,7 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
         return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
-    status = swa__attn_check(&l->shape, &call->a, (int)l->type[SWA__K]);
+    status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
         && (call->a.pick != NULL || call->a.compute == SWA_BF16))
         status = SWA_ERR_UNSUPPORTED;
@@ -8110,8 +8178,24 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
+/* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
+   which one it is in from now on. A call that is begun anew may have fewer parts. */
+static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
+    const swa__cache *c = call->c;
+    int64_t *open = swa__open_of(c);
+    if (phase == last && part == 0) swa__parts_close(c, parts > 1 ? parts : 0);
+    if (parts == 1 || part >= SWA__PARTS) return 1;
+    if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
+        && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
+        return 0;
+    if (phase == 0 && part == 0) open[SWA__PARTS] = 1;
+    if (phase == 0) open[part] = call->layer + 1;
+    else if (phase == last) open[part] = 0;
+    return 1;
+}
 /* Whether every part has been through the phase before; then this one leaves word of its own. */
-static swa_status swa__ticket_check(const swa__call *call, int phase, int part, int parts) {
+static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
+                                    int parts) {
     const swa_rows *rows = call->rows;
     swa__ticket mine;
     int i;
@@ -8125,6 +8209,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int part, 
         if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
             return SWA_ERR_ORDER;
     }
+    if (rows == NULL && !swa__part_enter(call, phase, last, part, parts)) return SWA_ERR_ORDER;
     memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine,
            sizeof mine);
     return SWA_OK;
@@ -8139,7 +8224,7 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
                                    int part, int parts) {
     swa__call call;
     swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
-    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -8149,7 +8234,9 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
     int parts = SWA__THREADS();
     do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
-    if (status == SWA_OK) swa__call_phases(&call, parts);
+    if (status != SWA_OK) return status;
+    swa__parts_close(call.c, 0);
+    swa__call_phases(&call, parts);
     return status;
 }
 
@@ -8228,7 +8315,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
         if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i])) return SWA_ERR_ARG;
     i = 0;
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
-    status = swa__attn_check(&s, &call->a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
@@ -8255,7 +8342,7 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&call, phase, part, parts);
+    status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -9210,7 +9297,8 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
     swa__mla x;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts);
-    if (status == SWA_OK) status = swa__ticket_check(&x.call, phase, part, parts);
+    if (status == SWA_OK)
+        status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
     return status;
 }
@@ -9222,7 +9310,9 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     if (status != SWA_OK) return status;
     do status = swa__mla_ready(&x, 0, 0, parts);
     while (status == SWA_ERR_MEMORY && --parts > 0);
-    if (status == SWA_OK) swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
+    if (status != SWA_OK) return status;
+    swa__parts_close(x.c, 0);
+    swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
     return status;
 }
 
@@ -9750,7 +9840,7 @@ SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index 
                                    int part, int parts) {
     swa__select s;
     swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s);
-    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, part, parts);
+    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }
@@ -9760,7 +9850,7 @@ SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *i
     swa_status status = swa__select_own(rows, index, parts, &s);
     if (status != SWA_OK) return status;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&s.call, phase, part, parts);
+    status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }

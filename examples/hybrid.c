@@ -292,9 +292,9 @@ static double attend(model *m, int layer, const swa_run *runs, int n) {
     swa_attn a = {0};
     a.mode = reader ? SWA_ATTEND_STORED : SWA_ATTEND;    /* a reader has a q alone: k and v are not looked at */
     a.q.p = in[0];
-    a.q_tail.p = in[1];
+    a.q_tail.p = s->tail_dim > 0 ? in[1] : NULL;
     a.k.p = in[2];
-    a.k_tail.p = in[3];
+    a.k_tail.p = s->tail_dim > 0 ? in[3] : NULL;
     a.v.p = in[4];
     a.out.p = out;
     a.scale = (float)family_scale(&m->f, s);

@@ -1001,7 +1001,7 @@ TEST(attention_wide_shapes) {
     r.shape.n_heads = r.shape.n_kv_heads = 1 << 16; r.shape.head_dim = 1 << 15; r.shape.v_dim = 1;
     r.n_tokens = 1; r.kv = &kv; r.n_kv = 1;
     kv.k = kv.v = x; kv.n = 1; kv.k_token = kv.k_head = kv.v_token = kv.v_head = 1;
-    a.q.p = x; a.q.token = a.q.head = 1; a.out.p = out; a.out.token = a.out.head = 1;
+    a.q.p = x; a.out.p = out; a.out.token = a.out.head = 1;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
     r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63;       /* terabytes, of which part 0 has the first */

@@ -403,7 +403,7 @@ TEST_EACH_ISA(lists_over_many_blocks) {
         r.scratch_bytes = swa_attention_bytes(&r, 1);
         r.scratch = t_alloc(r.scratch_bytes);
         a.q.p = q;
-        a.q_tail.p = q + DK;
+        a.q_tail.p = latents ? q + DK : NULL;
         a.q.head = a.q_tail.head = DK + TAIL;
         a.scale = 0.4f;
         a.out.p = want;

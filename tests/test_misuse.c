@@ -548,6 +548,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.scale = nan, SWA_ERR_ARG);
     SPOIL(a.scale = inf, SWA_ERR_ARG);
+    SPOIL(a.scale = -0.5f, SWA_ERR_ARG);
     SPOIL(a.softcap = nan, SWA_ERR_ARG);
     SPOIL(a.softcap = -1, SWA_ERR_ARG);
     SPOIL(a.softcap = inf, SWA_ERR_ARG);
@@ -580,8 +581,44 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
-    } else SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);        /* and there is no tail */
+    } else {                                                 /* tail_dim was forgotten */
+        SPOIL(a.q_tail.p = w.x, SWA_ERR_ARG);
+        SPOIL(a.k_tail.p = w.x, SWA_ERR_ARG);
+        SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);
+    }
 #undef SPOIL
+}
+/* Strides with which rows share numbers: one of two forgotten, in bytes of nothing, negative, huge. HELD tokens. */
+static void misuse_strides(swa_cache *c, swa_attn ok) {
+    static const struct { int64_t token, head; int good; } list[] = {
+        { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 }, { DIM + 1, HELD * DIM + HELD, 1 },
+        { 0, HELD * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
+        { HEADS * DIM, -DIM, 0 }, { HEADS * DIM - 1, DIM, 0 }, { DIM, HELD * DIM - 1, 0 }, { INT64_MIN, 0, 0 },
+        { 0, INT64_MIN, 0 }, { 0, INT64_MAX, 0 } };
+    const int64_t kv_heads = w.desc.shape.n_kv_heads;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int which = 0; which < 4; which++) {
+            swa_attn a = ok;
+            swa_in in = { which == 0 ? a.q.p : which == 1 ? a.k.p : a.v.p, list[i].token, list[i].head };
+            if (list[i].good || ((which == 1 || which == 2) && kv_heads < HEADS)) continue;
+            t_label("strides %d of %d", (int)i, which);
+            if (which == 0) a.q = in;
+            if (which == 1) a.k = in;
+            if (which == 2) a.v = in;
+            if (which == 3) { a.out.token = in.token; a.out.head = in.head; }
+            REFUSE(swa_attend, (c, 0, &a), SWA_ERR_ARG);
+        }
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        static float wide[4 * HELD * HEADS * (DIM + 2)];
+        swa_attn a = ok;
+        if (!list[i].good) continue;
+        t_label("strides %d", (int)i);
+        a.mode = SWA_ATTEND_NO_STORE;
+        a.q.p = wide;
+        a.q.token = list[i].token;
+        a.q.head = list[i].head;
+        ACCEPT(swa_attend, (c, 0, &a));
+    }
 }
 static void misuse_lists(swa_cache *c, swa_attn ok) {
     static const int32_t list[2] = { 0, -1 };
@@ -635,7 +672,8 @@ static void misuse_compute(void) {
         t_label("int8, %d", i);
         if (!t_cache_new(&c, &d, 1)) return;
         CHECK_OK(swa_step_one(&c, 0, 0, 1));
-        a.q.p = a.k.p = a.q_tail.p = a.k_tail.p = x;
+        a.q.p = a.k.p = x;
+        a.q_tail.p = a.k_tail.p = i == 0 ? x : NULL;
         a.scale = 0.5f;
         a.compute = SWA_Q8;
         if (i == 1) ACCEPT(swa_attend, (&c, 0, &a));
@@ -646,6 +684,7 @@ static void misuse_attend(void) {
     if (!begin_anew(&w.kv)) return;
     misuse_attn_fields(&w.kv, w.attn, 0);
     misuse_lists(&w.kv, w.attn);
+    misuse_strides(&w.kv, w.attn);
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
