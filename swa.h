@@ -13,7 +13,7 @@
        swa_cache_desc d = {0};
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
        d.n_layers = 32; d.windows = &win; d.n_windows = 1;
-                        // layer l has windows[l % n_windows]; full attention: none, and d.max_context
+                         // layer l: windows[l % n_windows]; full attention: none, but d.max_context
        swa_cache kv;                                       // memory is yours: nothing is allocated
        size_t ring = swa_cache_bytes(&d);
        size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
