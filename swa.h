@@ -1091,6 +1091,19 @@ SWA_API const char *swa_isa_name(int isa);
 #ifndef SWA_ASSERT
 #  define SWA_ASSERT(x) ((void)0)
 #endif
+/* Structs of more than 96 bytes zeroed, of more than 272 copied: 64 bytes at a time, because gcc
+   makes `rep stos` and `rep movs` of the whole, which take 30 cycles to begin. n is constant. */
+SWA__INLINE void swa__zero(void *to, size_t n) {
+    unsigned char *p = (unsigned char *)to;
+    for (; n >= 64; n -= 64, p += 64) memset(p, 0, 64);
+    memset(p, 0, n);
+}
+SWA__INLINE void swa__copy(void *to, const void *from, size_t n) {
+    unsigned char *p = (unsigned char *)to;
+    const unsigned char *x = (const unsigned char *)from;
+    for (; n >= 64; n -= 64, p += 64, x += 64) memcpy(p, x, 64);
+    memcpy(p, x, n);
+}
 
 #ifdef __cplusplus
 extern "C" {
@@ -1815,7 +1828,7 @@ typedef struct {
     int64_t    pinned, sink_slots;       /* sinks; rounded up to 16: where the ring begins        */
     size_t     base, stride;             /* offset of sequence 0; bytes of a sequence             */
     size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                  */
-    swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operand    */
+    swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operands   */
 } swa__layer;
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default        */
@@ -2300,44 +2313,47 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
 
 /* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
 
-/* K, tail or V of a sequence in a layer: row i is slot i. */
-static swa__operand swa__ring_operand(const swa__cache *c, int layer, int seq, int which) {
+/* K, tail and V of a sequence in a layer: row i is slot i. Written where they are wanted: a struct
+   that is returned is written and read again in other widths, for which the CPU waits. */
+static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__operand *x) {
     const swa__layer *l = swa__layer_of(c, layer);
     const unsigned char *region = swa__region_of(c, layer, seq);
-    swa__operand x = l->x[which];
-    if (x.dim > 0) x.p = region + l->at[which];
-    if (swa__has_scale(l, which))
-        x.scale = (const float *)(const void *)(region + l->scale_at[which]);
-    return x;
+    int i;
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        x[i] = l->x[i];
+        if (x[i].dim > 0) x[i].p = region + l->at[i];
+        if (swa__has_scale(l, i))
+            x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
+    }
 }
 /* n slots of a layer from one on, as the rows from pos on. */
 static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos,
                               int64_t n) {
-    const swa__operand k = swa__ring_operand(c, layer, seq, SWA__K),
-                       v = swa__ring_operand(c, layer, seq, SWA__V);
-    const swa__operand tail = swa__ring_operand(c, layer, seq, SWA__TAIL);
+    swa__operand x[SWA__OPERANDS];
+    const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL], *v = &x[SWA__V];
     swa_kv kv;
 
+    swa__ring_operands(c, layer, seq, x);
     memset(&kv, 0, sizeof kv);
-    kv.k = k.p;
-    kv.tail = tail.p;
-    kv.v = v.p;
-    kv.k_type = k.type;
-    kv.tail_type = tail.type;
-    kv.v_type = v.type;
-    kv.k_token = k.tiled ? 0 : k.row / (int64_t)k.size;
-    kv.tail_token = tail.tiled ? 0 : tail.row / (int64_t)tail.size;
-    kv.v_token = v.row / (int64_t)v.size;
-    kv.k_head = k.head / (int64_t)k.size;
-    kv.tail_head = tail.head / (int64_t)tail.size;
-    kv.v_head = v.head / (int64_t)v.size;
-    kv.k_scale_ = k.scale;
-    kv.tail_scale_ = tail.scale;
-    kv.v_scale_ = v.scale;
+    kv.k = k->p;
+    kv.tail = tail->p;
+    kv.v = v->p;
+    kv.k_type = k->type;
+    kv.tail_type = tail->type;
+    kv.v_type = v->type;
+    kv.k_token = k->tiled ? 0 : k->row / (int64_t)k->size;
+    kv.tail_token = tail->tiled ? 0 : tail->row / (int64_t)tail->size;
+    kv.v_token = v->row / (int64_t)v->size;
+    kv.k_head = k->head / (int64_t)k->size;
+    kv.tail_head = tail->head / (int64_t)tail->size;
+    kv.v_head = v->head / (int64_t)v->size;
+    kv.k_scale_ = k->scale;
+    kv.tail_scale_ = tail->scale;
+    kv.v_scale_ = v->scale;
 
     kv.pos = pos;
     kv.n = (int32_t)n;
-    kv.slots_ = (int32_t)k.slots;
+    kv.slots_ = (int32_t)k->slots;
     kv.layout_ = 1 + (int32_t)slot;
     return kv;
 }
@@ -3158,12 +3174,10 @@ typedef struct {
                  const float *lb);
     void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
                        const float *lb);
-    /* o [rows][dvp] -> out[i][dv] = o/l; l and inv have SWA__LANES floats. */
-    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *inv,
-                   float *tmp, float *const *out);
-    /* The same from a panel: o [dvp][nr]. */
-    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *inv,
-                   float *const *out);
+    /* o [rows][dvp] -> out[i][dv] = o/l. */
+    void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *const *out);
+    /* The same from a panel: o [dvp][nr], l [nr]. */
+    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *const *out);
     /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most
        SWA__LANES. */
     void (*pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst);
@@ -3209,14 +3223,14 @@ static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
-/* The keys that p.v walks: both intervals, none twice, in units of 1 or 16. */
+/* The keys that p.v walks: both intervals, none twice, in units of 1 or 16 (of a power of two). */
 static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
-    range[0] = n->lo[0] / unit * unit;
-    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) / unit * unit : range[0];
-    range[2] = n->lo[1] / unit * unit;
+    range[0] = n->lo[0] & -unit;
+    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) & -unit : range[0];
+    range[2] = n->lo[1] & -unit;
     if (range[2] < range[1]) range[2] = range[1];
     /* nothing stays nothing */
-    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) / unit * unit : range[2];
+    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) & -unit : range[2];
 }
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
@@ -4556,36 +4570,32 @@ static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, float *o, float *m
     }
     SWV_LEAVE();
 }
-/* inv = 1/l, or 0 for a row that saw nothing. */
-static SWV_TARGET void SWA__FN(inverse)(const float *l, float *inv) {
-    int i;
-    for (i = 0; i < SWA__LANES; i += SWV_N) {
-        SWV x = SWV_LOAD(l + i);
-        SWV_STORE(inv + i, SWV_PICK(x, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX),
-                                    SWV_DIV(SWV_SET1(1.0f), x), SWV_SET1(0.0f)));
-    }
+/* 1/l, or 0 for a row that saw nothing. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(inverse)(SWV l) {
+    return SWV_PICK(l, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), l),
+                    SWV_SET1(0.0f));
 }
 static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
-                                       float *inv, float *tmp, float *const *out) {
+                                       float *const *out) {
+    float part[SWV_N];
     int i, d;
-    SWA__FN(inverse)(l, inv);
-    for (i = 0; i < rows; i++) {
-        SWV x = SWV_SET1(inv[i]);
-        for (d = 0; d < dvp; d += SWV_N)
-            SWV_STORE(tmp + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + (size_t)i * (size_t)dvp + d), x),
-                                       SWV_SET1(0.0f)));
-        memcpy(out[i], tmp, (size_t)dv * sizeof(float));
+    for (i = 0; i < rows; i++, o += dvp) {
+        const SWV x = SWA__FN(inverse)(SWV_SET1(l[i]));
+        for (d = 0; d + SWV_N <= dv; d += SWV_N)
+            SWV_STORE(out[i] + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
+        if (d == dv) continue;
+        SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
+        memcpy(out[i] + d, part, (size_t)(dv - d) * sizeof(float));
     }
     SWV_LEAVE();
 }
 static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l,
-                                       float *inv, float *const *out) {
+                                       float *const *out) {
     SWV x[SWV_N], y;
     float part[SWV_N];
     int r, d, i;
-    SWA__FN(inverse)(l, inv);
     for (r = 0; r < rows; r += SWV_N) {
-        y = SWV_LOAD(inv + r);
+        y = SWA__FN(inverse)(SWV_LOAD(l + r));
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * lanes + r), y), SWV_SET1(0.0f));
@@ -5795,7 +5805,6 @@ typedef struct {
 typedef struct {
     const swa__kernels *kr;
     swa_shape shape;                     /* of the rows                                           */
-    swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                    */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
@@ -5815,8 +5824,10 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
 static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__source *src) {
     const swa__source *base = keys->base[kv->layout_ != 0];
     int i;
-    if (base != NULL) *src = *base;
-    else for (i = 0; i < SWA__OPERANDS; i++) src->x[i] = swa__operand_of(&keys->shape, kv, i);
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        if (base != NULL) src->x[i] = base->x[i];        /* one by one, or gcc copies by rep movs */
+        else src->x[i] = swa__operand_of(&keys->shape, kv, i);
+    }
     src->pos = kv->pos;
     src->end = kv->pos + kv->n;
     src->ring = kv->layout_ != 0;
@@ -5871,8 +5882,9 @@ typedef struct {
 
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
-    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s, *inv;
+    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s;
     swa__room room;
+    int rows;                            /* that q and o have room for: of a unit, and of a panel */
     int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window  */
     swa__list *list;
     uint64_t *listed;                    /* [SWA__LISTED/64]                                      */
@@ -5897,45 +5909,43 @@ static int swa__tile_rows(const swa_shape *s) {
 }
 static size_t swa__pad16(int dim) { return (size_t)swa__round16(dim); }
 
-static swa__room swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratch *w) {
+static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratch *w) {
     const size_t dkt = (size_t)s->head_dim + (size_t)s->tail_dim, dvp = swa__pad16(s->v_dim);
-    swa__room room;
-    swa__take(w, base, &room.k, SWA_BLOCK * dkt);
-    swa__take(w, base, &room.v, SWA_BLOCK * dvp);
-    swa__take(w, base, &room.scale, SWA__OPERANDS * SWA_BLOCK);
-    swa__take(w, base, &room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
-    swa__take(w, base, &room.present, SWA_BLOCK);
-    return room;
+    swa__take(w, base, &w->room.k, SWA_BLOCK * dkt);
+    swa__take(w, base, &w->room.v, SWA_BLOCK * dvp);
+    swa__take(w, base, &w->room.scale, SWA__OPERANDS * SWA_BLOCK);
+    swa__take(w, base, &w->room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
+    swa__take(w, base, &w->room.present, SWA_BLOCK);
 }
-static swa__scratch swa__carve(const swa_shape *s, int sinks, unsigned char *base) {
-    const size_t rows = (size_t)swa__tile_rows(s) + SWA__LANES,
-                 dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
+static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__scratch *w) {
+    const int tile = swa__tile_rows(s) + SWA__LANES;
+    const size_t rows = (size_t)tile, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
     const size_t dvp = swa__pad16(s->v_dim),
-                 tokens = rows / (size_t)(s->n_heads / s->n_kv_heads) + 2;
-    swa__scratch w;
-    memset(&w, 0, sizeof w);
+                 tokens = (size_t)(tile / (s->n_heads / s->n_kv_heads)) + 2;
+    w->rows = tile;
+    w->bytes = 0;
     /* first, where all find them */
-    (void)swa__take_bytes(&w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
-    swa__take(&w, base, &w.q, rows * dkt);
-    swa__take(&w, base, &w.q_sink, sinks ? rows * dkt : 0);
-    swa__take(&w, base, &w.q_scale, 2 * rows);           /* of q, then of the sinks' own q */
-    swa__take(&w, base, &w.o, rows * dvp);
-    swa__take(&w, base, &w.ob, SWA__FEW * dvp);
-    swa__take(&w, base, &w.m, rows);
-    swa__take(&w, base, &w.l, rows);
-    swa__take(&w, base, &w.mb, SWA__LANES);
-    swa__take(&w, base, &w.lb, SWA__LANES);
-    swa__take(&w, base, &w.inv, SWA__LANES);
-    swa__take(&w, base, &w.s, (size_t)SWA_BLOCK * SWA__LANES);
-    w.room = swa__room_carve(s, base, &w);
-    w.lo = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
-    w.hi = (int64_t *)(void *)swa__take_bytes(&w, base, tokens * sizeof(int64_t));
-    w.list = (swa__list *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? sizeof(swa__list) : 0);
-    w.listed = (uint64_t *)(void *)swa__take_bytes(&w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
-    return w;
+    (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
+    swa__take(w, base, &w->q, rows * dkt);
+    swa__take(w, base, &w->q_sink, sinks ? rows * dkt : 0);
+    swa__take(w, base, &w->q_scale, 2 * rows);           /* of q, then of the sinks' own q */
+    swa__take(w, base, &w->o, rows * dvp);
+    swa__take(w, base, &w->ob, SWA__FEW * dvp);
+    swa__take(w, base, &w->m, rows);
+    swa__take(w, base, &w->l, rows);
+    swa__take(w, base, &w->mb, SWA__LANES);
+    swa__take(w, base, &w->lb, SWA__LANES);
+    swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
+    swa__room_carve(s, base, w);
+    w->lo = (int64_t *)(void *)swa__take_bytes(w, base, tokens * sizeof(int64_t));
+    w->hi = (int64_t *)(void *)swa__take_bytes(w, base, tokens * sizeof(int64_t));
+    w->list = (swa__list *)(void *)swa__take_bytes(w, base, SWA__LISTS ? sizeof(swa__list) : 0);
+    w->listed = (uint64_t *)(void *)swa__take_bytes(w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
 }
 static size_t swa__part_bytes(const swa_shape *s, int sinks) {
-    return swa__carve(s, sinks, NULL).bytes;
+    swa__scratch w;
+    swa__carve(s, sinks, NULL, &w);
+    return w.bytes;
 }
 
 /* o, m, l of one row and block that phase 1 will fold. */
@@ -5959,19 +5969,17 @@ static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
     to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
     for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
 }
-static swa__spot swa__spot_of(const swa__keys *keys, const swa__room *room, int t) {
+static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, swa__spot *to) {
     const swa_shape *s = &keys->shape;
-    swa__spot to;
     int i;
-    to.dvp = (int)swa__pad16(s->v_dim);
-    to.x[SWA__K] = room->k;
-    to.x[SWA__TAIL] = room->k + SWA__TILE * s->head_dim;
-    to.x[SWA__V] = room->v;
-    for (i = 0; i < SWA__OPERANDS; i++) to.scale[i] = room->scale + i * SWA_BLOCK;
-    to.row = room->row;
-    to.bare = 1;
-    swa__spot_move(&to, s, t);
-    return to;
+    to->dvp = (int)swa__pad16(s->v_dim);
+    to->x[SWA__K] = room->k;
+    to->x[SWA__TAIL] = room->k + SWA__TILE * s->head_dim;
+    to->x[SWA__V] = room->v;
+    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] = room->scale + i * SWA_BLOCK;
+    to->row = room->row;
+    to->bare = 1;
+    swa__spot_move(to, s, t);
 }
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
@@ -6069,12 +6077,18 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
     for (i = a; i < b; i++) {
         const float *from = (const float *)src[i];
-        float one;
+        float *lane = to->x[which] + i, one;
         if (type != SWA_F32) {
             keys->kr->round(SWA_F32, src[i], (int)type, x->dim, to->row, &one);
             from = to->row;
         }
-        for (d = 0; d < x->dim; d++) to->x[which][d * SWA__TILE + i] = from[d];
+        for (d = 0; d + 4 <= x->dim; d += 4, lane += 4 * SWA__TILE) {
+            lane[0] = from[d];
+            lane[SWA__TILE] = from[d + 1];
+            lane[2 * SWA__TILE] = from[d + 2];
+            lane[3 * SWA__TILE] = from[d + 3];
+        }
+        for (; d < x->dim; d++, lane += SWA__TILE) *lane = from[d];
     }
 }
 /* Lanes [a, b) of V: rows as they lie in the ring, or rounded to what the ring will hold. */
@@ -6164,7 +6178,7 @@ static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, in
 static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled,
                              const swa__spot *to, swa__tile *t) {
     int i, x, d;
-    for (i = 0; i < SWA__TILE; i++) {
+    for (i = 0; missing >> i != 0; i++) {
         if ((missing >> i & 1) == 0) continue;
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
         if (!keys->shape.v_in_k)
@@ -6267,7 +6281,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
             return;
         }
     }
-    to = swa__spot_of(keys, room, first / SWA__TILE);
+    swa__spot_of(keys, room, first / SWA__TILE, &to);
     for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_move(&to, &keys->shape, 1)) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
@@ -6307,8 +6321,6 @@ typedef struct {
 typedef struct {
     const swa__kernels *kr;
     swa_shape shape;     /* of q and out                                                          */
-    swa_attn a;          /* strides resolved                                                      */
-    swa__geo geo;        /* of many rows                                                          */
     float qscale;        /* folded into q: scale * log2 e, or scale / softcap                     */
     int group;           /* query heads per KV head                                               */
     swa__keys keys;      /* without segments                                                      */
@@ -6318,9 +6330,12 @@ typedef struct {
     const swa_run *runs;
     const swa_rows *rows;           /* ... stateless call                                         */
     int n_jobs, sinks, trees;       /* trees: a run of the step is one                            */
-    swa__scratch first;             /* of part 0                                                  */
     unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
     size_t part_bytes, split_rows;  /* that have room in split                                    */
+    swa__geo geo;                   /* of many rows                                               */
+    swa_attn a;                     /* strides resolved                                           */
+    swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                    */
+    swa__scratch first;                  /* of part 0                                             */
 } swa__call;
 
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
@@ -6465,7 +6480,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         j->keys.n_kv = call->rows->n_kv;
     } else {
         const swa_run *run = &call->runs[i];
-        const int fresh = j->keys.fresh[SWA__K].p != NULL;
+        const int fresh = call->fresh[SWA__K].p != NULL;
         int x;
         j->pos = run->pos;
         j->row = run->row;
@@ -6483,16 +6498,16 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
                           fresh ? run->pos : run->pos + run->n, j->kv);
         j->ring.ring = 1;
         j->fresh.ring = 0;
+        swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
         for (x = 0; x < SWA__OPERANDS; x++) {
-            j->ring.x[x] = swa__ring_operand(call->c, call->layer, run->seq, x);
-            j->fresh.x[x] = call->keys.fresh[x];
+            j->fresh.x[x] = call->fresh[x];
             if (fresh && j->fresh.x[x].dim > 0) j->fresh.x[x].p += run->row * j->fresh.x[x].row;
         }
         j->keys.base[0] = &j->fresh;
         j->keys.base[1] = &j->ring;
         if (fresh) {
             swa_kv *rows = &j->kv[j->keys.n_kv++];       /* where they lie is in base */
-            memset(rows, 0, sizeof *rows);
+            swa__zero(rows, sizeof *rows);
             rows->pos = run->pos;
             rows->n = run->n;
         }
@@ -6680,8 +6695,7 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
     l->q_scale[0] = l->q_scale[1] = NULL;
     if (a->compute != SWA_Q8) return;
     l->q_scale[1] = w->q_scale + r;
-    l->q_scale[0] =
-        l->q_scale[1] + (a->q_sink.p != NULL ? swa__tile_rows(&j->call->shape) + SWA__LANES : 0);
+    l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? w->rows : 0);
 }
 /* Row i of a panel, of packed row t and query head h: what its scores are modified with. */
 static void swa__lane_mods(const swa__job *j, int64_t t, int h, int i, swa__lanes *l) {
@@ -6775,8 +6789,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
                               w->mb, w->lb);
         }
     }
-    for (; i < SWA__LANES; i++) w->l[i] = 1.0f;
-    j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, w->inv, w->room.row, out);
+    j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, out);
 }
 /* No block has reached a panel yet, so its o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
@@ -6813,7 +6826,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     }
     if (logits != NULL && !raw) j->call->kr->fold_panel(nr, dv, o, m, l, w->mb, w->lb);
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
-    j->call->kr->unpack(nr, n, dv, o, w->lb, w->inv, out);
+    j->call->kr->unpack(nr, n, dv, o, w->lb, out);
 }
 
 /* ---- lists of keys ---- */
@@ -7111,8 +7124,8 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->parts = parts;
     if (part == 0) p->w = call->first;
     else
-        p->w =
-            swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes);
+        swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes,
+                   &p->w);
     p->made = -1;
 }
 static const swa__job *swa__job_of(swa__part *p, int i) {
@@ -7214,7 +7227,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
         part[j->geo.dvp + 1] = w->l[r + i];
     }
     j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp,
-                        w->lb, w->inv, out);
+                        w->lb, out);
 }
 /* What rows [r, r+n) of the unit see of the block, or of the list's or tree's keys. */
 static void swa__lanes_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
@@ -7249,12 +7262,13 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__panel_keep(j, u, r, n, w);
     }
 }
-static void swa__block_begin(swa__block *b) {
+/* Nothing is fetched yet for its tiles; where few rows come, that is left to the block's own. */
+static void swa__block_begin(int few, swa__block *b) {
     b->l1 = swa__fetch_l1();
     b->present = NULL;
     b->list = NULL;
     b->shift = 0;
-    swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
+    if (!few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 /* q packed, results empty. */
 static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
@@ -7262,11 +7276,11 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     const swa__call *call = j->call;
     const swa_in q[2] = { call->a.q, call->a.q_tail },
                  q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
-    swa__block_begin(b);
+    swa__block_begin(j->few, b);
     swa__pack_q(j, u, q, w, w->q, w->q_scale);
     if (swa__has_q_sink(j))
         swa__pack_q(j, u, q_sink, w, w->q_sink,
-                    w->q_scale + swa__tile_rows(&call->shape) + SWA__LANES);
+                    w->q_scale + w->rows);
     if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
@@ -7303,9 +7317,10 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
 static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     const swa__keys *keys = x->in.keys;
     const int t = x->b.list->n / SWA__TILE - (x->tile.n == SWA__TILE);
-    swa__spot to = swa__spot_of(keys, room, x->tile.n > 0 ? t : 0);
     swa__tile *tile = &x->b.tile[t];
+    swa__spot to;
     if (x->tile.n == 0) return;
+    swa__spot_of(keys, room, t, &to);
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
     if (keys->shape.v_in_k)
@@ -7410,7 +7425,7 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     if (!src->x[SWA__K].tiled || src->pos > pos || src->end < pos + SWA__TILE) return 0;
     swa__gather_tile(x, room);
     tile = &x->b.tile[x->b.list->n / SWA__TILE];
-    to = swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE);
+    swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE, &to);
     src = swa__seek(&x->in, segment);
     swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
     if (x->in.keys->shape.v_in_k)
@@ -7536,7 +7551,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__picked last;
     swa__lanes l;
     int t, sinks, room;
-    swa__block_begin(&x.b);
+    swa__block_begin(0, &x.b);
     x.b.list = w->list;
     x.b.list->tree = 1;
     x.b.list->ahead = x.b.list->n_ahead = x.b.list->per = 0;
@@ -7597,7 +7612,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)))
         p->ahead.in.h = -1;
-    for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
+    for (i = 0; i < u->blocks; i++) {
+        if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
         b.pos = at * SWA_BLOCK;
         b.present = NULL;
         b.shift = 0;
@@ -7612,6 +7628,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
         if (call->ops == NULL || call->ops->stage == NULL)
             swa__look_ahead(p, u, tokens - 1, at, &b);
+        else swa__no_fetch(&b, b.t0, b.t1);
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
@@ -7667,7 +7684,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__cut cut;
     double units, partials;
     cut.few = SWA__FEW;
-    cut.many = swa__tile_rows(&p->call->shape) / nr * nr;
+    cut.many = (p->w.rows - SWA__LANES) / nr * nr;
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
@@ -7850,7 +7867,7 @@ static void swa__store_rows(swa__part *p) {
     int64_t unit = 0, *stored;
     swa__store s;
     int i, h;
-    s.spot = swa__spot_of(&call->keys, &p->w.room, 0);
+    swa__spot_of(&call->keys, &p->w.room, 0, &s.spot);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
@@ -7916,13 +7933,14 @@ static swa_in swa__in(swa_in in, int heads, int dim) {
     if (in.token == 0) in.token = (int64_t)heads * dim;
     return in;
 }
-/* New rows as an operand; x is zero. */
+/* New rows as an operand; dim 0: there are none. */
 static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__operand *x) {
     const int64_t size = (int64_t)sizeof(float);
+    swa__zero(x, sizeof *x);
     x->dim = dim;
     x->type = SWA_F32;
     x->size = (size_t)size;
-    x->p = (const unsigned char *)in->p;
+    if (dim > 0) x->p = (const unsigned char *)in->p;
     x->step = size;
     x->head = size * (in->head != 0 ? in->head : dim);
     x->row = size * (in->token != 0 ? in->token : (int64_t)s->n_kv_heads * dim);
@@ -7930,14 +7948,15 @@ static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__opera
 /* The parts' slices begin at base. */
 static void swa__call_slices(swa__call *call, unsigned char *base) {
     call->scratch = base;
-    call->first = swa__carve(&call->shape, call->sinks, base);
+    swa__carve(&call->shape, call->sinks, base, &call->first);
     call->part_bytes = call->first.bytes;
 }
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
-/* A call as it is asked for, without what its mode does not look at; the rest of it zero. */
+/* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
+   what swa__call_base and swa__call_slices fill in whole. */
 static void swa__call_begin(swa__call *call, const swa_attn *attn) {
-    memset(call, 0, sizeof *call);
-    call->a = *attn;
+    swa__zero(call, offsetof(swa__call, a));
+    swa__copy(&call->a, attn, sizeof call->a);
     if (attn->mode == SWA_STORE_ONLY) call->a.q.p = NULL;
     if (attn->mode == SWA_ATTEND_STORED) call->a.k.p = NULL;
 }
@@ -8065,9 +8084,9 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
-    swa__fresh(s, &a->k, s->head_dim, &call->keys.fresh[SWA__K]);
-    if (s->tail_dim > 0) swa__fresh(s, &a->k_tail, s->tail_dim, &call->keys.fresh[SWA__TAIL]);
-    if (!s->v_in_k) swa__fresh(s, &a->v, s->v_dim, &call->keys.fresh[SWA__V]);
+    swa__fresh(s, &a->k, s->head_dim, &call->fresh[SWA__K]);
+    swa__fresh(s, &a->k_tail, s->tail_dim, &call->fresh[SWA__TAIL]);
+    swa__fresh(s, &a->v, s->v_in_k ? 0 : s->v_dim, &call->fresh[SWA__V]);
 }
 /* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys
    split over parts: one run's rows, all its blocks. Less than all of those only splits nothing. */
@@ -8360,9 +8379,9 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                              int32_t rows, int v_dim, const float *sink_logits, int n_heads,
                              float *out, float *lse) {
-    float o[64], zeros[64], ones[SWA__LANES], inv[SWA__LANES], m, l, mb, lb;
+    float o[64], zeros[64], m, l, mb, lb;
     int32_t r;
-    int i, d, w, x;
+    int i, d, w;
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
         || (n > 0 && (outs == NULL || stats == NULL)))
         return SWA_ERR_ARG;
@@ -8386,10 +8405,10 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
                 swa__fold_scalar(1, w, o, &m, &l, zeros, &mb, &lb);
             }
-            for (x = 0; x < SWA__LANES; x++) ones[x] = l;
-            swa__inverse_scalar(ones, inv);
-            for (x = 0; out != NULL && x < w; x++)
-                out[(size_t)r * (size_t)v_dim + (size_t)(d + x)] = o[x] * inv[0] + 0.0f;
+            if (out != NULL) {
+                float *to = out + (size_t)r * (size_t)v_dim + (size_t)d;
+                swa__finish_scalar(1, w, w, o, &l, &to);
+            }
         }
     return SWA_OK;
 }
@@ -9381,7 +9400,7 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     swa__take(w, base, &w->q_scale, rows);
     swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
     swa__take(w, base, &x->sum, rows / (size_t)s->per * SWA_BLOCK);
-    w->room = swa__room_carve(&s->call.shape, base, w);
+    swa__room_carve(&s->call.shape, base, w);
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, SWA_BLOCK * 4);
     x->count = (uint32_t *)(void *)swa__take_bytes(w, base, 4u << SWA__DIGIT);
     w->lo = (int64_t *)(void *)swa__take_bytes(w, base, SWA__INDEX_ROWS * sizeof(int64_t));
