@@ -6909,22 +6909,26 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     }
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* The tile whose keys have come together. */
-static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__spot *to,
-                             swa__tile *t) {
+/* The tile whose keys have come together. Lanes that are left hold the last one again: it is finite, its scores will be
+   hidden, and rows of a whole tile are transposed at once. */
+static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
+    for (a = k->n; a < SWA__TILE; a++) {
+        k->segment[a] = k->segment[k->n - 1];
+        k->row[a] = k->row[k->n - 1];
+    }
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
-    for (a = 0; a < k->n; a = b) {
+    for (a = 0; a < SWA__TILE; a = b) {
         const swa__source *src = swa__seek(in, k->segment[a]);
-        for (b = a + 1; b < k->n && k->segment[b] == k->segment[a];) b++;
+        for (b = a + 1; b < SWA__TILE && k->segment[b] == k->segment[a];) b++;
         for (x = 0; x < SWA__OPERANDS; x++) {
             scaled |= swa__is_scaled(in->keys, src, x);
             swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
     }
-    swa__tile_finish(in->keys, 0xffffu & ~swa__lanes_bits(0, k->n), scaled, to, t);
+    swa__tile_finish(in->keys, 0, scaled, to, t);
 }
 /* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
 static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
@@ -7388,9 +7392,11 @@ static int swa__gather_most(int n, const uint64_t seen[4]) {
     }
     return n;
 }
-/* Towards the end where they fill the kernel's last step. */
-static int swa__gather_full(const swa__list *list) {
-    return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
+/* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has fetched, is small:
+   while it is computed, the second's come. */
+static int swa__gather_full(const swa__gather *x) {
+    const int groups = x->b.list->groups, most = x->first ? SWA__GROUPS / 4 : SWA__GROUPS;
+    return groups >= most || (groups > most * 3 / 4 && x->b.list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos,
@@ -7460,7 +7466,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
-        if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
