@@ -4289,6 +4289,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (j = 0; j < nv; j++) {
             top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
+            for (i = 1; x->tree && i < 16; i++) sum[i][j] = sum[0][j];   /* keys left out */
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
             const float *scale = b->tile[k / 16].v_scale;
@@ -6909,8 +6910,8 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     }
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* The tile whose keys have come together. Lanes that are left hold the last one again: it is finite, its scores will be
-   hidden, and rows of a whole tile are transposed at once. */
+/* The tile whose keys have come together. Lanes that are left hold the last one again: its scores
+   will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
 static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
@@ -7009,19 +7010,21 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     }
 }
 /* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
-   they are of no token that the keys are for. */
+   they are of no token that the keys are for. The group ends with their last token's own node: the
+   nodes behind it are nobody's ancestors here. */
 static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, const swa__block *b, swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int64_t base = j->keys_to;
-    const swa__list *x = b->list;
-    int i, t = -1;
+    swa__list *x = b->list;
+    int i, t = -1, keys = x->nodes + x->n_nodes;
     float node = -1.0f, first = 0.0f;
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
-    l->hi[0] = x->sinks;
-    l->hi[1] = x->n;
+    while (keys > x->nodes && x->node[keys - 1] > (u->r0 + r + n - 1) / group) keys--;
+    l->hi[0] = x->sinks < keys ? x->sinks : keys;
+    l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
     l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
@@ -7392,8 +7395,8 @@ static int swa__gather_most(int n, const uint64_t seen[4]) {
     }
     return n;
 }
-/* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has fetched, is small:
-   while it is computed, the second's come. */
+/* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has
+   fetched, is small: while it is computed, the second's come. */
 static int swa__gather_full(const swa__gather *x) {
     const int groups = x->b.list->groups, most = x->first ? SWA__GROUPS / 4 : SWA__GROUPS;
     return groups >= most || (groups > most * 3 / 4 && x->b.list->n % 8 == 0);
