@@ -4343,6 +4343,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (j = 0; j < nv; j++) {
             top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
+            for (i = 1; x->tree && i < 16; i++) sum[i][j] = sum[0][j];   /* keys left out */
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
             const float *scale = b->tile[k / 16].v_scale;
@@ -6962,22 +6963,26 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     }
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* The tile whose keys have come together. */
-static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__spot *to,
-                             swa__tile *t) {
+/* The tile whose keys have come together. Lanes that are left hold the last one again: its scores
+   will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
+static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
+    for (a = k->n; a < SWA__TILE; a++) {
+        k->segment[a] = k->segment[k->n - 1];
+        k->row[a] = k->row[k->n - 1];
+    }
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
-    for (a = 0; a < k->n; a = b) {
+    for (a = 0; a < SWA__TILE; a = b) {
         const swa__source *src = swa__seek(in, k->segment[a]);
-        for (b = a + 1; b < k->n && k->segment[b] == k->segment[a];) b++;
+        for (b = a + 1; b < SWA__TILE && k->segment[b] == k->segment[a];) b++;
         for (x = 0; x < SWA__OPERANDS; x++) {
             scaled |= swa__is_scaled(in->keys, src, x);
             swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
     }
-    swa__tile_finish(in->keys, 0xffffu & ~swa__lanes_bits(0, k->n), scaled, to, t);
+    swa__tile_finish(in->keys, 0, scaled, to, t);
 }
 /* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
 static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
@@ -7058,19 +7063,21 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     }
 }
 /* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
-   they are of no token that the keys are for. */
+   they are of no token that the keys are for. The group ends with their last token's own node: the
+   nodes behind it are nobody's ancestors here. */
 static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, const swa__block *b, swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int64_t base = j->keys_to;
-    const swa__list *x = b->list;
-    int i, t = -1;
+    swa__list *x = b->list;
+    int i, t = -1, keys = x->nodes + x->n_nodes;
     float node = -1.0f, first = 0.0f;
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
-    l->hi[0] = x->sinks;
-    l->hi[1] = x->n;
+    while (keys > x->nodes && x->node[keys - 1] > (u->r0 + r + n - 1) / group) keys--;
+    l->hi[0] = x->sinks < keys ? x->sinks : keys;
+    l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
     l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
@@ -7443,9 +7450,11 @@ static int swa__gather_most(int n, const uint64_t seen[4]) {
     }
     return n;
 }
-/* Towards the end where they fill the kernel's last step. */
-static int swa__gather_full(const swa__list *list) {
-    return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
+/* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has
+   fetched, is small: while it is computed, the second's come. */
+static int swa__gather_full(const swa__gather *x) {
+    const int groups = x->b.list->groups, most = x->first ? SWA__GROUPS / 4 : SWA__GROUPS;
+    return groups >= most || (groups > most * 3 / 4 && x->b.list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos,
@@ -7515,7 +7524,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
-        if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
