@@ -115,9 +115,9 @@ K_FN void K(block_tile)(const unsigned char *w, uint32_t type, const activations
 
 /* ---- superblocks of 256 whose eight or sixteen groups have integer scales: Q4_K, Q5_K, Q6_K ---- */
 
-/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes, so 64 bytes have groups 4j and 4j+1 in the first half,
-   4j+2 and 4j+3 in the second. v[2j + h] has groups 4j+h and 4j+2+h, a byte each; weights_place() brings the activations
-   into that order. */
+/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes, so 64 bytes have groups 4j and 4j+1 in the first
+   half, 4j+2 and 4j+3 in the second. v[2j + h] has groups 4j+h and 4j+2+h, a byte each; weights_place() brings the
+   activations into that order. */
 K_FN void K(super_45)(const unsigned char *b, int five, K(vw) v[4]) {
     K(vw) fifth = K(vw_twice)(b + 16);                   /* of no use to Q4_K, but inside its block */
     K_UNROLL
@@ -131,8 +131,8 @@ K_FN void K(super_45)(const unsigned char *b, int five, K(vw) v[4]) {
     }
 }
 
-/* All within a block is exact: a lane has 16 products of weights of 31, scales of 63, and activations of 16 bits. x->sum
-   has minus the sums of these, for the minima, which are exact until two of eight are summed. */
+/* All within a block is exact: a lane has 16 products of weights of 31, scales of 63, and activations of 16 bits.
+   x->sum has minus the sums of these, for the minima, which are exact until two of eight are summed. */
 K_FN void K(super_45_tile)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
                            int rows, int tokens, float *out, size_t next) {
     K(vf) sum[2 * K_TILE];

@@ -334,7 +334,9 @@ K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
 /* A word of v has the weights 2i and 2i + 1; a lane of the sums four of them. */
 K_FN int32_t K(bytes)(K(vw) v, const unsigned char *q, int from) {
     int32_t sum = 0;
-    for (int i = from; i < from + 4; i++) sum += (v.v[i / 2] >> i % 2 * 8 & 255) * ((signed char)q[i] * 256 + q[64 + i]);
+    for (int i = from; i < from + 4; i++) {
+        sum += (v.v[i / 2] >> i % 2 * 8 & 255) * ((signed char)q[i] * 256 + q[64 + i]);
+    }
     return sum;
 }
 K_FN K(vi) K(vi_bytes)(K(vi) s, K(vw) v, const unsigned char *q, K(vw) w) {
