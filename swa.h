@@ -101,7 +101,9 @@
    * C++: write swa_attn a = {}; instead of {0}.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
+   SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
+   passes all tests; the instructions themselves have not been run with this code, so ask for them.
    To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves so
    many: SWA_NO_MLA (the whole block, not attention over latents) 67, SWA_NO_BF16 (the type, and
    products in it) 36, SWA_NO_LISTS (lists of keys, trees) 30, SWA_NO_INDEX (swa_select) 17,
@@ -179,10 +181,17 @@ typedef enum {
    Caller's own rows: F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in
    either polarity. F16 is IEEE half in a uint16_t, BF16 the upper half of a float. 0 is the
    default: F32, or for V and tail the type of K. */
-typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
-               SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
-               SWA_BOOL_KEEP,     /* 1 = visible (PyTorch SDPA, xformers)  */
-               SWA_OPAQUE         /* weights that only the host can read: swa_matrix */ } swa_type;
+typedef enum {
+    SWA_TYPE_DEFAULT = 0,
+    SWA_F32,
+    SWA_F16,
+    SWA_BF16,
+    SWA_Q8,
+    SWA_BOOL_MASKED, /* 1 = hidden (Ascend, key_padding_mask) */
+    SWA_BOOL_KEEP,   /* 1 = visible (PyTorch SDPA, xformers)  */
+    SWA_OPAQUE,      /* weights that only the host can read: swa_matrix */
+    SWA_BF16_TILE    /* a way to multiply, nothing is stored in it: swa_attn.compute */
+} swa_type;
 
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
 enum {
@@ -487,9 +496,9 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
-   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16, in swa_select, and on swa_mla's
-   naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS has left trees
-   out with the lists. */
+   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16 or SWA_BF16_TILE, in swa_select,
+   and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS
+   has left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
                                           int64_t *positions);
@@ -572,7 +581,7 @@ typedef struct {
        the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
        gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
        gather it once; parts share it by tokens, KV heads and then query heads, never by keys. Not
-       with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED */
+       with compute SWA_BF16 or SWA_BF16_TILE (sums of neighbours): UNSUPPORTED */
     const int32_t *pick;         /* NULL = no list: all that the window shows                     */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
                                          tokens or heads                                          */
@@ -584,13 +593,18 @@ typedef struct {
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in
                                f32; prefill and MLA 1.7 times faster on AMD with bf16 pairs (Zen
                                4 on); where the CPU has none or gains nothing, 3 to 15 % slower
-                               than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
-                               too; needs k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2
-                               error against exact K and V, mean (worst of 400), and largest
-                               error by largest output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2
-                               (1.3e-2), 2e-2 with normal q, k, v; with q four times as large
-                               worst 1e-2, 2e-2; 4e-2, 6e-2. Own bits each, on every instruction
-                               set                                                                */
+                               than f32 (read on Zen 4). SWA_BF16_TILE: rounded so too (q8 times
+                               its scale), summed in the order of Intel's tile instruction, which
+                               runs it with SWA_AMX; prefill elsewhere 1.3 times faster than f32
+                               on AMD with bf16 pairs, else 0.75 to 0.85 of its speed. Decode in
+                               bf16 takes longer than in f32: 4 times, in the order of tiles 8 to
+                               10 (W = 4096, one thread). swa_compute_fastest() tells which to
+                               take. SWA_Q8: q in int8 too; needs
+                               k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2 error
+                               against exact K and V, mean (worst of 400), and largest error by
+                               largest output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2
+                               with normal q, k, v; with q four times as large worst 1e-2, 2e-2;
+                               4e-2, 6e-2. Own bits each, on every instruction set                */
 } swa_attn;
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
@@ -903,6 +917,10 @@ SWA_API const char *swa_status_str(swa_status status);
 SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                 */
 SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it             */
 SWA_API const char *swa_isa_name(int isa);
+/* What makes prefill fastest on this CPU with that instruction set (0 = best): SWA_F32, SWA_BF16 or
+   (SWA_AMX) SWA_BF16_TILE. No measurement: by the CPU's features and maker, and whether Linux
+   grants tiles to the process. */
+SWA_API swa_type    swa_compute_fastest(int isa);
 
 #ifdef __cplusplus
 }
@@ -1155,10 +1173,52 @@ static int swa__likes_pairs(void) {
     return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
 }
 #endif
+/* Intel's tiles (AMX). Tests define SWA_TILE_MODEL: a model of the instructions in their place. */
+#if (defined(SWA_AMX) || defined(SWA_TILE_MODEL)) && SWA__AVX512_DOT && SWA__BF16 \
+    && defined(__linux__) && defined(__LP64__) && (defined(__clang__) || __GNUC__ >= 11)
+#  define SWA__AMX 1
+#else
+#  define SWA__AMX 0
+#endif
+#if SWA__AMX
+/* Whether tiles may be used: the CPU and the kernel keep them (XCR0), and the process asks for
+   them, which is a system call; a grant lasts, so asking again changes nothing. Every CPU with
+   tiles multiplies bf16 by them. */
+static int swa__tiles_allowed(void) {
+#  ifndef SWA_TILE_MODEL
+    unsigned a, d;
+    long got;
+    if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_is("intel")) return 0;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    if ((a >> 17 & 3) != 3) return 0;
+    __asm__ volatile("syscall"
+                     : "=a"(got)
+                     : "0"(158L), "D"(0x1023L), "S"(18L)
+                     : "rcx", "r11", "memory");
+    return got == 0;                     /* arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA) */
+#  else
+    return __builtin_cpu_supports("avx512bf16") != 0;
+#  endif
+}
+#endif
 SWA_API int swa_isa_best(void) {
     int isa = SWA_ISA_AVX512;
     while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
     return isa;
+}
+SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
+#if SWA__AMX
+    if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
+        && swa_isa_usable(SWA_ISA_AVX512) && swa__tiles_allowed())
+        return SWA_BF16_TILE;
+#endif
+#if SWA__AVX512_DOT && SWA__BF16
+    if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
+        && swa_isa_usable(SWA_ISA_AVX512) && swa__likes_pairs())
+        return SWA_BF16;
+#endif
+    (void)isa;
+    return SWA_F32;
 }
 SWA__COLD SWA_API const char *swa_isa_name(int isa) {
     static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
@@ -3114,6 +3174,14 @@ typedef struct {
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / 16 + 1];
 } swa__block;
+#if SWA__BF16
+/* out [rows][nr] = the sum over the numbers [from, to) of a times b in the order of SWA_BF16_TILE,
+   or (more) that is added. a: of rows `along` apart from number to number (tiles: from 32 to 32), b
+   [][nr]: both in the form and of number `from`, a multiple of 16 (tiles: of 32). rows: a multiple
+   of SWV_KEYS; of tiles 16 or 32. */
+typedef struct { const float *a, *b; size_t along; int form, from, to; } swa__summed;
+typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
+#endif
 typedef struct {                         /* what all rows of a call share                         */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
     float cap2;                          /* softcap * log2 e, 0 = off                             */
@@ -3122,13 +3190,32 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* few rows, q and K in q8: integer dot products                     */
+#if SWA__BF16
+    swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
+#endif
 } swa__geo;
 
-/* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1,
-   acc)): on pairs where the CPU has it, else in f32 on rounded numbers whose neighbours have
-   changed places. The same bits, because numbers so small that a product or a sum could be
-   subnormal (the instruction drops those) count as zero. */
-enum { SWA__PLAIN, SWA__HALF, SWA__PAIRS, SWA__FORMS };
+/* Products in bf16 come in two orders, each as an instruction has it, and each in f32 on rounded
+   numbers where no such instruction runs. The same bits, because numbers so small that a product or
+   a sum could be subnormal (instructions drop those) count as zero: what is left are multiples of
+   2^-126.
+   SWA_BF16: one chain of pairs, fma(x0, y0, fma(x1, y1, acc)). HALF: in f32, neighbours have
+   changed places. SWA_BF16_TILE: groups of 32 by their index (dims of K, of the tail; positions of
+   V); in a group two chains from zero, of the even and of the odd numbers; their sum is added to
+   what the groups before gave. TILE_HALF: in f32. TILE_PAIRS: by the instruction for pairs, on
+   pairs of one chain: of four numbers the first and third, the second and fourth. TILES: by tiles,
+   a row of which is 32 numbers of K or of a dim of V: K [dk/32][32 keys][32], V [dvp][32 keys], q
+   and p as for PAIRS. So scores and o come out as panels have them. */
+enum {
+    SWA__PLAIN,
+    SWA__HALF,
+    SWA__PAIRS,
+    SWA__FORMS,                          /* that have kernels of their own; the rest take PLAIN's  */
+    SWA__TILE_HALF = SWA__FORMS,
+    SWA__TILE_PAIRS,
+    SWA__TILES,
+    SWA__SUMMED = 32                     /* numbers of a group                                     */
+};
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
 #define SWA__TINY_PV 1.9259299e-34f /* p times V's q8 scale; p itself counts from 2^-30 on */
@@ -3170,6 +3257,9 @@ typedef struct {
                 const float *q, const float *q_sink, float *s, float *o, float *m, float *l);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
                                             is none                                               */
+#if SWA__BF16
+    swa__sums *sums;
+#endif
     void (*fold)(int rows, int dvp, float *o, float *m, float *l, const float *ob, const float *mb,
                  const float *lb);
     void (*fold_panel)(int lanes, int dv, float *o, float *m, float *l, const float *mb,
@@ -3188,7 +3278,8 @@ typedef struct {
        multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
     /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny
-       0, rows whose bit of keep (by row mod 16) is not set 0. dst may be src. */
+       0, rows whose bit of keep (by row mod 16) is not set 0. Pairs take swa__stored(form, rows)
+       rows. dst may be src. */
     void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                  float *dst);
     /* dims a multiple of 16 */
@@ -3223,7 +3314,9 @@ static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
-/* The keys that p.v walks: both intervals, none twice, in units of 1 or 16 (of a power of two). */
+/* The keys that p.v walks: both intervals, none twice, in units of 1, 16 or 32 (powers
+   of two). Where the second
+   continues the first in such units, it is one: a group of keys in bf16 is not torn. */
 static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[0] = n->lo[0] & -unit;
     range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) & -unit : range[0];
@@ -3231,7 +3324,19 @@ static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     if (range[2] < range[1]) range[2] = range[1];
     /* nothing stays nothing */
     range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) & -unit : range[2];
+    if (unit > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
+/* Keys that p.v takes at least: 1, or a tile of 16, or a group. */
+static int swa__key_unit(int form) {
+    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILES ? SWA__SUMMED : 16;
+}
+
+/* Rows that so many numbers fill in a form. */
+static int swa__stored(int form, int n) {
+    if (form == SWA__TILE_PAIRS) return n / 4 * 2 + (n % 4 < 2 ? n % 4 : 2);
+    return form == SWA__PAIRS || form == SWA__TILES ? (n + 1) / 2 : n;
+}
+
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_run;
@@ -3254,6 +3359,57 @@ static int swa__v_runs(const swa__geo *g, const swa__block *b, const int range[4
         }
     return n;
 }
+#if SWA__BF16
+/* Scores of the keys [k, end), but those of k's group at most, before all that is done to scores: s
+   [32][nr]. */
+SWA__NOINLINE void swa__tile_scores(const swa__geo *g, const swa__block *b, int k, int end, int nr,
+                                    const float *q, float *s) {
+    const int tiles = SWA__AMX && g->form == SWA__TILES;
+    swa__summed x;
+    int rows, at;
+    if (end > k - k % SWA__SUMMED + SWA__SUMMED) end = k - k % SWA__SUMMED + SWA__SUMMED;
+    if (tiles) {
+        k -= k % 16;
+        end = (end + 15) / 16 * 16;
+    }
+    x.along = tiles ? 512 : 16;
+    x.form = g->form;
+    x.from = 0;
+    for (; k < end; k += rows) {
+        rows = tiles || end - k < 16 - k % 16 ? end - k : 16 - k % 16;
+        at = tiles ? k % SWA__SUMMED * 16 : k % 16;
+        x.a = (const float *)b->tile[k / 16].k + at;
+        x.b = q;
+        x.to = g->dk;
+        g->sums(&x, rows, 0, s + k % SWA__SUMMED * nr);
+        if (g->dt == 0) continue;
+        x.a = (const float *)b->tile[k / 16].tail + at;
+        x.b = q + swa__stored(g->form, g->dk) * nr;
+        x.to = g->dt;
+        g->sums(&x, rows, 1, s + k % SWA__SUMMED * nr);
+    }
+}
+/* p.v of 32 dims from d on, or as many as there are: o [32][nr]. V's tiles were staged one behind
+   the other. */
+SWA__NOINLINE void swa__tile_values(const swa__geo *g, const swa__block *b, const int range[4],
+                                    int d, int nr, const float *p, float *o) {
+    const int tiles = SWA__AMX && g->form == SWA__TILES,
+              rows = g->dvp - d < SWA__SUMMED ? g->dvp - d : SWA__SUMMED;
+    swa__summed x;
+    int r, more = 0;
+    x.along = (size_t)g->dvp * (tiles ? 16 : 1);
+    x.form = g->form;
+    for (r = 0; r < 4; r += 2) {
+        if (range[r] >= range[r + 1]) continue;
+        x.a = (const float *)b->tile[range[r] / 16].v + d * (tiles ? 16 : 1);
+        x.b = p + swa__stored(g->form, range[r]) * nr;
+        x.from = range[r];
+        x.to = range[r + 1];
+        g->sums(&x, rows, more, o);
+        more = 1;
+    }
+}
+#endif
 /* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are
    not far then: see swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in
    f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where registers are short: not worth 21
@@ -3290,7 +3446,7 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
-             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE
+             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE. In bf16 see SWA__HALF
      block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then
              one tree; p times V's q8 scale; o = one FMA chain over the keys from zero
      fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
@@ -3963,15 +4119,17 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
 }
 #endif
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1,
-   cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. */
-SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
+   cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. Of b every step-th
+   row. */
+SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SWA__FN(operands) x,
+                                       SWV *acc) {
     SWV b[NV], a, numbers;
     size_t p = 0;
     int i, j;
 #ifdef SWV_AT
     if (x.rs == 16) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
 #endif
-    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
+    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += step * nv * SWV_N) {
         if (x.fetches) {
             SWA__PREFETCH(x.fetch);
             x.fetch += x.line;
@@ -4061,7 +4219,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int mr, int nv
         SWV sum[NV];
         x.a = (const float *)t->tail + k % 16 + i;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
-        SWA__FN(mk)(pairs, 1, nv, x, sum);
+        SWA__FN(mk)(pairs, 1, nv, 1, x, sum);
         for (j = 0; j < nv; j++)
             acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
@@ -4099,13 +4257,59 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int mr, int nv, const s
         before[i] = acc[i];
         if (t->tail_scale != NULL) acc[i] = SWV_SET1(0.0f);
     }
-    SWA__FN(mk)(pairs, mr, nv, x, acc);
+    SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
     if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]),
                                           before[i * nv + j]);
 }
+#if SWA__BF16
+/* Kernels of whole panels multiply in the order of SWA_BF16_TILE too; its products come out of line,
+   so that what others have in registers stays there. */
+#define SWV_TILED (!pairs && nv == NV && g->form >= SWA__TILE_HALF)
+/* See swa__summed. */
+static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
+#ifdef SWV_FMA2
+    const int form = x->form;
+#else
+    const int form = SWA__TILE_HALF;
+#endif
+    SWA__FN(operands) in;
+    float sums[2][MR * NR];
+    SWV acc[MR * NV];
+    int r, at, end, chain, i;
+    in.rs = 1;
+    in.cs = 2 * x->along;
+    in.fetches = 0;
+    in.fetch = NULL;
+    in.line = 0;
+    for (r = 0; r < rows; r += MR, out += MR * NR)
+        for (at = x->from; at < x->to; at = end) {
+            const size_t from = (size_t)swa__stored(form, at - x->from);
+            end = (at / SWA__SUMMED + 1) * SWA__SUMMED;
+            if (end > x->to) end = x->to;
+            for (chain = 0; chain < 2; chain++) {
+                in.a = x->a + (from + (size_t)chain) * x->along + r;
+                in.b = x->b + (from + (size_t)chain) * NR;
+                in.n = (size_t)(swa__stored(form, end - at) + 1 - chain) / 2;
+                SWV_UNROLL for (i = 0; i < MR * NV; i++) acc[i] = SWV_SET1(0.0f);
+#ifdef SWV_FMA2
+                if (form == SWA__TILE_PAIRS) SWA__FN(mk)(1, MR, NV, 2, in, acc);
+                else
+#endif
+                SWA__FN(mk)(0, MR, NV, 2, in, acc);
+                SWV_UNROLL for (i = 0; i < MR * NV; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
+            }
+            for (i = 0; i < MR * NR; i += SWV_N) {
+                SWV was = more || at > x->from ? SWV_LOAD(out + i) : SWV_SET1(0.0f);
+                SWV_STORE(out + i,
+                          SWV_ADD(was, SWV_ADD(SWV_LOAD(sums[0] + i), SWV_LOAD(sums[1] + i))));
+            }
+        }
+    SWV_LEAVE();
+}
+#endif
 /* Scores of the keys [lo, hi), in groups of mr, into s; top is raised. old: keys below it hold
    sinks' scores. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa__geo *g,
@@ -4113,6 +4317,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
                                             const float *q, int which, int old, float *s,
                                             SWV *top) {
     const int nr = nv * SWV_N, tree = swa__tree_of(b) != NULL;
+#if SWA__BF16
+    float sums[SWA__SUMMED * NR];        /* scores of a group of keys */
+#endif
     SWA__FN(operands) x;
     SWV acc[MR * NV], max[NV];
     int k, i, j, lo = n->lo[which] / mr * mr;
@@ -4124,11 +4331,21 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int mr, int nv, const swa
     for (k = lo; k < n->hi[which]; k += mr) {
         const swa__tile *t = &b->tile[k / 16];
         const int edge = k < n->full_lo || k + mr > n->full_hi;
-        SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-        x.a = (const float *)t->k + k % 16;
-        SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
-        SWA__FN(mk)(pairs, mr, nv, x, acc);
-        SWA__FN(many_tail)(pairs, mr, nv, g, t, k, q + x.n * (size_t)nr, n->fetch, acc);
+#if SWA__BF16
+        if (SWV_TILED) {
+            if (k == lo || k % SWA__SUMMED == 0)
+                swa__tile_scores(g, b, k, (n->hi[which] + mr - 1) / mr * mr, NR, q, sums);
+            SWV_UNROLL for (i = 0; i < mr * nv; i++)
+                acc[i] = SWV_LOAD(sums + k % SWA__SUMMED * NR + i * SWV_N);
+        } else
+#endif
+        {
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+            x.a = (const float *)t->k + k % 16;
+            SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
+            SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
+            SWA__FN(many_tail)(pairs, mr, nv, g, t, k, q + x.n * (size_t)nr, n->fetch, acc);
+        }
         if (n->q_scale[which] != NULL)
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
@@ -4209,73 +4426,58 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
                               SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
         }
 }
-/* The same where bf16 products are emulated, which is for equal bits, not for speed: plain
-   loops. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b,
-                                                         const int range[4], float *s,
-                                                         const SWV *top, SWV *l) {
-    const int nr = nv * SWV_N;
-    int i, j, k, r, w;
-    for (j = 0; j < nv; j++) {
-        SWV sum[16], lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
-        for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k++) {
-                const float *scale = b->tile[k / 16].v_scale;
-                float *at = s + k * nr + j * SWV_N;
-                SWV y = SWV_LOAD(at), p = SWV_SUB(y, top[j]);
-                SWA__FN(exp2_near)(1, &p);
-                p = SWV_HALF(SWV_FROM(y, lower, p));
-                sum[k % 16] = SWV_ADD(sum[k % 16], p);
-                SWV_STORE(at, scale != NULL ? SWA__FN(half_scaled)(p, SWV_SET1(scale[k % 16])) : p);
-            }
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += 2) {          /* neighbours change places */
-                float *at = s + k * nr + j * SWV_N;
-                SWV p = SWV_LOAD(at);
-                SWV_STORE(at, SWV_LOAD(at + nr));
-                SWV_STORE(at + nr, p);
-            }
-        for (w = 8; w > 0; w /= 2)
-            for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
-        l[j] = sum[0];
-    }
-}
-#ifdef SWV_FMA2
-/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be
-   where s lies. */
-SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, size_t row,
+#if SWA__BF16
+/* p of four keys in a row in bf16: rounded, summed, and stored in the form of the products, where s
+   lies or before. Four at once where there are pairs; elsewhere it is for equal bits, not for
+   speed. */
+#ifdef SWV_PAIR
+#  define SWV_EXPS 4
+#else
+#  define SWV_EXPS 1
+#endif
+SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV lower, SWV *sum) {
     SWV p[4];
-    int i;
-    SWV_UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
-    SWA__FN(exp2_near)(4, p);
-    SWV_UNROLL for (i = 0; i < 4; i++) {
-        p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
-        sum[i] = SWV_ADD(sum[i], p[i]);
-        if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+    int i, at;
+    for (at = 0; at < 4; at += SWV_EXPS) {
+        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
+        SWA__FN(exp2_near)(SWV_EXPS, p + at);
+        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) {
+            p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+            sum[i] = SWV_ADD(sum[i], p[i]);
+            if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+        }
     }
-    SWV_UNROLL for (i = 0; i < 4; i += 2) {
-        SWV_STORE(to + (size_t)i * row, SWV_PAIR(p[i], p[i + 1]));
+#ifdef SWV_PAIR
+    if (form == SWA__PAIRS || form == SWA__TILES) {
+        SWV_STORE(to, SWV_PAIR(p[0], p[1]));
+        SWV_STORE(to + nr, SWV_PAIR(p[2], p[3]));
+        return;
     }
+    if (form == SWA__TILE_PAIRS) {
+        SWV_STORE(to, SWV_PAIR(p[2], p[0]));
+        SWV_STORE(to + nr, SWV_PAIR(p[3], p[1]));
+        return;
+    }
+#endif
+    for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__HALF ? i ^ 1 : i) * nr, p[i]);
 }
 /* The same in bf16, over whole tiles. Panels of both widths share it. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b,
-                                                      const int range[4], float *s, const SWV *top,
-                                                      SWV *l) {
-    const int nr = nv * SWV_N, row = nr / 2;
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_half)(int nv, int form, const swa__block *b,
+                                                     const int range[4], float *s, const SWV *top,
+                                                     SWV *l) {
+    const int nr = nv * SWV_N;
     SWV sum[16], lower;
     int i, j, k, r, w;
     for (j = 0; j < nv; j++) {
         lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
         for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += 16) {
+            for (k = range[r]; k < range[r + 1]; k += 4) {
                 const float *scale = b->tile[k / 16].v_scale;
-                for (i = 0; i < 16; i += 4)
-                    SWA__FN(exp_half)
-                    (nr, s + (k + i) * nr + j * SWV_N, s + (k + i) * row + j * SWV_N, (size_t)row,
-                     scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+                SWA__FN(exp_half)
+                (form, nr, s + k * nr + j * SWV_N, s + swa__stored(form, k) * nr + j * SWV_N,
+                 scale != NULL ? scale + k % 16 : NULL, top[j], lower, sum + k % 16);
             }
         for (w = 8; w > 0; w /= 2)
             for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
@@ -4304,12 +4506,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             in.a = run->v + d * 16;
             in.rs = 16;
             in.cs = 1;
-            SWA__FN(mk)(pairs, rows, nv, in, acc);
+            SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
             in.a = run->v + d;
             in.rs = 1;
             in.cs = (size_t)g->v_along;
-            SWA__FN(mk)(pairs, rows, nv, in, acc);
+            SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         }
     }
     SWV_UNROLL for (i = 0; i < rows; i++)
@@ -4447,18 +4649,35 @@ SWV_LIST(list_narrow, MR, 1)
 #undef SWV_LIST
 #endif
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int unit, const swa__lanes *n, float *s) {
     int w, e, k, i;
     for (w = 0; w < 2; w++)
         for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
             k = e == 0 ? n->lo[w] : n->hi[w];
-            if (k % 16 == 0) continue;
-            for (i = 0; i < 16 * nv; i++)
-                SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
+            if (k % unit == 0) continue;
+            for (i = 0; i < unit * nv; i++)
+                SWV_STORE(s + (k / unit * unit * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
-/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF,
-   which differ in p alone. */
+#if SWA__BF16
+/* p.v in the order of SWA_BF16_TILE, folded into o. fold: what o, and this, are multiplied by. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(tile_pv)(const swa__geo *g, const swa__block *b,
+                                               const int range[4], int first, const float *p,
+                                               const float *fold, float *o) {
+    float sums[SWA__SUMMED * NR];
+    SWV x;
+    int d, i, j;
+    for (d = 0; d < g->dv; d += SWA__SUMMED) {
+        swa__tile_values(g, b, range, d, NR, p, sums);
+        for (i = 0; i < SWA__SUMMED * NR && d + i / NR < g->dv; i += NR)
+            for (j = 0; j < NR; j += SWV_N, o += SWV_N) {
+                x = first ? SWV_SET1(0.0f) : SWV_MUL(SWV_LOAD(o), SWV_LOAD(fold + j));
+                SWV_STORE(o, SWV_FMA(SWV_LOAD(sums + i + j), SWV_LOAD(fold + NR + j), x));
+            }
+    }
+}
+#endif
+/* One block, one panel. pairs: products by the bf16 instruction. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const swa__geo *g,
                                                const swa__block *b, const swa__lanes *n,
                                                const float *const q[2], float *s, float *o,
@@ -4467,8 +4686,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
     swa__v_run run[2 * SWA_BLOCK / 16];
     int range[4], j, d, old = 0, runs;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
-    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
-    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
+    swa__ranges(n, swa__key_unit(g->form), range);
+    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_unit(g->form), n, s);
     for (j = 0; j < 2; j++) {            /* sinks, then the window */
         if (n->lo[j] >= n->hi[j]) continue; /* no tile is staged for an empty interval */
         SWA__FN(many_qk)(pairs, mr, nv, g, b, n, q[j], j, old, s, top);
@@ -4486,12 +4705,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
 #endif
     /* a maximum of -0: +0 */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
-#ifdef SWV_FMA2
-    if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
+#if SWA__BF16
+    if (pairs || g->form != SWA__PLAIN) SWA__FN(many_exp_half)(nv, g->form, b, range, s, top, sum);
     else
 #endif
-    if (SWA__BF16 && g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
-    else {
+    {
         const int edge =
             old > 0 || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
@@ -4504,6 +4722,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int mr, int nv, const 
         was = SWV_MUL(SWV_LOAD(l + j * SWV_N), a[j]);
         SWV_STORE(l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
+#if SWA__BF16
+    if (SWV_TILED) {
+        float fold[2 * NR];
+        memcpy(fold, a, sizeof a);
+        memcpy(fold + NR, c, sizeof c);
+        SWA__FN(tile_pv)(g, b, range, n->first_block, s, fold, o);
+        return;
+    }
+#endif
     runs = swa__v_runs(g, b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
     for (d = 0; d + mr <= g->dv; d += mr)
         SWA__FN(many_pv)(mr, pairs, nv, g, run, runs, n->first_block, d, a, c, o);
@@ -4694,23 +4921,35 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
 }
 static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny,
                                      const float *src, float *dst) {
+#ifdef SWV_PAIR
+    const int apart = form == SWA__TILE_PAIRS ? 2 : 1,
+              paired = form != SWA__HALF && form != SWA__TILE_HALF;
+#else
+    const int apart = 1, paired = 0;
+#endif
     SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
-    int r, i;
-    for (r = 0; r < rows; r += 2) {
-        const int has0 = keep >> (r & 15) & 1, has1 = r + 1 < rows && (keep >> ((r + 1) & 15) & 1);
+    int two, i;
+    for (two = 0; two < (apart == 2 ? swa__stored(form, rows) : (rows + 1) / 2); two++) {
+        const int r = apart == 2 ? two / 2 * 4 + two % 2 : 2 * two, both = r + apart < rows;
+        const int has0 = keep >> (r & 15) & 1, has1 = both && (keep >> ((r + apart) & 15) & 1);
         const float *at = src + (size_t)r * (size_t)ld;
-        float *to = dst + (size_t)(form == SWA__PAIRS ? r / 2 : r) * (size_t)ld;
+        float *to = dst + (size_t)(paired ? two : r) * (size_t)ld;
         for (i = 0; i < ld; i += SWV_N) {
             SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
-            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + ld + i), small) : zero;
+            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + apart * ld + i), small) : zero;
 #ifdef SWV_PAIR
-            if (form == SWA__PAIRS) {
-                SWV_STORE(to + i, SWV_PAIR(x0, x1));
+            if (paired) {
+                SWV_STORE(to + i, apart == 2 ? SWV_PAIR(x1, x0) : SWV_PAIR(x0, x1));
                 continue;
             }
 #endif
-            SWV_STORE(to + i, r + 1 < rows ? x1 : x0);
-            if (r + 1 < rows) SWV_STORE(to + ld + i, x0);
+            if (form == SWA__HALF && both) {
+                SWV was = x0;
+                x0 = x1;
+                x1 = was;
+            }
+            SWV_STORE(to + i, x0);
+            if (both) SWV_STORE(to + ld + i, x1);
         }
     }
     SWV_LEAVE();
@@ -5168,6 +5407,8 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_AT
 #undef SWV_STEPS
 #undef SWV_PAIR
+#undef SWV_EXPS
+#undef SWV_TILED
 #undef SWV_DOTS
 #undef SWV
 #undef SWV_N
@@ -5633,6 +5874,89 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
 #endif
+#if SWA__AMX
+/* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
+#ifdef SWA_TILE_MODEL
+static unsigned char swa__soft[8][16][64];
+static void swa__soft_multiply(int c, int a, int b) {
+    int i, j, k;
+    for (i = 0; i < 16; i++)
+        for (j = 0; j < 16; j++) {
+            float sum[2] = { 0.0f, 0.0f }, x;
+            for (k = 0; k < 32; k++) {
+                uint16_t y, z;
+                memcpy(&y, &swa__soft[a][i][2 * k], 2);
+                memcpy(&z, &swa__soft[b][k / 2][4 * j + 2 * (k % 2)], 2);
+                sum[k % 2] = fmaf(swa__f32_from_bf16(y), swa__f32_from_bf16(z), sum[k % 2]);
+            }
+            memcpy(&x, &swa__soft[c][i][4 * j], 4);
+            x += sum[0] + sum[1];
+            memcpy(&swa__soft[c][i][4 * j], &x, 4);
+        }
+}
+#  define SWA__TILE_LOAD(t, p, by)    do { int r_; for (r_ = 0; r_ < 16; r_++) \
+                                          memcpy(swa__soft[t][r_], (const char *)(p) + r_ * (by), 64); } while (0)
+#  define SWA__TILE_STORE(t, p, by)   do { int r_; for (r_ = 0; r_ < 16; r_++) \
+                                          memcpy((char *)(p) + r_ * (by), swa__soft[t][r_], 64); } while (0)
+#  define SWA__TILE_MULTIPLY(c, a, b) swa__soft_multiply(c, a, b)
+#else
+#  define SWA__TILE_LOAD(t, p, by) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t)(by)) : "memory")
+#  define SWA__TILE_STORE(t, p, by) \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(p), "r"((size_t)(by)) : "memory")
+#  define SWA__TILE_MULTIPLY(c, a, b) \
+    __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : : "memory")
+#endif
+/* Every part of a call configures its thread's tiles: eight of 16 rows of 64 bytes; none
+   outside. */
+static void swa__tiles_open(void) {
+#ifndef SWA_TILE_MODEL
+    struct { uint8_t palette, start, zero[14]; uint16_t bytes[16]; uint8_t rows[16]; } c;
+    int i;
+    memset(&c, 0, sizeof c);
+    c.palette = 1;
+    for (i = 0; i < 8; i++) {
+        c.bytes[i] = 64;
+        c.rows[i] = 16;
+    }
+    __asm__ volatile("ldtilecfg %0" : : "m"(c));
+#endif
+}
+static void swa__tiles_close(void) {
+#ifndef SWA_TILE_MODEL
+    __asm__ volatile("tilerelease" : : : "memory");
+#endif
+}
+/* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32. */
+static void swa__sums_tiles(const swa__summed *x, int rows, int more, float *out) {
+    const int nr = 32, two = rows > 16;
+    const float *a = x->a, *b = x->b;
+    int at;
+    if (!more) memset(out, 0, (size_t)(rows * nr) * sizeof(float));
+    SWA__TILE_LOAD(0, out, nr * 4);
+    SWA__TILE_LOAD(1, out + 16, nr * 4);
+    if (two) {
+        SWA__TILE_LOAD(2, out + 16 * nr, nr * 4);
+        SWA__TILE_LOAD(3, out + 16 * nr + 16, nr * 4);
+    }
+    for (at = x->from; at < x->to; at += SWA__SUMMED, a += x->along, b += 16 * nr) {
+        SWA__TILE_LOAD(6, b, nr * 4);
+        SWA__TILE_LOAD(4, a, 64);
+        SWA__TILE_MULTIPLY(0, 4, 6);
+        SWA__TILE_LOAD(7, b + 16, nr * 4);
+        SWA__TILE_MULTIPLY(1, 4, 7);
+        if (!two) continue;
+        SWA__TILE_LOAD(5, a + 256, 64);
+        SWA__TILE_MULTIPLY(2, 5, 6);
+        SWA__TILE_MULTIPLY(3, 5, 7);
+    }
+    SWA__TILE_STORE(0, out, nr * 4);
+    SWA__TILE_STORE(1, out + 16, nr * 4);
+    if (!two) return;
+    SWA__TILE_STORE(2, out + 16 * nr, nr * 4);
+    SWA__TILE_STORE(3, out + 16 * nr + 16, nr * 4);
+}
+#endif
 #if SWA__AVX512_DOT && SWA__Q8
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
@@ -5675,6 +5999,39 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #define SWV_DOTS                swa__few_dots
 #endif
 #include SWA_HEADER_FILENAME
+#if SWA__AMX
+/* K or a tail of 16 keys, [dims][16] in f32, as every other one of the tiles [dims/32][2][16][32];
+   to may be src. */
+static SWA__AVX512_TARGET void swa__tiles_keys(int dims, const float *src, float *to) {
+    __m512 x[16];
+    int d, i;
+    for (d = 0; d < dims; d += 16) {
+        char *at = (char *)(to + d / 32 * 512) + d % 32 * 2;
+        for (i = 0; i < 16; i++)
+            x[i] = swa__halved_avx512(_mm512_loadu_ps(src + (d + i) * 16),
+                                      _mm512_set1_ps(SWA__TINY_QK));
+        swa__transpose_avx512(x);
+        for (i = 0; i < 16; i++)
+            _mm256_storeu_si256(
+                (__m256i *)(void *)(at + i * 64),
+                _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x[i]), 16)));
+    }
+    _mm256_zeroupper();
+}
+/* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32]; keys whose bit of seen is not
+   set are 0. */
+static SWA__AVX512_TARGET void swa__tiles_values(int dims, unsigned seen, const float *src,
+                                                 float *to) {
+    int d;
+    for (d = 0; d < dims; d++) {
+        __m512 x = _mm512_maskz_loadu_ps((__mmask16)seen, src + d * 16);
+        x = swa__halved_avx512(x, _mm512_set1_ps(SWA__TINY_V));
+        _mm256_storeu_si256((__m256i *)(void *)(to + d * 16),
+                            _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16)));
+    }
+    _mm256_zeroupper();
+}
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC diagnostic pop
 #endif
@@ -5685,9 +6042,16 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
    global. */
 #define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
     { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
-    swa__fold_##isa, \
+    SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
     swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+#if SWA__BF16
+#  define SWA__SUMS(isa)    swa__sums_##isa,
+#  define SWA__NO_SUMS      NULL,
+#else
+#  define SWA__SUMS(isa)
+#  define SWA__NO_SUMS
+#endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
 #  define SWA__NO_MLA_KERNELS   , NULL, NULL
@@ -5717,8 +6081,10 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__geo *g, c
 #else
 #  define SWA__MANY_NARROW  swa__many_narrow_avx512
 #endif
-#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL SWA__NO_MLA_KERNELS }
+#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, \
+    { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, SWA__NO_SUMS \
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL \
+    SWA__NO_MLA_KERNELS }
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels table[] = {
         SWA__NO_KERNELS(best),
@@ -6350,30 +6716,53 @@ static void swa__turn(const swa__call *call, const float *k, float *v) {
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
+/* The keys of tile t that somebody sees, as bits. */
+static unsigned swa__tile_seen(const int range[4], int t) {
+    unsigned seen = 0;
+    int i;
+    for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
+        if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
+            seen |= 1u << (i & (SWA__TILE - 1));
+    return seen;
+}
+#if SWA__BF16
+/* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
+   chain of K alone, nor one of the tail, that a scale could follow. What has one was staged, so
+   that k is ours. */
+SWA__NOINLINE void swa__tile_scaled(int dims, const float **scale, float *k) {
+    int d, i;
+    if (*scale == NULL) return;
+    for (d = 0; d < dims; d++, k += SWA__TILE)
+        for (i = 0; i < SWA__TILE; i++) k[i] *= (*scale)[i] < 0.0f ? 1.0f : (*scale)[i];
+    *scale = NULL;
+}
+#endif
 /* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
 static void swa__stage_half(const swa__call *call, int form, const int range[4],
                             const swa__room *room, swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
-    const int per = form == SWA__PAIRS ? 2 : 1, end = range[3] > range[1] ? range[3] : range[1];
+    const int end = range[3] > range[1] ? range[3] : range[1];
     float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
-    int t, lo, hi, i;
+    int t, lo, hi;
     for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
         swa__tile *tile = &b->tile[t];
-        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt),
-              *v = room->v + t * SWA__TILE / per * dvp;
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt);
+        float *v = room->v + swa__stored(form, t * SWA__TILE) * dvp;
         const float *rows = (const float *)tile->v;
-        unsigned seen = 0;
         if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
-        for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
-            if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
-                seen |= 1u << (i & (SWA__TILE - 1));
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__turn(call, (const float *)tile->k, last);
             rows = last;
         }
-        call->kr->pair(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
+        call->kr->pair(form, SWA__TILE, swa__tile_seen(range, t), dvp, SWA__TINY_V, rows, v);
+#if SWA__BF16
+        if (form >= SWA__TILE_HALF) {
+            swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+            if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
+        }
+#endif
         call->kr->pair(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
         tile->k = k;
         tile->v = v;
@@ -6383,6 +6772,46 @@ static void swa__stage_half(const swa__call *call, int form, const int range[4],
         tile->tail = k;
     }
 }
+
+#if SWA__AMX
+/* The same for tiles, of which K and V are stored by groups of 32 keys. Both halves of a group of V
+   are written: keys that are not staged are zeros, without scales. */
+static void swa__stage_tiles(const swa__call *call, const int range[4], const swa__room *room,
+                             swa__block *b) {
+    const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
+              dvp = (int)swa__pad16(call->shape.v_dim);
+    const int end = range[3] > range[1] ? range[3] : range[1];
+    const void *rows[SWA__TILE];
+    int t, lo, hi, i;
+    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__SUMMED * 2;
+         t * SWA__TILE < end || t % 2 != 0; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
+              *tail = k + SWA__TILE * dk;
+        float *v = room->v + t / 2 * SWA__TILE * dvp, *turned = room->row;
+        unsigned seen = 0;
+        if (!swa__tile_lanes(range, t, &lo, &hi)) tile->v_scale = NULL;
+        else {
+            seen = swa__tile_seen(range, t);
+            if (call->shape.v_in_k) turned = (float *)(uintptr_t)tile->k;
+            else {
+                for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
+                call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, turned);
+            }
+        }
+        swa__tiles_values(dvp, seen, turned, v + t % 2 * 8);
+        tile->v = v;
+        if (seen == 0) continue;
+        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+        swa__tiles_keys(dk, (const float *)tile->k, k + t % 2 * 256);
+        tile->k = k;
+        if (dt == 0) continue;
+        swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
+        swa__tiles_keys(dt, (const float *)tile->tail, tail + t % 2 * 256);
+        tile->tail = tail;
+    }
+}
+#endif
 
 /* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a
    key are not in it: between two segments any number of them may lie. */
@@ -6514,7 +6943,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL
+             && j->geo.form < SWA__TILE_HALF;
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -6556,8 +6986,8 @@ static int swa__has_q_sink(const swa__job *j) {
 
 /* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
 static int swa__panel(const swa__job *j, int rows) {
-    const int nr = j->call->kr->nr;
-    return rows <= nr / 2 && j->call->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
+    const int nr = j->call->kr->nr, form = j->geo.form;
+    return rows <= nr / 2 && form < SWA__FORMS && j->call->kr->many[form][1] != NULL ? nr / 2 : nr;
 }
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
 static void swa__q_integers(const swa__call *call, const void **src, int n, float *row,
@@ -6645,7 +7075,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
     for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
         float *to;
         nr = swa__panel(j, u->n - r);
-        to = q + (form == SWA__PAIRS ? (dk + 1) / 2 : dk) * nr;
+        to = q + swa__stored(form, dk) * nr;
         for (i = 0; i < nr; i++)
             src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
@@ -7262,8 +7692,9 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1])
-            kr->many[j->geo.form][nr < kr->nr](&j->geo, b, l, w->q + at * dkt, q_sink + at * dkt,
-                                               w->s, w->o + at * dvp, w->m + r, w->l + r);
+            kr->many[j->geo.form < SWA__FORMS ? j->geo.form : SWA__PLAIN][nr < kr->nr](
+                &j->geo, b, l, w->q + at * dkt, q_sink + at * dkt, w->s, w->o + at * dvp, w->m + r,
+                w->l + r);
         if (u->part == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
         swa__panel_keep(j, u, r, n, w);
@@ -7633,6 +8064,10 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
             call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
         else
             swa__stage(&in, range, &w->room, &b);
+#if SWA__AMX
+        if (j->geo.form == SWA__TILES) swa__stage_tiles(call, range, &w->room, &b);
+        else
+#endif
         if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
         if (call->ops == NULL || call->ops->stage == NULL)
@@ -7777,6 +8212,9 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     swa__costs share;
     int pass, i;
     share.total = 0;
+#if SWA__AMX
+    if (p->call->geo.form == SWA__TILES) swa__tiles_open();
+#endif
     for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
         size_t base = 0;
         share.total = pass == 0 ? -1 : p->parts > 1 ? share.at : 0;
@@ -7787,6 +8225,9 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
             base += swa__job_partials(j);
         }
     }
+#if SWA__AMX
+    if (p->call->geo.form == SWA__TILES) swa__tiles_close();
+#endif
 }
 /* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
 static void swa__fold_rows(swa__part *p) {
@@ -8015,7 +8456,8 @@ static swa_status swa__pick_check(const swa_attn *a) {
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (!SWA__LISTS || a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
+        return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
@@ -8047,9 +8489,9 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
-    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute))
-        return SWA_OK;
-    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
+    if (a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
+        return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every
        instruction set */
@@ -8086,10 +8528,22 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->bias_n = a->bias_n;
     geo->by_distance = a->bias_by_distance != 0;
     if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__HALF;
+    if (a->compute == SWA_BF16_TILE)
+        geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_HALF;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;
     geo->v_along = geo->v_in_k && geo->form == SWA__PLAIN ? 1 : geo->dvp;
 
+#if SWA__BF16
+    geo->sums = call->kr->sums;
+#endif
+#if SWA__AMX
+    if (a->compute == SWA_BF16_TILE && isa == SWA_ISA_AVX512 && s->head_dim % SWA__SUMMED == 0
+        && s->tail_dim % SWA__SUMMED == 0 && swa__tiles_allowed()) {
+        geo->form = SWA__TILES;
+        geo->sums = swa__sums_tiles;
+    }
+#endif
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
@@ -8192,7 +8646,8 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     l = swa__layer_of(c, layer);
     status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
-        && (call->a.pick != NULL || call->a.compute == SWA_BF16))
+        && (call->a.pick != NULL || call->a.compute == SWA_BF16
+            || call->a.compute == SWA_BF16_TILE))
         status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
@@ -9806,7 +10261,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
         && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
         return SWA_ERR_ARG;
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
-    if (ix->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (ix->compute == SWA_BF16 || ix->compute == SWA_BF16_TILE) return SWA_ERR_UNSUPPORTED;
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
     /* by which phases know each other */

@@ -638,6 +638,7 @@ static void misuse_lists(swa_cache *c, swa_attn ok) {
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16_TILE, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = (const int32_t *)(const void *)w.out; a.pick_n = 2, SWA_ERR_ARG);
     SPOIL(a.pick = (const int32_t *)(const void *)w.lse; a.pick_n = 2, SWA_ERR_ARG);
 #undef SPOIL
@@ -1276,6 +1277,7 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
     case 20: ix->compute = (swa_type)99; return 1;
     case 21: ix->compute = SWA_BF16; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 22: ix->compute = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 24: ix->compute = SWA_BF16_TILE; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 23: ix->top = 1 << 22; *want = SWA_ERR_MEMORY; return 1;
     default: return 0;
     }
@@ -1482,6 +1484,7 @@ static void misuse_names(void) {
     for (int i = 0; i < 4; i++) {
         CHECK(strcmp(swa_status_str((swa_status)odd[i]), unknown) == 0 && swa_isa_name(odd[i]) != NULL);
         ANSWER(swa_isa_usable, (odd[i]), 0);
+        ANSWER(swa_compute_fastest, (odd[i]), SWA_F32);
     }
     name_called("swa_status_str"); name_called("swa_isa_name"); name_called("swa_isa_best");
     CHECK(swa_isa_usable(swa_isa_best()) && swa_isa_usable(SWA_ISA_SCALAR));
