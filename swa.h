@@ -3314,9 +3314,9 @@ static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
-/* The keys that p.v walks: both intervals, none twice, in units of 1, 16 or 32 (powers
-   of two). Where the second
-   continues the first in such units, it is one: a group of keys in bf16 is not torn. */
+/* The keys that p.v walks: both intervals, none twice, in units of 1, 16 or 32 (a power of two).
+   Where the second continues the first in such units, it is one: a group of keys in bf16 is not
+   torn. */
 static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[0] = n->lo[0] & -unit;
     range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) & -unit : range[0];

@@ -591,7 +591,8 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
 /* Strides with which rows share numbers: one of two forgotten, in bytes of nothing, negative, huge. HELD tokens. */
 static void misuse_strides(swa_cache *c, swa_attn ok) {
     static const struct { int64_t token, head; int good; } list[] = {
-        { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 }, { DIM + 1, HELD * DIM + HELD, 1 },
+        { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 },
+        { DIM + 1, HELD * DIM + HELD, 1 },
         { 0, HELD * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
         { HEADS * DIM, -DIM, 0 }, { HEADS * DIM - 1, DIM, 0 }, { DIM, HELD * DIM - 1, 0 }, { INT64_MIN, 0, 0 },
         { 0, INT64_MIN, 0 }, { 0, INT64_MAX, 0 } };
