@@ -216,11 +216,12 @@ static void unchanged(const problem *p) {
     for (int i = 0; i < 2; i++)
         if (swa_cache_end(&p->ring[i].kv, 0) != p->start + p->end) FUZZ_DIE("the sequence ends elsewhere");
 }
-/* Parents of one byte each; one in 16 trees has one that is refused. */
-static int any_tree(fuzz_in *in, problem *p, int32_t *parents, int n) {
-    const int far = fuzz_pick(in, 1, n < 256 ? n : 255), bad = fuzz_pick(in, 0, 15) == 0 ? fuzz_pick(in, 0, n - 1) : -1;
+/* Parents not far before their nodes; one in 16 trees has one that is refused. */
+static int any_tree(fuzz_in *in, problem *p, int32_t *parents, int n, uint32_t *seed) {
+    const int far = fuzz_pick(in, 1, n), bad = fuzz_pick(in, 0, 15) == 0 ? fuzz_pick(in, 0, n - 1) : -1;
     for (int i = 0; i < n; i++) {
-        parents[i] = (int32_t)(i - 1 - fuzz_byte(in) % far);
+        *seed += 0x9e3779b9u;
+        parents[i] = (int32_t)(i - 1) - (int32_t)(fuzz_mix(*seed) % (uint32_t)far);
         if (parents[i] < -1) parents[i] = -1;
     }
     if (bad < 0) return 1;
@@ -249,7 +250,7 @@ static void one_run(fuzz_in *in, problem *p, uint32_t *seed) {
     const int tree = fuzz_pick(in, 0, 2) > 0, n = fuzz_pick(in, 1, tree ? NODES : fuzz_byte(in) & 1 ? 9 : 260);
     int32_t parents[NODES], path[NODES];
     rows x;
-    if (p->end + n > ROWS || (tree && !any_tree(in, p, parents, n))) return;
+    if (p->end + n > ROWS || (tree && !any_tree(in, p, parents, n, seed))) return;
     x = any_rows(p, n, seed);
     for (int i = 0; i < 2; i++) {
         if (begin(p, &p->ring[i], n, tree ? parents : NULL) != SWA_OK) FUZZ_DIE("begin is refused");
