@@ -12,8 +12,8 @@
        swa_window win = swa_window_sliding(4096);          // W keys, the query's own included
        swa_cache_desc d = {0};
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
-       d.n_layers = 32; d.windows = &win; d.n_windows = 1; // layer l has windows[l % n_windows];
-                                                           // none: all of d.max_context positions
+       d.n_layers = 32; d.windows = &win; d.n_windows = 1;
+                         // layer l: windows[l % n_windows]; full attention: none, but d.max_context
        swa_cache kv;                                       // memory is yours: nothing is allocated
        size_t ring = swa_cache_bytes(&d);
        size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
@@ -86,18 +86,24 @@
    * n tokens are attended with the ring as it was before them, then stored: chunks longer than W
      are exact. Storing first (SWA_STORE_ONLY, then SWA_ATTEND_STORED) needs capacity >= W-1+n:
      swa_required_capacity().
-   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim); with a tail it
-     must be given.
+   * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim), so q is not
+     scaled before; with a tail it must be given.
+   * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too;
+     local and global layers in turn need a window for each place in their pattern.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
      to go back below it takes run.rewind = 1, or swa_cache_truncate().
-   * Every layer stores its rows before the next step, every part of both phases runs.
+   * A step is begun once for all layers, not per layer. Every layer stores its rows before the next
+     step (SWA_ERR_ORDER there), and every part of both phases runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
+   * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
    * C++: write swa_attn a = {}; instead of {0}.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
+   SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
+   passes all tests; the instructions themselves have not been run with this code, so ask for them.
    To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves so
    many: SWA_NO_MLA (the whole block, not attention over latents) 67, SWA_NO_BF16 (the type, and
    products in it) 36, SWA_NO_LISTS (lists of keys, trees) 30, SWA_NO_INDEX (swa_select) 17,
@@ -175,10 +181,17 @@ typedef enum {
    Caller's own rows: F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in
    either polarity. F16 is IEEE half in a uint16_t, BF16 the upper half of a float. 0 is the
    default: F32, or for V and tail the type of K. */
-typedef enum { SWA_TYPE_DEFAULT = 0, SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
-               SWA_BOOL_MASKED,   /* 1 = hidden (Ascend, key_padding_mask) */
-               SWA_BOOL_KEEP,     /* 1 = visible (PyTorch SDPA, xformers)  */
-               SWA_OPAQUE         /* weights that only the host can read: swa_matrix */ } swa_type;
+typedef enum {
+    SWA_TYPE_DEFAULT = 0,
+    SWA_F32,
+    SWA_F16,
+    SWA_BF16,
+    SWA_Q8,
+    SWA_BOOL_MASKED, /* 1 = hidden (Ascend, key_padding_mask) */
+    SWA_BOOL_KEEP,   /* 1 = visible (PyTorch SDPA, xformers)  */
+    SWA_OPAQUE,      /* weights that only the host can read: swa_matrix */
+    SWA_BF16_TILE    /* a way to multiply, nothing is stored in it: swa_attn.compute */
+} swa_type;
 
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
 enum {
@@ -352,7 +365,7 @@ typedef struct {
                                      output made from one is NaN; a NaN in your own k or v is
                                      stored as it is. Invariants are checked                      */
 } swa_cache_desc;
-/* All state lives in mem; a copy of this is an alias. */
+/* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; size_t bytes_; } swa_cache;
 
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
@@ -367,9 +380,10 @@ SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
                                       size_t bytes);
 /* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
-   swa_attend needs it, also SWA_STORE_ONLY. parts: how many parts are to run at once; any number of
-   tokens. A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA);
-   several parts also keep the results of keys split over them. 0 = invalid or overflow. */
+   swa_attend needs it, also SWA_STORE_ONLY; uninitialised. parts: how many are to run at once
+   (OpenMP: omp_get_max_threads(); with less, swa_attend takes fewer threads); any number of tokens.
+   A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several
+   parts also keep the results of keys split over them. 0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 /* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from
    before stays; too little for the parts of a call is MEMORY there. Nothing in it is kept from step
@@ -460,7 +474,8 @@ typedef struct {
    then, also not the one before: every attend returns begin's status. One step at a time per
    cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
-/* The same for n tokens of one sequence from its end on. */
+/* The same for n tokens of one sequence from its end on. To go back: swa_cache_truncate first; to
+   start a new text: swa_cache_reset(cache, seq, 0, 0). */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 /* packed rows of the step; 0 = none is begun */
 SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
@@ -481,9 +496,9 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
-   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16, in swa_select, and on swa_mla's
-   naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS has left trees
-   out with the lists. */
+   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16 or SWA_BF16_TILE, in swa_select,
+   and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS
+   has left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
                                           int64_t *positions);
@@ -513,7 +528,7 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* ---- attention ---- */
 
 /* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set
-   both. */
+   both; a fused [n][q | k | v] has one token stride for all three. Rows that overlap are ARG. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -547,7 +562,8 @@ typedef struct {
     const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss),
                                     unscaled; NULL = none. Ignored with stat: swa_merge takes
                                     them                                                          */
-    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|; NULL = none               */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive;
+                                    NULL = none                                                   */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
                                     0. Strides are taken as they are: 0 = the same for all        */
@@ -565,7 +581,7 @@ typedef struct {
        the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
        gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
        gather it once; parts share it by tokens, KV heads and then query heads, never by keys. Not
-       with compute SWA_BF16 (its pairs are of neighbouring keys): UNSUPPORTED */
+       with compute SWA_BF16 or SWA_BF16_TILE (sums of neighbours): UNSUPPORTED */
     const int32_t *pick;         /* NULL = no list: all that the window shows                     */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
                                          tokens or heads                                          */
@@ -577,24 +593,35 @@ typedef struct {
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in
                                f32; prefill and MLA 1.7 times faster on AMD with bf16 pairs (Zen
                                4 on); where the CPU has none or gains nothing, 3 to 15 % slower
-                               than f32 (read on Zen 4); decode not faster. SWA_Q8: q in int8
-                               too; needs k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2
-                               error against exact K and V, mean (worst of 400), and largest
-                               error by largest output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2
-                               (1.3e-2), 2e-2 with normal q, k, v; with q four times as large
-                               worst 1e-2, 2e-2; 4e-2, 6e-2. Own bits each, on every instruction
-                               set                                                                */
+                               than f32 (read on Zen 4). SWA_BF16_TILE: rounded so too (q8 times
+                               its scale), summed in the order of Intel's tile instruction, which
+                               runs it with SWA_AMX; prefill elsewhere 1.3 times faster than f32
+                               on AMD with bf16 pairs, else 0.75 to 0.85 of its speed. Decode in
+                               bf16 takes longer than in f32: 4 times, in the order of tiles 8 to
+                               10 (W = 4096, one thread). swa_compute_fastest() tells which to
+                               take. SWA_Q8: q in int8 too; needs
+                               k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2 error
+                               against exact K and V, mean (worst of 400), and largest error by
+                               largest output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2
+                               with normal q, k, v; with q four times as large worst 1e-2, 2e-2;
+                               4e-2, 6e-2. Own bits each, on every instruction set                */
 } swa_attn;
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
-   What is refused has written nothing, and may be called again as it should be. */
+   What is refused has written nothing, and may be called again as it should be. ARG is most often
+   q, k, v or out NULL, strides with which rows overlap (one of two forgotten), scale 0 with a tail
+   or v_in_k, or a tail in attn and none in the shape. ORDER: no step was begun since the layer's
+   last call, or the layer before (or this one, in the step before) was left out. MEMORY: no scratch
+   was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
    phase are disjoint; every part of phase 0 returns the same status: go on with phase 1 only if it
    is SWA_OK. If a part of phase 0 was left out, or phase 1 has other parts or other scratch, each
-   part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. A host without a join
-   inside an op (ggml) makes two ops of it. */
+   part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1
+   was left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the
+   first 64 parts): begin the step again. A host without a join inside an op (ggml) makes two ops of
+   it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -890,6 +917,10 @@ SWA_API const char *swa_status_str(swa_status status);
 SWA_API int         swa_isa_best(void);           /* what 0 means on this machine                 */
 SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it             */
 SWA_API const char *swa_isa_name(int isa);
+/* What makes prefill fastest on this CPU with that instruction set (0 = best): SWA_F32, SWA_BF16 or
+   (SWA_AMX) SWA_BF16_TILE. No measurement: by the CPU's features and maker, and whether Linux
+   grants tiles to the process. */
+SWA_API swa_type    swa_compute_fastest(int isa);
 
 #ifdef __cplusplus
 }
@@ -1142,10 +1173,52 @@ static int swa__likes_pairs(void) {
     return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
 }
 #endif
+/* Intel's tiles (AMX). Tests define SWA_TILE_MODEL: a model of the instructions in their place. */
+#if (defined(SWA_AMX) || defined(SWA_TILE_MODEL)) && SWA__AVX512_DOT && SWA__BF16 \
+    && defined(__linux__) && defined(__LP64__) && (defined(__clang__) || __GNUC__ >= 11)
+#  define SWA__AMX 1
+#else
+#  define SWA__AMX 0
+#endif
+#if SWA__AMX
+/* Whether tiles may be used: the CPU and the kernel keep them (XCR0), and the process asks for
+   them, which is a system call; a grant lasts, so asking again changes nothing. Every CPU with
+   tiles multiplies bf16 by them. */
+static int swa__tiles_allowed(void) {
+#  ifndef SWA_TILE_MODEL
+    unsigned a, d;
+    long got;
+    if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_is("intel")) return 0;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    if ((a >> 17 & 3) != 3) return 0;
+    __asm__ volatile("syscall"
+                     : "=a"(got)
+                     : "0"(158L), "D"(0x1023L), "S"(18L)
+                     : "rcx", "r11", "memory");
+    return got == 0;                     /* arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA) */
+#  else
+    return __builtin_cpu_supports("avx512bf16") != 0;
+#  endif
+}
+#endif
 SWA_API int swa_isa_best(void) {
     int isa = SWA_ISA_AVX512;
     while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
     return isa;
+}
+SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
+#if SWA__AMX
+    if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
+        && swa_isa_usable(SWA_ISA_AVX512) && swa__tiles_allowed())
+        return SWA_BF16_TILE;
+#endif
+#if SWA__AVX512_DOT && SWA__BF16
+    if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
+        && swa_isa_usable(SWA_ISA_AVX512) && swa__likes_pairs())
+        return SWA_BF16;
+#endif
+    (void)isa;
+    return SWA_F32;
 }
 SWA__COLD SWA_API const char *swa_isa_name(int isa) {
     static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
@@ -1786,6 +1859,7 @@ typedef struct {
     const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
 } swa__seq;
 typedef struct { int64_t first, stored; } swa__held;
+enum { SWA__PARTS = 64 };                /* parts of which is known whether they ended a call     */
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
    moves or stages rows says it once, for each of the three. */
@@ -1853,6 +1927,9 @@ static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
 static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
+/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0
+   = none. The last one: there may be some. */
+static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     const swa__layer *l = &c->layer[layer];
@@ -2088,7 +2165,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->held = at;
     if (!swa__region(&at, seqs, layers, sizeof(swa__held))) return SWA_ERR_OVERFLOW;
     c->tickets = at;
-    if (!swa__region(&at, layers, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, layers + SWA__PARTS + 1, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
     c->runs = at;
     if (!swa__region(&at, seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
     c->data = at;
@@ -2174,6 +2251,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     int i;
     s->start = s->end = start;
     s->origin = origin;
+    s->begun = start;
     s->parents = NULL;
     for (i = 0; i < c->d.n_layers; i++)
         swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
@@ -2712,7 +2790,7 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
     swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
-    s->end = swa__record_get(b, 1);
+    s->end = s->begun = swa__record_get(b, 1);
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held_of(c, i, seq)->first = swa__record_get(b, SWA__RECORD + i);
         swa__held_of(c, i, seq)->stored = s->end;
@@ -2868,6 +2946,26 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq_of(c, r->seq)->parents = r->parents;
     swa__audit(c, r->seq, r->pos);
 }
+/* No part is within a call from here on. */
+static void swa__parts_close(const swa__cache *c, int from) {
+    int64_t *open = swa__open_of(c);
+    if (open[SWA__PARTS] == 0) return;
+    for (; from < SWA__PARTS; from++) open[from] = 0;
+}
+/* A part that left out the end of a call has left rows unwritten: its layer has not stored them. */
+static void swa__parts_check(const swa__cache *c) {
+    const int64_t *open = swa__open_of(c);
+    int part, i;
+    for (part = 0; open[SWA__PARTS] != 0 && part < SWA__PARTS; part++)
+        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
+            const swa_run *r = &swa__runs_of(c)[i];
+            const swa__seq *s = swa__seq_of(c, r->seq);
+            swa__held *held = swa__held_of(c, (int)open[part] - 1, r->seq);
+            if (s->begun == r->pos && s->end > r->pos)
+                held->stored = swa__min64(held->stored, r->pos);
+        }
+    swa__parts_close(c, 0);
+}
 /* Checks all runs; writes what became of each, and its row. */
 static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs) {
     swa_status status = SWA_OK;
@@ -2891,6 +2989,7 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__cache *c = swa__get(cache);
     int i;
     if (c == NULL) return SWA_ERR_ARG;
+    swa__parts_check(c);
     c->n_runs = 0;
     c->n_tokens = 0;
     c->begun = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
@@ -2938,6 +3037,7 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     int layer;
     if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
     s = swa__seq_of(c, seq);
+    swa__parts_check(c);
     if (s->parents == NULL || swa__least_stored(c, seq) < s->end) return SWA_ERR_ORDER;
     for (i = 0; i < n; i++)
         if (path[i] < 0 || path[i] >= s->end - s->begun
@@ -3065,6 +3165,14 @@ typedef struct {
                                                 out): nodes are counted branch by branch, so that
                                                 what lies below one follows it                    */
 } swa__list;
+#if SWA__BF16
+/* out [rows][nr] = the sum over the numbers [from, to) of a times b in the order of SWA_BF16_TILE,
+   or (more) that is added. a: of rows `along` apart from number to number (tiles: from 32 to 32), b
+   [][nr]: both in the form and of number `from`, a multiple of 16 (tiles: of 32). rows: a multiple
+   of SWV_KEYS; of tiles 16 or 32. */
+typedef struct { const float *a, *b; size_t along; int form, from, to; } swa__summed;
+typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
+#endif
 typedef struct {                         /* what all rows of a call share                         */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
     float cap2;                          /* softcap * log2 e, 0 = off                             */
@@ -3073,6 +3181,9 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* few rows, q and K in q8: integer dot products                     */
+#if SWA__BF16
+    swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
+#endif
 } swa__geo;
 typedef struct {
     const swa__geo *g;
@@ -3085,11 +3196,27 @@ typedef struct {
     swa__tile    tile[SWA_BLOCK / 16 + 1];
 } swa__block;
 
-/* Products of bf16 pairs (compute SWA_BF16) run as the instruction does it, fma(x0, y0, fma(x1, y1,
-   acc)): on pairs where the CPU has it, else in f32 on rounded numbers whose neighbours have
-   changed places. The same bits, because numbers so small that a product or a sum could be
-   subnormal (the instruction drops those) count as zero. */
-enum { SWA__PLAIN, SWA__HALF, SWA__PAIRS, SWA__FORMS };
+/* Products in bf16 come in two orders, each as an instruction has it, and each in f32 on rounded
+   numbers where no such instruction runs. The same bits, because numbers so small that a product or
+   a sum could be subnormal (instructions drop those) count as zero: what is left are multiples of
+   2^-126.
+   SWA_BF16: one chain of pairs, fma(x0, y0, fma(x1, y1, acc)). HALF: in f32, neighbours have
+   changed places. SWA_BF16_TILE: groups of 32 by their index (dims of K, of the tail; positions of
+   V); in a group two chains from zero, of the even and of the odd numbers; their sum is added to
+   what the groups before gave. TILE_HALF: in f32. TILE_PAIRS: by the instruction for pairs, on
+   pairs of one chain: of four numbers the first and third, the second and fourth. TILES: by tiles,
+   a row of which is 32 numbers of K or of a dim of V: K [dk/32][32 keys][32], V [dvp][32 keys], q
+   and p as for PAIRS. So scores and o come out as panels have them. */
+enum {
+    SWA__PLAIN,
+    SWA__HALF,
+    SWA__PAIRS,
+    SWA__FORMS,                          /* that have kernels of their own; the rest take PLAIN's  */
+    SWA__TILE_HALF = SWA__FORMS,
+    SWA__TILE_PAIRS,
+    SWA__TILES,
+    SWA__SUMMED = 32                     /* numbers of a group                                     */
+};
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
 #define SWA__TINY_PV 1.9259299e-34f /* p times V's q8 scale; p itself counts from 2^-30 on */
@@ -3120,26 +3247,29 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 #endif
 
 /* What rows have come to: o, the sum of p.v; m, their maximum; l, the sum of p. */
-typedef struct { float *o, *m, *l; } swa__sums;
+typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds. */
 typedef struct { const float *p; float *o; int more; } swa__pv;
 
 /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr], [0] as the sinks see it,
    [1] as the window's keys do. s: [256][nr]. */
 typedef void swa__many(const swa__block *b, const swa__lanes *n, const float *const q[2], float *s,
-                       const swa__sums *to);
+                       const swa__total *to);
 typedef struct {
     const char *name;
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
     void (*few)(const swa__block *b, const swa__lanes *n, int rows, const float *const q[2],
-                float *s, const swa__sums *to);
+                float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
                                             is none                                               */
-    void (*fold)(int rows, int dvp, const swa__sums *to, const float *o, const float *m,
+#if SWA__BF16
+    swa__sums *sums;
+#endif
+    void (*fold)(int rows, int dvp, const swa__total *to, const float *o, const float *m,
                  const float *l);
-    void (*fold_panel)(int lanes, int dv, const swa__sums *to, const float *m, const float *l);
+    void (*fold_panel)(int lanes, int dv, const swa__total *to, const float *m, const float *l);
     /* o [rows][dvp] -> out[i][dv] = o/l. */
     void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *const *out);
     /* The same from a panel: o [dvp][nr], l [nr]. */
@@ -3154,7 +3284,8 @@ typedef struct {
        multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
     /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny
-       0, rows whose bit of keep (by row mod 16) is not set 0. dst may be src. */
+       0, rows whose bit of keep (by row mod 16) is not set 0. Pairs take swa__stored(form, rows)
+       rows. dst may be src. */
     void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                  float *dst);
     /* dims a multiple of 16 */
@@ -3188,7 +3319,9 @@ static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
-/* The keys that p.v walks: both intervals, none twice, in units of 1 or 16 (of a power of two). */
+/* The keys that p.v walks: both intervals, none twice, in units of 1, 16 or 32 (a power of two).
+   Where the second continues the first in such units, it is one: a group of keys in bf16 is not
+   torn. */
 static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     range[0] = n->lo[0] & -unit;
     range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) & -unit : range[0];
@@ -3196,7 +3329,19 @@ static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
     if (range[2] < range[1]) range[2] = range[1];
     /* nothing stays nothing */
     range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) & -unit : range[2];
+    if (unit > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
+/* Keys that p.v takes at least: 1, or a tile of 16, or a group. */
+static int swa__key_unit(int form) {
+    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILES ? SWA__SUMMED : 16;
+}
+
+/* Rows that so many numbers fill in a form. */
+static int swa__stored(int form, int n) {
+    if (form == SWA__TILE_PAIRS) return n / 4 * 2 + (n % 4 < 2 ? n % 4 : 2);
+    return form == SWA__PAIRS || form == SWA__TILES ? (n + 1) / 2 : n;
+}
+
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_run;
@@ -3220,6 +3365,57 @@ static int swa__v_runs(const swa__block *b, const int range[4], int per, int nr,
         }
     return n;
 }
+#if SWA__BF16
+/* Scores of the keys [k, end), but those of k's group at most, before all that is done to scores: s
+   [32][nr]. */
+SWA__NOINLINE void swa__tile_scores(const swa__geo *g, const swa__block *b, int k, int end, int nr,
+                                    const float *q, float *s) {
+    const int tiles = SWA__AMX && g->form == SWA__TILES;
+    swa__summed x;
+    int rows, at;
+    if (end > k - k % SWA__SUMMED + SWA__SUMMED) end = k - k % SWA__SUMMED + SWA__SUMMED;
+    if (tiles) {
+        k -= k % 16;
+        end = (end + 15) / 16 * 16;
+    }
+    x.along = tiles ? 512 : 16;
+    x.form = g->form;
+    x.from = 0;
+    for (; k < end; k += rows) {
+        rows = tiles || end - k < 16 - k % 16 ? end - k : 16 - k % 16;
+        at = tiles ? k % SWA__SUMMED * 16 : k % 16;
+        x.a = (const float *)b->tile[k / 16].k + at;
+        x.b = q;
+        x.to = g->dk;
+        g->sums(&x, rows, 0, s + k % SWA__SUMMED * nr);
+        if (g->dt == 0) continue;
+        x.a = (const float *)b->tile[k / 16].tail + at;
+        x.b = q + swa__stored(g->form, g->dk) * nr;
+        x.to = g->dt;
+        g->sums(&x, rows, 1, s + k % SWA__SUMMED * nr);
+    }
+}
+/* p.v of 32 dims from d on, or as many as there are: o [32][nr]. V's tiles were staged one behind
+   the other. */
+SWA__NOINLINE void swa__tile_values(const swa__geo *g, const swa__block *b, const int range[4],
+                                    int d, int nr, const float *p, float *o) {
+    const int tiles = SWA__AMX && g->form == SWA__TILES,
+              rows = g->dvp - d < SWA__SUMMED ? g->dvp - d : SWA__SUMMED;
+    swa__summed x;
+    int r, more = 0;
+    x.along = (size_t)g->dvp * (tiles ? 16 : 1);
+    x.form = g->form;
+    for (r = 0; r < 4; r += 2) {
+        if (range[r] >= range[r + 1]) continue;
+        x.a = (const float *)b->tile[range[r] / 16].v + d * (tiles ? 16 : 1);
+        x.b = p + swa__stored(g->form, range[r]) * nr;
+        x.from = range[r];
+        x.to = range[r + 1];
+        g->sums(&x, rows, more, o);
+        more = 1;
+    }
+}
+#endif
 /* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are
    not far then: see swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in
    f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where registers are short: not worth 21
@@ -3256,7 +3452,7 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
-             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE
+             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE. In bf16 see SWA__HALF
      block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then
              one tree; p times V's q8 scale; o = one FMA chain over the keys from zero
      fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
@@ -3818,7 +4014,7 @@ SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
 static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__lanes *n, int rows,
-                                    const float *const q[2], float *s, const swa__sums *to) {
+                                    const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
     int v[4], range[4], i, r, x, step;
@@ -3943,15 +4139,17 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
 }
 #endif
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1,
-   cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. */
-SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, SWA__FN(operands) x, SWV *acc) {
+   cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. Of b every step-th
+   row. */
+SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SWA__FN(operands) x,
+                                       SWV *acc) {
     SWV b[NV], a, numbers;
     size_t p = 0;
     int i, j;
 #ifdef SWV_AT
     if (x.rs == 16) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
 #endif
-    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += nv * SWV_N) {
+    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += step * nv * SWV_N) {
         if (x.fetches) {
             SWA__PREFETCH(x.fetch);
             x.fetch += x.line;
@@ -4042,7 +4240,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
         SWV sum[NV];
         x.a = (const float *)t->tail + k % 16 + i;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
-        SWA__FN(mk)(pairs, 1, nv, x, sum);
+        SWA__FN(mk)(pairs, 1, nv, 1, x, sum);
         for (j = 0; j < nv; j++)
             acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
@@ -4081,36 +4279,97 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
         before[i] = acc[i];
         if (t->tail_scale != NULL) acc[i] = SWV_SET1(0.0f);
     }
-    SWA__FN(mk)(pairs, mr, nv, x, acc);
+    SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
     if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]),
                                           before[i * nv + j]);
 }
+#if SWA__BF16
+/* Kernels of whole panels multiply in the order of SWA_BF16_TILE too; its products come out of line,
+   so that what others have in registers stays there. */
+#define SWV_TILED (!pairs && nv == NV && g->form >= SWA__TILE_HALF)
+/* See swa__summed. */
+static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
+#ifdef SWV_FMA2
+    const int form = x->form;
+#else
+    const int form = SWA__TILE_HALF;
+#endif
+    SWA__FN(operands) in;
+    float sums[2][MR * NR];
+    SWV acc[MR * NV];
+    int r, at, end, chain, i;
+    in.rs = 1;
+    in.cs = 2 * x->along;
+    in.fetches = 0;
+    in.fetch = NULL;
+    in.line = 0;
+    for (r = 0; r < rows; r += MR, out += MR * NR)
+        for (at = x->from; at < x->to; at = end) {
+            const size_t from = (size_t)swa__stored(form, at - x->from);
+            end = (at / SWA__SUMMED + 1) * SWA__SUMMED;
+            if (end > x->to) end = x->to;
+            for (chain = 0; chain < 2; chain++) {
+                in.a = x->a + (from + (size_t)chain) * x->along + r;
+                in.b = x->b + (from + (size_t)chain) * NR;
+                in.n = (size_t)(swa__stored(form, end - at) + 1 - chain) / 2;
+                SWV_UNROLL for (i = 0; i < MR * NV; i++) acc[i] = SWV_SET1(0.0f);
+#ifdef SWV_FMA2
+                if (form == SWA__TILE_PAIRS) SWA__FN(mk)(1, MR, NV, 2, in, acc);
+                else
+#endif
+                SWA__FN(mk)(0, MR, NV, 2, in, acc);
+                SWV_UNROLL for (i = 0; i < MR * NV; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
+            }
+            for (i = 0; i < MR * NR; i += SWV_N) {
+                SWV was = more || at > x->from ? SWV_LOAD(out + i) : SWV_SET1(0.0f);
+                SWV_STORE(out + i,
+                          SWV_ADD(was, SWV_ADD(SWV_LOAD(sums[0] + i), SWV_LOAD(sums[1] + i))));
+            }
+        }
+    SWV_LEAVE();
+}
+#endif
 /* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
    raised. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
                                             const swa__lanes *n, const float *const q[2], float *s,
                                             SWV *top) {
-    const int nr = nv * SWV_N, mr = MR * NV / nv, dk = b->g->dk, tree = swa__tree_of(b) != NULL;
+    const swa__geo *g = b->g;
+    const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
+#if SWA__BF16
+    float sums[SWA__SUMMED * NR];        /* scores of a group of keys */
+#endif
     SWA__FN(operands) x;
     SWV acc[MR * NV];
     int k, i, j, w, old = 0;             /* old: keys below it hold sinks' scores */
-    x.n = pairs ? (size_t)(dk + 1) / 2 : (size_t)dk;
+    x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     x.rs = 1;
     x.cs = 16;
     for (w = 0; w < 2; w++) {
+        const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
         x.b = q[w];
-        for (k = n->lo[w] / mr * mr; k < n->hi[w]; k += mr) {
+        for (k = lo; k < n->hi[w]; k += mr) {
             const swa__tile *t = &b->tile[k / 16];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
-            SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-            x.a = (const float *)t->k + k % 16;
-            SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
-            SWA__FN(mk)(pairs, mr, nv, x, acc);
-            SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
+#if SWA__BF16
+            if (SWV_TILED) {
+                if (k == lo || k % SWA__SUMMED == 0)
+                    swa__tile_scores(g, b, k, (n->hi[w] + mr - 1) / mr * mr, NR, q[w], sums);
+                SWV_UNROLL for (i = 0; i < mr * nv; i++)
+                    acc[i] = SWV_LOAD(sums + k % SWA__SUMMED * NR + i * SWV_N);
+            } else
+#endif
+            {
+                SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+                x.a = (const float *)t->k + k % 16;
+                SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
+                SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
+                SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
+            }
             if (n->q_scale[w] != NULL)
                 SWV_UNROLL for (i = 0; i < mr; i++)
                     SWV_UNROLL for (j = 0; j < nv; j++)
@@ -4192,73 +4451,58 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
                               SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
         }
 }
-/* The same where bf16 products are emulated, which is for equal bits, not for speed: plain
-   loops. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_emulated)(int nv, const swa__block *b,
-                                                         const int range[4], float *s,
-                                                         const SWV *top, SWV *l) {
-    const int nr = nv * SWV_N;
-    int i, j, k, r, w;
-    for (j = 0; j < nv; j++) {
-        SWV sum[16], lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
-        for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k++) {
-                const float *scale = b->tile[k / 16].v_scale;
-                float *at = s + k * nr + j * SWV_N;
-                SWV y = SWV_LOAD(at), p = SWV_SUB(y, top[j]);
-                SWA__FN(exp2_near)(1, &p);
-                p = SWV_HALF(SWV_FROM(y, lower, p));
-                sum[k % 16] = SWV_ADD(sum[k % 16], p);
-                SWV_STORE(at, scale != NULL ? SWA__FN(half_scaled)(p, SWV_SET1(scale[k % 16])) : p);
-            }
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += 2) {          /* neighbours change places */
-                float *at = s + k * nr + j * SWV_N;
-                SWV p = SWV_LOAD(at);
-                SWV_STORE(at, SWV_LOAD(at + nr));
-                SWV_STORE(at + nr, p);
-            }
-        for (w = 8; w > 0; w /= 2)
-            for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
-        l[j] = sum[0];
-    }
-}
-#ifdef SWV_FMA2
-/* p of four keys in a row in bf16: rounded, summed, and put where their pairs belong, which may be
-   where s lies: a pair takes a key's room. */
-SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int nr, const float *s, float *to, const float *scale,
-                                             SWV top, SWV lower, SWV *sum) {
+#if SWA__BF16
+/* p of four keys in a row in bf16: rounded, summed, and stored in the form of the products, where s
+   lies or before. Four at once where there are pairs; elsewhere it is for equal bits, not for
+   speed. */
+#ifdef SWV_PAIR
+#  define SWV_EXPS 4
+#else
+#  define SWV_EXPS 1
+#endif
+SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int form, int nr, const float *s, float *to,
+                                             const float *scale, SWV top, SWV *sum) {
+    const SWV lower = SWV_MAX(SWV_SUB(top, SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
     SWV p[4];
-    int i;
-    SWV_UNROLL for (i = 0; i < 4; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
-    SWA__FN(exp2_near)(4, p);
-    SWV_UNROLL for (i = 0; i < 4; i++) {
-        p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
-        sum[i] = SWV_ADD(sum[i], p[i]);
-        if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+    int i, at;
+    for (at = 0; at < 4; at += SWV_EXPS) {
+        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
+        SWA__FN(exp2_near)(SWV_EXPS, p + at);
+        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) {
+            p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+            sum[i] = SWV_ADD(sum[i], p[i]);
+            if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+        }
     }
-    SWV_UNROLL for (i = 0; i < 4; i += 2) {
-        SWV_STORE(to + i * (nr / 2), SWV_PAIR(p[i], p[i + 1]));
+#ifdef SWV_PAIR
+    if (form == SWA__PAIRS || form == SWA__TILES) {
+        SWV_STORE(to, SWV_PAIR(p[0], p[1]));
+        SWV_STORE(to + nr, SWV_PAIR(p[2], p[3]));
+        return;
     }
+    if (form == SWA__TILE_PAIRS) {
+        SWV_STORE(to, SWV_PAIR(p[2], p[0]));
+        SWV_STORE(to + nr, SWV_PAIR(p[3], p[1]));
+        return;
+    }
+#endif
+    for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__HALF ? i ^ 1 : i) * nr, p[i]);
 }
 /* The same in bf16, over whole tiles. Panels of both widths share it. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_pairs)(int nv, const swa__block *b,
-                                                      const int range[4], float *s, const SWV *top,
-                                                      SWV *l) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_half)(int nv, int form, const swa__block *b,
+                                                     const int range[4], float *s, const SWV *top,
+                                                     SWV *l) {
     const int nr = nv * SWV_N;
-    SWV sum[16], lower;
+    SWV sum[16];
     int i, j, k, r, w;
     for (j = 0; j < nv; j++) {
-        lower = SWV_MAX(SWV_SUB(top[j], SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
         for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += 16) {
+            for (k = range[r]; k < range[r + 1]; k += 4) {
                 const float *scale = b->tile[k / 16].v_scale;
-                for (i = 0; i < 16; i += 4)
-                    SWA__FN(exp_half)(nr, s + (k + i) * nr + j * SWV_N,
-                                      s + (k + i) * (nr / 2) + j * SWV_N,
-                                      scale != NULL ? scale + i : NULL, top[j], lower, sum + i);
+                SWA__FN(exp_half)(form, nr, s + k * nr + j * SWV_N,
+                                  s + swa__stored(form, k) * nr + j * SWV_N,
+                                  scale != NULL ? scale + k % 16 : NULL, top[j], sum + k % 16);
             }
         for (w = 8; w > 0; w /= 2)
             for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
@@ -4295,12 +4539,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             in.a = run->v + d * 16;
             in.rs = 16;
             in.cs = 1;
-            SWA__FN(mk)(pairs, rows, nv, in, acc);
+            SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
             in.a = run->v + d;
             in.rs = 1;
             in.cs = (size_t)g->v_along;
-            SWA__FN(mk)(pairs, rows, nv, in, acc);
+            SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         }
     }
     SWV_UNROLL for (i = 0; i < rows; i++)
@@ -4334,6 +4578,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (j = 0; j < nv; j++) {
             top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
+            for (i = 1; x->tree && i < 16; i++) sum[i][j] = sum[0][j];   /* keys left out */
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
             const float *scale = b->tile[k / 16].v_scale;
@@ -4423,7 +4668,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
 }
 #define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lanes *n, float *s, \
-                                            const swa__sums *to) { \
+                                            const swa__total *to) { \
     const int across = b->g->v_across, dv = b->g->dv; \
     swa__pv of; \
     int d; \
@@ -4444,21 +4689,37 @@ SWV_LIST(list_narrow, MR, 1)
 #undef SWV_LIST
 #endif
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_hide)(int nv, const swa__lanes *n, float *s) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int unit, const swa__lanes *n, float *s) {
     int w, e, k, i;
     for (w = 0; w < 2; w++)
         for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
             k = e == 0 ? n->lo[w] : n->hi[w];
-            if (k % 16 == 0) continue;
-            for (i = 0; i < 16 * nv; i++)
-                SWV_STORE(s + (k / 16 * 16 * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
+            if (k % unit == 0) continue;
+            for (i = 0; i < unit * nv; i++)
+                SWV_STORE(s + (k / unit * unit * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
-/* One block, one panel. pairs: products by the bf16 instruction; else g->form is PLAIN or HALF,
-   which differ in p alone. */
+#if SWA__BF16
+/* p.v in the order of SWA_BF16_TILE, folded into o. fold: what o, and this, are multiplied by. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(tile_pv)(const swa__block *b, const int range[4],
+                                               const swa__pv *of, const float *fold) {
+    float *o = of->o, sums[SWA__SUMMED * NR];
+    SWV x;
+    int d, i, j;
+    for (d = 0; d < b->g->dv; d += SWA__SUMMED) {
+        swa__tile_values(b->g, b, range, d, NR, of->p, sums);
+        for (i = 0; i < SWA__SUMMED * NR && d + i / NR < b->g->dv; i += NR)
+            for (j = 0; j < NR; j += SWV_N, o += SWV_N) {
+                x = of->more ? SWV_MUL(SWV_LOAD(o), SWV_LOAD(fold + j)) : SWV_SET1(0.0f);
+                SWV_STORE(o, SWV_FMA(SWV_LOAD(sums + i + j), SWV_LOAD(fold + NR + j), x));
+            }
+    }
+}
+#endif
+/* One block, one panel. pairs: products by the bf16 instruction. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
                                                const swa__lanes *n, const float *const q[2],
-                                               float *s, const swa__sums *to) {
+                                               float *s, const swa__total *to) {
     const swa__geo *g = b->g;
     const int mr = MR * NV / nv;
     SWA__FN(panel_pv) of;
@@ -4466,8 +4727,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     swa__v_run run[2 * SWA_BLOCK / 16];
     int range[4], j, d;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
-    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
-    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, n, s);
+    swa__ranges(n, swa__key_unit(g->form), range);
+    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_unit(g->form), n, s);
     SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
 #if SWA__LISTS
     if (!pairs && b->list != NULL) {
@@ -4481,14 +4742,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
 #endif
     /* a maximum of -0: +0 */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
-#ifdef SWV_FMA2
-    if (pairs) SWA__FN(many_exp_pairs)(nv, b, range, s, top, sum);
+#if SWA__BF16
+    if (pairs || g->form != SWA__PLAIN) SWA__FN(many_exp_half)(nv, g->form, b, range, s, top, sum);
     else
 #endif
-    if (SWA__BF16 && g->form != SWA__PLAIN) SWA__FN(many_exp_emulated)(nv, b, range, s, top, sum);
-    else {
+    {
         const int edge =
-            n->lo[0] < n->hi[0] || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->present != NULL;
+            n->lo[0] < n->hi[0] || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi
+            || b->present != NULL;
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
     }
     SWV_UNROLL for (j = 0; j < nv; j++) {
@@ -4499,6 +4760,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         was = SWV_MUL(SWV_LOAD(to->l + j * SWV_N), a[j]);
         SWV_STORE(to->l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
+#if SWA__BF16
+    if (SWV_TILED) {
+        float fold[2 * NR];
+        swa__pv x;
+        memcpy(fold, a, sizeof a);
+        memcpy(fold + NR, c, sizeof c);
+        x.p = s;
+        x.o = to->o;
+        x.more = !n->first_block;
+        SWA__FN(tile_pv)(b, range, &x, fold);
+        return;
+    }
+#endif
     of.run = run;
     of.runs = swa__v_runs(b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
     of.more = !n->first_block;
@@ -4511,7 +4785,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
 #define SWV_MANY(name, pairs, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lanes *n, \
                                             const float *const q[2], float *s, \
-                                            const swa__sums *to) { \
+                                            const swa__total *to) { \
     SWA__FN(many_block)(pairs, nv, b, n, q, s, to); \
     SWV_LEAVE(); \
 }
@@ -4529,7 +4803,7 @@ SWV_MANY(many_narrow_pairs, 1, 1)
 
 /* ---- fold, finish, and the ways in and out ---- */
 
-static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__sums *to, const float *o,
+static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, const float *o,
                                      const float *m, const float *l) {
     float f[2 * SWV_N], *sum = to->o;
     int i, d;
@@ -4549,7 +4823,7 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__sums *to, con
     SWV_LEAVE();
 }
 /* The same for a panel and blocks without values (learned sink logits). */
-static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, const swa__sums *to, const float *m,
+static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, const swa__total *to, const float *m,
                                            const float *l) {
     int d, j;
     for (j = 0; j < lanes; j += SWV_N) {
@@ -4688,23 +4962,35 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
 }
 static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny,
                                      const float *src, float *dst) {
+#ifdef SWV_PAIR
+    const int apart = form == SWA__TILE_PAIRS ? 2 : 1,
+              paired = form != SWA__HALF && form != SWA__TILE_HALF;
+#else
+    const int apart = 1, paired = 0;
+#endif
     SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
-    int r, i;
-    for (r = 0; r < rows; r += 2) {
-        const int has0 = keep >> (r & 15) & 1, has1 = r + 1 < rows && (keep >> ((r + 1) & 15) & 1);
+    int two, i;
+    for (two = 0; two < (apart == 2 ? swa__stored(form, rows) : (rows + 1) / 2); two++) {
+        const int r = apart == 2 ? two / 2 * 4 + two % 2 : 2 * two, both = r + apart < rows;
+        const int has0 = keep >> (r & 15) & 1, has1 = both && (keep >> ((r + apart) & 15) & 1);
         const float *at = src + (size_t)r * (size_t)ld;
-        float *to = dst + (size_t)(form == SWA__PAIRS ? r / 2 : r) * (size_t)ld;
+        float *to = dst + (size_t)(paired ? two : r) * (size_t)ld;
         for (i = 0; i < ld; i += SWV_N) {
             SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
-            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + ld + i), small) : zero;
+            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + apart * ld + i), small) : zero;
 #ifdef SWV_PAIR
-            if (form == SWA__PAIRS) {
-                SWV_STORE(to + i, SWV_PAIR(x0, x1));
+            if (paired) {
+                SWV_STORE(to + i, apart == 2 ? SWV_PAIR(x1, x0) : SWV_PAIR(x0, x1));
                 continue;
             }
 #endif
-            SWV_STORE(to + i, r + 1 < rows ? x1 : x0);
-            if (r + 1 < rows) SWV_STORE(to + ld + i, x0);
+            if (form == SWA__HALF && both) {
+                SWV was = x0;
+                x0 = x1;
+                x1 = was;
+            }
+            SWV_STORE(to + i, x0);
+            if (both) SWV_STORE(to + ld + i, x1);
         }
     }
     SWV_LEAVE();
@@ -5174,6 +5460,8 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef SWV_AT
 #undef SWV_STEPS
 #undef SWV_PAIR
+#undef SWV_EXPS
+#undef SWV_TILED
 #undef SWV_DOTS
 #undef SWV
 #undef SWV_N
@@ -5639,6 +5927,89 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
 #endif
+#if SWA__AMX
+/* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
+#ifdef SWA_TILE_MODEL
+static unsigned char swa__soft[8][16][64];
+static void swa__soft_multiply(int c, int a, int b) {
+    int i, j, k;
+    for (i = 0; i < 16; i++)
+        for (j = 0; j < 16; j++) {
+            float sum[2] = { 0.0f, 0.0f }, x;
+            for (k = 0; k < 32; k++) {
+                uint16_t y, z;
+                memcpy(&y, &swa__soft[a][i][2 * k], 2);
+                memcpy(&z, &swa__soft[b][k / 2][4 * j + 2 * (k % 2)], 2);
+                sum[k % 2] = fmaf(swa__f32_from_bf16(y), swa__f32_from_bf16(z), sum[k % 2]);
+            }
+            memcpy(&x, &swa__soft[c][i][4 * j], 4);
+            x += sum[0] + sum[1];
+            memcpy(&swa__soft[c][i][4 * j], &x, 4);
+        }
+}
+#  define SWA__TILE_LOAD(t, p, by)    do { int r_; for (r_ = 0; r_ < 16; r_++) \
+                                          memcpy(swa__soft[t][r_], (const char *)(p) + r_ * (by), 64); } while (0)
+#  define SWA__TILE_STORE(t, p, by)   do { int r_; for (r_ = 0; r_ < 16; r_++) \
+                                          memcpy((char *)(p) + r_ * (by), swa__soft[t][r_], 64); } while (0)
+#  define SWA__TILE_MULTIPLY(c, a, b) swa__soft_multiply(c, a, b)
+#else
+#  define SWA__TILE_LOAD(t, p, by) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t)(by)) : "memory")
+#  define SWA__TILE_STORE(t, p, by) \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(p), "r"((size_t)(by)) : "memory")
+#  define SWA__TILE_MULTIPLY(c, a, b) \
+    __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : : "memory")
+#endif
+/* Every part of a call configures its thread's tiles: eight of 16 rows of 64 bytes; none
+   outside. */
+static void swa__tiles_open(void) {
+#ifndef SWA_TILE_MODEL
+    struct { uint8_t palette, start, zero[14]; uint16_t bytes[16]; uint8_t rows[16]; } c;
+    int i;
+    memset(&c, 0, sizeof c);
+    c.palette = 1;
+    for (i = 0; i < 8; i++) {
+        c.bytes[i] = 64;
+        c.rows[i] = 16;
+    }
+    __asm__ volatile("ldtilecfg %0" : : "m"(c));
+#endif
+}
+static void swa__tiles_close(void) {
+#ifndef SWA_TILE_MODEL
+    __asm__ volatile("tilerelease" : : : "memory");
+#endif
+}
+/* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32. */
+static void swa__sums_tiles(const swa__summed *x, int rows, int more, float *out) {
+    const int nr = 32, two = rows > 16;
+    const float *a = x->a, *b = x->b;
+    int at;
+    if (!more) memset(out, 0, (size_t)(rows * nr) * sizeof(float));
+    SWA__TILE_LOAD(0, out, nr * 4);
+    SWA__TILE_LOAD(1, out + 16, nr * 4);
+    if (two) {
+        SWA__TILE_LOAD(2, out + 16 * nr, nr * 4);
+        SWA__TILE_LOAD(3, out + 16 * nr + 16, nr * 4);
+    }
+    for (at = x->from; at < x->to; at += SWA__SUMMED, a += x->along, b += 16 * nr) {
+        SWA__TILE_LOAD(6, b, nr * 4);
+        SWA__TILE_LOAD(4, a, 64);
+        SWA__TILE_MULTIPLY(0, 4, 6);
+        SWA__TILE_LOAD(7, b + 16, nr * 4);
+        SWA__TILE_MULTIPLY(1, 4, 7);
+        if (!two) continue;
+        SWA__TILE_LOAD(5, a + 256, 64);
+        SWA__TILE_MULTIPLY(2, 5, 6);
+        SWA__TILE_MULTIPLY(3, 5, 7);
+    }
+    SWA__TILE_STORE(0, out, nr * 4);
+    SWA__TILE_STORE(1, out + 16, nr * 4);
+    if (!two) return;
+    SWA__TILE_STORE(2, out + 16 * nr, nr * 4);
+    SWA__TILE_STORE(3, out + 16 * nr + 16, nr * 4);
+}
+#endif
 #if SWA__AVX512_DOT && SWA__Q8
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
@@ -5681,6 +6052,39 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b,
 #define SWV_DOTS                swa__few_dots
 #endif
 #include SWA_HEADER_FILENAME
+#if SWA__AMX
+/* K or a tail of 16 keys, [dims][16] in f32, as every other one of the tiles [dims/32][2][16][32];
+   to may be src. */
+static SWA__AVX512_TARGET void swa__tiles_keys(int dims, const float *src, float *to) {
+    __m512 x[16];
+    int d, i;
+    for (d = 0; d < dims; d += 16) {
+        char *at = (char *)(to + d / 32 * 512) + d % 32 * 2;
+        for (i = 0; i < 16; i++)
+            x[i] = swa__halved_avx512(_mm512_loadu_ps(src + (d + i) * 16),
+                                      _mm512_set1_ps(SWA__TINY_QK));
+        swa__transpose_avx512(x);
+        for (i = 0; i < 16; i++)
+            _mm256_storeu_si256(
+                (__m256i *)(void *)(at + i * 64),
+                _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x[i]), 16)));
+    }
+    _mm256_zeroupper();
+}
+/* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32]; keys whose bit of seen is not
+   set are 0. */
+static SWA__AVX512_TARGET void swa__tiles_values(int dims, unsigned seen, const float *src,
+                                                 float *to) {
+    int d;
+    for (d = 0; d < dims; d++) {
+        __m512 x = _mm512_maskz_loadu_ps((__mmask16)seen, src + d * 16);
+        x = swa__halved_avx512(x, _mm512_set1_ps(SWA__TINY_V));
+        _mm256_storeu_si256((__m256i *)(void *)(to + d * 16),
+                            _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16)));
+    }
+    _mm256_zeroupper();
+}
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC diagnostic pop
 #endif
@@ -5691,9 +6095,16 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b,
    global. */
 #define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
     { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
-    swa__fold_##isa, \
+    SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
     swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+#if SWA__BF16
+#  define SWA__SUMS(isa)    swa__sums_##isa,
+#  define SWA__NO_SUMS      NULL,
+#else
+#  define SWA__SUMS(isa)
+#  define SWA__NO_SUMS
+#endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
 #  define SWA__NO_MLA_KERNELS   , NULL, NULL
@@ -5723,8 +6134,10 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b,
 #else
 #  define SWA__MANY_NARROW  swa__many_narrow_avx512
 #endif
-#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL SWA__NO_MLA_KERNELS }
+#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, \
+    { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, SWA__NO_SUMS \
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL \
+    SWA__NO_MLA_KERNELS }
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels table[] = {
         SWA__NO_KERNELS(best),
@@ -6356,30 +6769,53 @@ static void swa__turn(const swa__call *call, const float *k, float *v) {
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
+/* The keys of tile t that somebody sees, as bits. */
+static unsigned swa__tile_seen(const int range[4], int t) {
+    unsigned seen = 0;
+    int i;
+    for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
+        if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
+            seen |= 1u << (i & (SWA__TILE - 1));
+    return seen;
+}
+#if SWA__BF16
+/* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
+   chain of K alone, nor one of the tail, that a scale could follow. What has one was staged, so
+   that k is ours. */
+SWA__NOINLINE void swa__tile_scaled(int dims, const float **scale, float *k) {
+    int d, i;
+    if (*scale == NULL) return;
+    for (d = 0; d < dims; d++, k += SWA__TILE)
+        for (i = 0; i < SWA__TILE; i++) k[i] *= (*scale)[i] < 0.0f ? 1.0f : (*scale)[i];
+    *scale = NULL;
+}
+#endif
 /* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
 static void swa__stage_half(const swa__call *call, int form, const int range[4],
                             const swa__room *room, swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
-    const int per = form == SWA__PAIRS ? 2 : 1, end = range[3] > range[1] ? range[3] : range[1];
+    const int end = range[3] > range[1] ? range[3] : range[1];
     float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
-    int t, lo, hi, i;
+    int t, lo, hi;
     for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
         swa__tile *tile = &b->tile[t];
-        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt),
-              *v = room->v + t * SWA__TILE / per * dvp;
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt);
+        float *v = room->v + swa__stored(form, t * SWA__TILE) * dvp;
         const float *rows = (const float *)tile->v;
-        unsigned seen = 0;
         if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
-        for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
-            if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
-                seen |= 1u << (i & (SWA__TILE - 1));
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__turn(call, (const float *)tile->k, last);
             rows = last;
         }
-        call->kr->pair(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
+        call->kr->pair(form, SWA__TILE, swa__tile_seen(range, t), dvp, SWA__TINY_V, rows, v);
+#if SWA__BF16
+        if (form >= SWA__TILE_HALF) {
+            swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+            if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
+        }
+#endif
         call->kr->pair(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
         tile->k = k;
         tile->v = v;
@@ -6389,6 +6825,46 @@ static void swa__stage_half(const swa__call *call, int form, const int range[4],
         tile->tail = k;
     }
 }
+
+#if SWA__AMX
+/* The same for tiles, of which K and V are stored by groups of 32 keys. Both halves of a group of V
+   are written: keys that are not staged are zeros, without scales. */
+static void swa__stage_tiles(const swa__call *call, const int range[4], const swa__room *room,
+                             swa__block *b) {
+    const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
+              dvp = (int)swa__pad16(call->shape.v_dim);
+    const int end = range[3] > range[1] ? range[3] : range[1];
+    const void *rows[SWA__TILE];
+    int t, lo, hi, i;
+    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__SUMMED * 2;
+         t * SWA__TILE < end || t % 2 != 0; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
+              *tail = k + SWA__TILE * dk;
+        float *v = room->v + t / 2 * SWA__TILE * dvp, *turned = room->row;
+        unsigned seen = 0;
+        if (!swa__tile_lanes(range, t, &lo, &hi)) tile->v_scale = NULL;
+        else {
+            seen = swa__tile_seen(range, t);
+            if (call->shape.v_in_k) turned = (float *)(uintptr_t)tile->k;
+            else {
+                for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
+                call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, turned);
+            }
+        }
+        swa__tiles_values(dvp, seen, turned, v + t % 2 * 8);
+        tile->v = v;
+        if (seen == 0) continue;
+        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+        swa__tiles_keys(dk, (const float *)tile->k, k + t % 2 * 256);
+        tile->k = k;
+        if (dt == 0) continue;
+        swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
+        swa__tiles_keys(dt, (const float *)tile->tail, tail + t % 2 * 256);
+        tile->tail = tail;
+    }
+}
+#endif
 
 /* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a
    key are not in it: between two segments any number of them may lie. */
@@ -6520,7 +6996,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
         }
     }
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL
+             && j->geo.form < SWA__TILE_HALF;
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
@@ -6562,8 +7039,8 @@ static int swa__has_q_sink(const swa__job *j) {
 
 /* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
 static int swa__panel(const swa__job *j, int rows) {
-    const int nr = j->call->kr->nr;
-    return rows <= nr / 2 && j->call->kr->many[j->geo.form][1] != NULL ? nr / 2 : nr;
+    const int nr = j->call->kr->nr, form = j->geo.form;
+    return rows <= nr / 2 && form < SWA__FORMS && j->call->kr->many[form][1] != NULL ? nr / 2 : nr;
 }
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
 static void swa__q_integers(const swa__call *call, const void **src, int n, float *row,
@@ -6651,7 +7128,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
     for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
         float *to;
         nr = swa__panel(j, u->n - r);
-        to = q + (form == SWA__PAIRS ? (dk + 1) / 2 : dk) * nr;
+        to = q + swa__stored(form, dk) * nr;
         for (i = 0; i < nr; i++)
             src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
@@ -6791,7 +7268,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
         out[i] = swa__out_row(j, h, r0 + i);
         if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
         else if (logits != NULL) {
-            const swa__sums to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
+            const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
             *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
             j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
         }
@@ -6832,7 +7309,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                 logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
     }
     if (logits != NULL && !raw) {
-        const swa__sums to = { o, m, l };
+        const swa__total to = { o, m, l };
         j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     }
     for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
@@ -6972,22 +7449,26 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     }
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* The tile whose keys have come together. */
-static void swa__picked_tile(swa__cursor *in, const swa__picked *k, const swa__spot *to,
-                             swa__tile *t) {
+/* The tile whose keys have come together. Lanes that are left hold the last one again: its scores
+   will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
+static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
+    for (a = k->n; a < SWA__TILE; a++) {
+        k->segment[a] = k->segment[k->n - 1];
+        k->row[a] = k->row[k->n - 1];
+    }
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
-    for (a = 0; a < k->n; a = b) {
+    for (a = 0; a < SWA__TILE; a = b) {
         const swa__source *src = swa__seek(in, k->segment[a]);
-        for (b = a + 1; b < k->n && k->segment[b] == k->segment[a];) b++;
+        for (b = a + 1; b < SWA__TILE && k->segment[b] == k->segment[a];) b++;
         for (x = 0; x < SWA__OPERANDS; x++) {
             scaled |= swa__is_scaled(in->keys, src, x);
             swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
     }
-    swa__tile_finish(in->keys, 0xffffu & ~swa__lanes_bits(0, k->n), scaled, to, t);
+    swa__tile_finish(in->keys, 0, scaled, to, t);
 }
 /* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
 static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
@@ -7068,19 +7549,21 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     }
 }
 /* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
-   they are of no token that the keys are for. */
+   they are of no token that the keys are for. The group ends with their last token's own node: the
+   nodes behind it are nobody's ancestors here. */
 static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, const swa__block *b, swa__lanes *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int64_t base = j->keys_to;
-    const swa__list *x = b->list;
-    int i, t = -1;
+    swa__list *x = b->list;
+    int i, t = -1, keys = x->nodes + x->n_nodes;
     float node = -1.0f, first = 0.0f;
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
-    l->hi[0] = x->sinks;
-    l->hi[1] = x->n;
+    while (keys > x->nodes && x->node[keys - 1] > (u->r0 + r + n - 1) / group) keys--;
+    l->hi[0] = x->sinks < keys ? x->sinks : keys;
+    l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
     l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
@@ -7215,7 +7698,7 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     const swa__kernels *kr = j->call->kr;
     const size_t dvp = (size_t)j->geo.dvp;
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
-    const swa__sums all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
+    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     float *part = u->part;
     int i;
     kr->few(b, l, u->n, q, w->s, &own);
@@ -7267,8 +7750,9 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
-            const swa__sums to = { w->o + at * dvp, w->m + r, w->l + r };
-            kr->many[j->geo.form][nr < kr->nr](b, l, q, w->s, &to);
+            const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
+            kr->many[j->geo.form < SWA__FORMS ? j->geo.form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s,
+                                                                                        &to);
         }
         if (u->part == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
@@ -7456,9 +7940,11 @@ static int swa__gather_most(int n, const uint64_t seen[4]) {
     }
     return n;
 }
-/* Towards the end where they fill the kernel's last step. */
-static int swa__gather_full(const swa__list *list) {
-    return list->groups == SWA__GROUPS || (list->groups > SWA__GROUPS * 3 / 4 && list->n % 8 == 0);
+/* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has
+   fetched, is small: while it is computed, the second's come. */
+static int swa__gather_full(const swa__gather *x) {
+    const int groups = x->b.list->groups, most = x->first ? SWA__GROUPS / 4 : SWA__GROUPS;
+    return groups >= most || (groups > most * 3 / 4 && x->b.list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos,
@@ -7527,7 +8013,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
-        if (swa__gather_full(x.b.list) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
@@ -7635,6 +8121,10 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
             call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
         else
             swa__stage(&in, range, &w->room, &b);
+#if SWA__AMX
+        if (j->geo.form == SWA__TILES) swa__stage_tiles(call, range, &w->room, &b);
+        else
+#endif
         if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
         if (call->ops == NULL || call->ops->stage == NULL)
@@ -7779,6 +8269,9 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     swa__costs share;
     int pass, i;
     share.total = 0;
+#if SWA__AMX
+    if (p->call->geo.form == SWA__TILES) swa__tiles_open();
+#endif
     for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
         size_t base = 0;
         share.total = pass == 0 ? -1 : p->parts > 1 ? share.at : 0;
@@ -7789,6 +8282,9 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
             base += swa__job_partials(j);
         }
     }
+#if SWA__AMX
+    if (p->call->geo.form == SWA__TILES) swa__tiles_close();
+#endif
 }
 /* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
 static void swa__fold_rows(swa__part *p) {
@@ -7802,7 +8298,7 @@ static void swa__fold_rows(swa__part *p) {
         int64_t turn = 0;
         for (h = 0; h < p->call->shape.n_kv_heads; h++)
             for (r = 0; r < j->rows; r++, turn++, at += (size_t)j->all.n * size) {
-                const swa__sums to = { w->o, w->m, w->l };
+                const swa__total to = { w->o, w->m, w->l };
                 const float *part = at;
                 if (turn % p->parts != p->part) continue;
                 memset(w->o, 0, dvp * sizeof(float));
@@ -7987,28 +8483,56 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
         return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
+/* Whether the rows of an array share no number, whichever index runs first: strides of another
+   layout, or one of two that was forgotten, do not. */
+static int swa__apart(swa_in x, int32_t n, int heads, int dim) {
+    const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
+    if (x.token == 0 && x.head == 0) return 1;
+    x = swa__in(x, heads, dim);
+    if (x.token > far || x.head > far) return 0;
+    if (n > 1 && x.token < dim) return 0;
+    if (heads > 1 && x.head < dim) return 0;
+    return n <= 1 || heads <= 1 || (x.token - dim) / x.head >= heads - 1
+        || (x.head - dim) / x.token >= n - 1;
+}
+static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
+    const swa_in out = { a->out.p, a->out.token, a->out.head };
+    const int dk = s->head_dim, dt = s->tail_dim;
+    if (a->q.p != NULL
+        && !(swa__apart(a->q, n, s->n_heads, dk) && swa__apart(a->q_sink, n, s->n_heads, dk)
+             && swa__apart(a->q_tail, n, s->n_heads, dt) && swa__apart(out, n, s->n_heads, s->v_dim)
+             && swa__apart(a->q_sink_tail, n, s->n_heads, dt)))
+        return 0;
+    return a->k.p == NULL
+        || (swa__apart(a->k, n, s->n_kv_heads, dk) && swa__apart(a->k_tail, n, s->n_kv_heads, dt)
+            && (s->v_in_k || swa__apart(a->v, n, s->n_kv_heads, s->v_dim)));
+}
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (!SWA__LISTS || a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
+        return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
                                                                       : SWA_OK;
 }
-static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int stored_type) {
+static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t n,
+                                  int stored_type) {
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
         || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
         return SWA_ERR_ARG;
     if (a->q.p != NULL) {
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
-        if (s->tail_dim == 0 && a->q_sink_tail.p != NULL) return SWA_ERR_ARG;
+        if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
+            return SWA_ERR_ARG;
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
-        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->softcap < 0.0f)
+        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
+            || a->softcap < 0.0f)
             return SWA_ERR_ARG;
         if (a->bias != NULL
             && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
@@ -8017,13 +8541,14 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int sto
             return SWA_ERR_ARG;
     }
     if (a->k.p != NULL
-        && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0 && a->k_tail.p == NULL)))
+        && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
         return SWA_ERR_ARG;
+    if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
-    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32 || SWA__IS_BF16(a->compute))
-        return SWA_OK;
-    if (a->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
+    if (a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
+        return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every
        instruction set */
@@ -8060,10 +8585,22 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->bias_n = a->bias_n;
     geo->by_distance = a->bias_by_distance != 0;
     if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__HALF;
+    if (a->compute == SWA_BF16_TILE)
+        geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_HALF;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;
     geo->v_along = geo->v_in_k && geo->form == SWA__PLAIN ? 1 : geo->dvp;
 
+#if SWA__BF16
+    geo->sums = call->kr->sums;
+#endif
+#if SWA__AMX
+    if (a->compute == SWA_BF16_TILE && isa == SWA_ISA_AVX512 && s->head_dim % SWA__SUMMED == 0
+        && s->tail_dim % SWA__SUMMED == 0 && swa__tiles_allowed()) {
+        geo->form = SWA__TILES;
+        geo->sums = swa__sums_tiles;
+    }
+#endif
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
@@ -8164,9 +8701,10 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
         return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
-    status = swa__attn_check(&l->shape, &call->a, (int)l->type[SWA__K]);
+    status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
-        && (call->a.pick != NULL || call->a.compute == SWA_BF16))
+        && (call->a.pick != NULL || call->a.compute == SWA_BF16
+            || call->a.compute == SWA_BF16_TILE))
         status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
@@ -8180,8 +8718,24 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
+/* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
+   which one it is in from now on. A call that is begun anew may have fewer parts. */
+static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
+    const swa__cache *c = call->c;
+    int64_t *open = swa__open_of(c);
+    if (phase == last && part == 0) swa__parts_close(c, parts > 1 ? parts : 0);
+    if (parts == 1 || part >= SWA__PARTS) return 1;
+    if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
+        && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
+        return 0;
+    if (phase == 0 && part == 0) open[SWA__PARTS] = 1;
+    if (phase == 0) open[part] = call->layer + 1;
+    else if (phase == last) open[part] = 0;
+    return 1;
+}
 /* Whether every part has been through the phase before; then this one leaves word of its own. */
-static swa_status swa__ticket_check(const swa__call *call, int phase, int part, int parts) {
+static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
+                                    int parts) {
     const swa_rows *rows = call->rows;
     swa__ticket mine;
     int i;
@@ -8195,6 +8749,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int part, 
         if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
             return SWA_ERR_ORDER;
     }
+    if (rows == NULL && !swa__part_enter(call, phase, last, part, parts)) return SWA_ERR_ORDER;
     memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine,
            sizeof mine);
     return SWA_OK;
@@ -8209,7 +8764,7 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
                                    int part, int parts) {
     swa__call call;
     swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
-    if (status == SWA_OK) status = swa__ticket_check(&call, phase, part, parts);
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -8219,7 +8774,9 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
     int parts = SWA__THREADS();
     do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
-    if (status == SWA_OK) swa__call_phases(&call, parts);
+    if (status != SWA_OK) return status;
+    swa__parts_close(call.c, 0);
+    swa__call_phases(&call, parts);
     return status;
 }
 
@@ -8298,7 +8855,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
         if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i])) return SWA_ERR_ARG;
     i = 0;
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
-    status = swa__attn_check(&s, &call->a, i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
@@ -8325,7 +8882,7 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&call, phase, part, parts);
+    status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
@@ -8344,7 +8901,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                              int32_t rows, int v_dim, const float *sink_logits, int n_heads,
                              float *out, float *lse) {
     float o[64], zeros[64], m, l, mb, lb;
-    const swa__sums sums = { o, &m, &l };
+    const swa__total total = { o, &m, &l };
     int32_t r;
     int i, d, w;
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
@@ -8362,13 +8919,13 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * (size_t)r;
                 if (stat[1] > 0.0f)      /* an empty part is the identity */
-                    swa__fold_scalar(1, w, &sums, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
+                    swa__fold_scalar(1, w, &total, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
                                      stat + 1);
             }
             if (lse != NULL) lse[r] = swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
-                swa__fold_scalar(1, w, &sums, zeros, &mb, &lb);
+                swa__fold_scalar(1, w, &total, zeros, &mb, &lb);
             }
             if (out != NULL) {
                 float *to = out + (size_t)r * (size_t)v_dim + (size_t)d;
@@ -9281,7 +9838,8 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
     swa__mla x;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts);
-    if (status == SWA_OK) status = swa__ticket_check(&x.call, phase, part, parts);
+    if (status == SWA_OK)
+        status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
     return status;
 }
@@ -9293,7 +9851,9 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     if (status != SWA_OK) return status;
     do status = swa__mla_ready(&x, 0, 0, parts);
     while (status == SWA_ERR_MEMORY && --parts > 0);
-    if (status == SWA_OK) swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
+    if (status != SWA_OK) return status;
+    swa__parts_close(x.c, 0);
+    swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
     return status;
 }
 
@@ -9760,7 +10320,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
         && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
         return SWA_ERR_ARG;
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
-    if (ix->compute == SWA_BF16) return SWA_ERR_UNSUPPORTED;
+    if (ix->compute == SWA_BF16 || ix->compute == SWA_BF16_TILE) return SWA_ERR_UNSUPPORTED;
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
     /* by which phases know each other */
@@ -9822,7 +10382,7 @@ SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index 
                                    int part, int parts) {
     swa__select s;
     swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s);
-    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, part, parts);
+    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }
@@ -9832,7 +10392,7 @@ SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *i
     swa_status status = swa__select_own(rows, index, parts, &s);
     if (status != SWA_OK) return status;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&s.call, phase, part, parts);
+    status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }

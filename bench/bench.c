@@ -43,6 +43,10 @@ static const spec cases[] = {
     { "prefill-8192-w4096-d256", F32, F16, PREFILL(8192, 4096), .dim = 256 },
     { "prefill-8192-w4096-d128-bf16c", BF16, F32 | F16, PREFILL(8192, 4096), .compute = SWA_BF16 },
     { "prefill-8192-w1024-d128-bf16c", BF16, F32 | F16, PREFILL(8192, 1024), .compute = SWA_BF16 },
+    { "prefill-8192-w4096-d128-bf16t", BF16, F32, PREFILL(8192, 4096), .compute = SWA_BF16_TILE },
+    { "prefill-8192-w1024-d128-bf16t", 0, BF16 | F32, PREFILL(8192, 1024), .compute = SWA_BF16_TILE },
+    { "prefill-8192-w1024-d128-bf16t-avx2", 0, BF16 | F32, PREFILL(8192, 1024), .compute = SWA_BF16_TILE,
+      .isa = SWA_ISA_AVX2 },
     { "prefill-8192-w4096-d128-avx2", F32, F16 | BF16, PREFILL(8192, 4096), .isa = SWA_ISA_AVX2 },
     { "prefill-8192-w1024-d128-avx2", 0, F32 | F16, PREFILL(8192, 1024), .isa = SWA_ISA_AVX2 },
     { "prefill-512-causal-d128-scalar", 0, F32, PREFILL(512, 0), .isa = SWA_ISA_SCALAR },
@@ -70,6 +74,7 @@ static const spec cases[] = {
     { "decode-w4096-d256", 0, F32 | F16, DECODE(4096), .dim = 256 },
     { "decode-w1024-d128", F16, F32, DECODE(1024) },
     { "decode-w4096-d128-bf16c", 0, BF16, DECODE(4096), .compute = SWA_BF16 },
+    { "decode-w4096-d128-bf16t", 0, BF16, DECODE(4096), .compute = SWA_BF16_TILE },
     { "decode-pos-10000000-against-8192", F16, F32, .n = 1, .window = 4096, .start = 10000000,
       .against = AGAINST_8192 },
     { "decode-w4096-d128-cap4100", F16, F32, DECODE(4096), .capacity = 4100, .against = AGAINST_ALIGNED },
@@ -92,6 +97,7 @@ static const spec cases[] = {
     { "mla-decode-n1024-h128", F32 | BF16, F16, LATENT(1024, 128) },
     { "mla-decode-n4096-h128", F32 | BF16, F16, LATENT(4096, 128) },
     { "mla-decode-n4096-h128-bf16c", BF16, F32, LATENT(4096, 128), .compute = SWA_BF16 },
+    { "mla-decode-n4096-h128-bf16t", 0, BF16, LATENT(4096, 128), .compute = SWA_BF16_TILE },
     { "mla-decode-n4096-h16", F32 | BF16, F16, LATENT(4096, 16) },
     { "mla-decode-n4096-h16-bf16c", BF16, F32, LATENT(4096, 16), .compute = SWA_BF16 },
 
@@ -179,7 +185,7 @@ static accuracy put_check(work *w)
 static int accuracy_holds(const spec *s, swa_type type, accuracy a)
 {
     double stored = spec_decode(s) ? 2e-6 : 4e-7, input = 1;
-    if (s->compute == SWA_BF16) stored = 4e-3;
+    if (s->compute == SWA_BF16 || s->compute == SWA_BF16_TILE) stored = 4e-3;
     if (s->compute == SWA_Q8) stored = s->flags & INDEX ? 2e-2 : 1.2e-2;
     if (type == SWA_Q8) input = s->compute == SWA_Q8 ? 2.4e-2 : 1.2e-2;
     return a.stored <= stored && a.input <= input;

@@ -40,7 +40,7 @@ static swa_attn attn_of(const side *x, swa_mode mode) {
     memset(&a, 0, sizeof a);
     a.mode = mode;
     a.q.p = x->q; a.k.p = x->k; a.v.p = x->k; a.out.p = x->out;
-    a.q_tail.p = x->q + 64; a.k_tail.p = x->k + 64;
+    if (s->tail) { a.q_tail.p = x->q + 64; a.k_tail.p = x->k + 64; }
     a.scale = 1.0f / sqrtf((float)(s->tail ? 192 : s->dim));
     return a;
 }

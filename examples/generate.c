@@ -102,6 +102,7 @@ static int write_text(engine *e, const options *o, passage *x, int all, float *l
     x->prefill = between - start;
     x->decode = seconds() - between;
     puts("");
+    fflush(stdout);                                      /* before what goes to stderr, where both end in one file */
     return failed;
 }
 

@@ -115,65 +115,61 @@ K_FN void K(block_tile)(const unsigned char *w, uint32_t type, const activations
 
 /* ---- superblocks of 256 whose eight or sixteen groups have integer scales: Q4_K, Q5_K, Q6_K ---- */
 
-/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes. 64 bytes, taken as 32 words, have groups 4j and 4j+1
-   in the first half and 4j+2 and 4j+3 in the second, and four weights in each word. So v[4j + 2*odd + h] has the even
-   or odd ones of groups 4j+h and 4j+2+h; with h = 1 they stand four bits higher, which the groups' scales take back.
-   weights_place() brings the activations into that order. */
-K_FN void K(super_45)(const unsigned char *b, int five, K(vw) v[8]) {
+/* Q4_K and Q5_K keep the nibbles of two groups of 32 in 32 bytes, so 64 bytes have groups 4j and 4j+1 in the first
+   half, 4j+2 and 4j+3 in the second. v[2j + h] has groups 4j+h and 4j+2+h, a byte each; weights_place() brings the
+   activations into that order. */
+K_FN void K(super_45)(const unsigned char *b, int five, K(vw) v[4]) {
     K(vw) fifth = K(vw_twice)(b + 16);                   /* of no use to Q4_K, but inside its block */
     K_UNROLL
-    for (int i = 0; i < 8; i++) {
-        int j = i / 4, odd = i / 2 % 2, h = i % 2, from = 4 * j + h + 8 * odd, to = h ? 8 : 4;
-        K(vw) w = K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), high = fifth;
-        v[i] = K(vw_and)(odd ? K(vw_shr)(w, 8) : w, h ? 0xf0 : 0x0f);
-        if (from > to) high = K(vw_shr)(fifth, from - to);
-        if (from < to) high = K(vw_shl)(fifth, to - from);
-        if (five) v[i] = K(vw_or)(v[i], K(vw_and)(high, 1 << to));
-    }
-}
-
-/* 256 weights times one token's activations: exact sums of four products, then floats. The groups' scales and minima
-   come without the token's scale; x->sum has minus the sums of its activations, for the minima. */
-K_FN K(vf) K(super_45_add)(K(vf) sum, const K(vw) v[8], const K(vf) scale[4], K(vf) mins, const activations *x,
-                           size_t at) {
-    const int16_t *q = x->q + at * 256;
-    K(vf) all = K(vf_fma)(mins, K(vf_load_half)(x->sum + at * 8), K(vf_zero)());
-    K_UNROLL
     for (int i = 0; i < 4; i++) {
-        int k = i / 2 * 4 + i % 2;
-        K(vi) four = K(vi_madd)(K(vi_zero)(), v[k], K(vw_words)(q + 32 * k));
-        four = K(vi_madd)(four, v[k + 2], K(vw_words)(q + 32 * (k + 2)));
-        all = K(vf_fma)(K(vf_int)(four), scale[i], all);
+        int j = i / 2, h = i % 2, from = 4 * j + h;      /* the groups' bit in fifth: it becomes bit 4 */
+        K(vw) w = K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), high = fifth;
+        v[i] = K(vw_and)(h ? K(vw_shr)(w, 4) : w, 0x0f0f);
+        if (from > 4) high = K(vw_shr)(fifth, from - 4);
+        if (from < 4) high = K(vw_shl)(fifth, 4 - from);
+        if (five) v[i] = K(vw_or)(v[i], K(vw_and)(high, 0x1010));
     }
-    return K(vf_fma)(all, K(vf_set)(x->scale[at]), sum);
 }
 
+/* All within a block is exact: a lane has 16 products of weights of 31, scales of 63, and activations of 16 bits.
+   x->sum has minus the sums of these, for the minima, which are exact until two of eight are summed. */
 K_FN void K(super_45_tile)(const unsigned char *w, uint32_t type, const activations *x, size_t first, int cols,
                            int rows, int tokens, float *out, size_t next) {
     K(vf) sum[2 * K_TILE];
+    K(vl) low[2 * K_TILE];
     size_t size = type == GGUF_TENSOR_Q4_K ? 144 : 176, blocks = (size_t)cols / 256;
     K_UNROLL
-    for (int t = 0; t < rows * tokens; t++) sum[t] = K(vf_zero)();
+    for (int t = 0; t < rows * tokens; t++) {
+        sum[t] = K(vf_zero)();
+        low[t] = K(vl_zero)();
+    }
     for (size_t n = 0; n < blocks; n++) {
         K_UNROLL
         for (int r = 0; r < rows; r++) {
             const unsigned char *b = w + ((size_t)r * blocks + n) * size;
-            K(vg) s = K(vg_of)(weight_scales_of(b + 4), b);
-            K(vf) scale[4], mins = K(vg_mins)(s);
-            K(vw) v[8];
+            weight_scales s = weight_scales_of(b + 4);
+            K(vg) scales = K(vg_bytes)(s.scales);
+            K(vw) v[4];
             if (rows > 1) weights_fetch(b + (size_t)rows * blocks * size, size);
             K(super_45)(b, type == GGUF_TENSOR_Q5_K, v);
             K_UNROLL
-            for (int i = 0; i < 4; i++) scale[i] = K(vg_pick)(s, i / 2 * 4 + i % 2, i / 2 * 4 + i % 2 + 2);
-            K_UNROLL
             for (int t = 0; t < tokens; t++) {
                 size_t at = (first + (size_t)t) * blocks + n;
-                sum[r + t] = K(super_45_add)(sum[r + t], v, scale, mins, x, at);
+                const unsigned char *q = (const unsigned char *)(x->q + at * 256);
+                K(vl) by = K(vl_halves)(b, x->scale[at]);
+                K(vi) all = K(vi_zero)();
+                K_UNROLL
+                for (int i = 0; i < 4; i++) {
+                    int g = i / 2 * 4 + i % 2;
+                    all = K(vi_bytes)(all, v[i], q + 128 * i, K(vg_pick)(scales, g, g + 2));
+                }
+                sum[r + t] = K(vf_fma)(K(vf_int)(all), K(vf_first)(by), sum[r + t]);
+                low[r + t] = K(vl_mins)(low[r + t], s.mins, x->sum + at * 16, by);
             }
         }
     }
     K_UNROLL
-    for (int t = 0; t < rows * tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]);
+    for (int t = 0; t < rows * tokens; t++) out[(size_t)t * next] = K(vf_total)(sum[t]) + K(vl_total)(low[t]);
 }
 
 /* A group's scale is multiplied in as an integer: 16 products to a lane stay below 2^31 with weights of 32, scales of

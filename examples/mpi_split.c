@@ -344,7 +344,7 @@ static void store_keys(const world *w, share *s, const rows *r, int64_t pos, int
         memset(&a, 0, sizeof a);
         a.mode = SWA_STORE_ONLY;
         a.k.p = r->k + at * dim;
-        a.k_tail.p = r->k_tail + at * tail;
+        if (tail > 0) a.k_tail.p = r->k_tail + at * tail;
         a.v.p = r->v + at * dim;
         a.scale = w->scale;
         if (from == b * SWA_BLOCK) must(w, swa_cache_reset(&s->cache, seq, from, 0));
@@ -369,7 +369,7 @@ static void attend_block(const world *w, share *s, const slice *x, int64_t b, fl
     in.scratch = s->rows_scratch;
     in.scratch_bytes = s->rows_scratch_bytes;
     a.q.p = x->q;
-    a.q_tail.p = x->q_tail;
+    a.q_tail.p = w->shape.tail_dim > 0 ? x->q_tail : NULL;
     a.out.p = out;
     a.stat = stat;
     a.scale = w->scale;
@@ -473,12 +473,12 @@ static void step_alone(const world *w, share *s, const rows *r, int64_t pos, int
     memset(&a, 0, sizeof a);
     a.q.p = r->q + s->head * all->head_dim;
     a.q.token = all->n_heads * all->head_dim;
-    a.q_tail.p = r->q_tail + s->head * all->tail_dim;
+    a.q_tail.p = all->tail_dim > 0 ? r->q_tail + s->head * all->tail_dim : NULL;
     a.q_tail.token = all->n_heads * all->tail_dim;
     a.k.p = r->k + s->kv_head * all->head_dim;
     a.v.p = r->v + s->kv_head * all->head_dim;
     a.k.token = a.v.token = all->n_kv_heads * all->head_dim;
-    a.k_tail.p = r->k_tail;                    /* rows with a tail have one KV head */
+    a.k_tail.p = all->tail_dim > 0 ? r->k_tail : NULL;   /* rows with a tail have one KV head */
     a.out.p = out;
     a.scale = w->scale;
     must(w, swa_step_one(&s->cache, 0, pos, n));

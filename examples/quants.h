@@ -28,7 +28,7 @@ typedef struct {
     const float *x;                 /* [n][cols] as they were given */
     int16_t *q;                     /* [n][cols], and what has to be multiplied by: */
     float   *scale;                 /* [n][cols / block] */
-    float   *sum;                   /* [n][cols / 32] minus the sums of 32 neighbours of q: formats with a minimum */
+    int16_t *sum;                   /* [n][cols / 256][16]: formats with a minimum, see activations_set */
 } activations;
 
 /* ---- formats: what a few bytes mean ---- */
@@ -65,16 +65,15 @@ static inline float weight_exponent(unsigned e) {    /* 2^(e-128): below 2^-126 
    each lie in the lower bits of bytes 0..3 and 4..7; their upper bits and bytes 8..11 make the other four. */
 typedef struct { uint64_t scales, mins; } weight_scales;
 static inline weight_scales weight_scales_of(const unsigned char *p) {
-    uint64_t a = weight_word(p), b = weight_word(p + 4), c = weight_word(p + 8);
+    uint32_t a = (uint32_t)weight_word(p), b = (uint32_t)weight_word(p + 4), c = (uint32_t)weight_word(p + 8);
     weight_scales s;
-    s.scales = (a & 0x3f3f3f3f) | ((c & 0x0f0f0f0f) | (a >> 2 & 0x30303030)) << 32;
-    s.mins = (b & 0x3f3f3f3f) | ((c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030)) << 32;
+    s.scales = (a & 0x3f3f3f3f) | (uint64_t)((c & 0x0f0f0f0f) | (a >> 2 & 0x30303030)) << 32;
+    s.mins = (b & 0x3f3f3f3f) | (uint64_t)((c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030)) << 32;
     return s;
 }
 
-/* ---- operations: 16 floats (vf), 16 sums (vi), 32 bytes (vb), 32 words of 16 bits (vw), 16 integer scales (vs) and
-   eight scales and minima as floats (vg), of which two are picked, one for each half of a vw or vf; per instruction
-   set ---- */
+/* ---- operations: 16 floats (vf), 16 sums (vi), 32 bytes (vb), 32 words of 16 bits or 64 bytes (vw), four floats (vl),
+   16 integer scales (vs) or eight (vg), of which two are picked, one for each half of a vw; per instruction set ---- */
 
 #define K_TILE 4                    /* tokens for which a row is decoded once */
 /* Rows side by side are streams that begin anew with every row, and the hardware sees no stream across a page of 4 KB:
@@ -114,17 +113,33 @@ static inline void weights_fetch(const unsigned char *p, size_t bytes) {
     K_FN K(vb) K(vb_lookup)(const signed char *table, K(vb) v) {                                                  \
         __m128i t = _mm_loadu_si128((const __m128i *)(const void *)table);                                        \
         return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), v);                                            \
+    }                                                                                                             \
+    typedef __m128 K(vl);                                                                                         \
+    K_FN K(vl) K(vl_zero)(void) { return _mm_setzero_ps(); }                                                      \
+    K_FN K(vl) K(vl_halves)(const unsigned char *p, float by) {     /* two halves times a number */               \
+        return _mm_mul_ps(_mm_cvtph_ps(_mm_cvtsi32_si128((int)weight_word(p))), _mm_set1_ps(by));                  \
+    }                                                                                                             \
+    K_FN K(vl) K(vl_mins)(K(vl) all, uint64_t mins, const int16_t *sum, K(vl) by) {                               \
+        const __m128i *p = (const __m128i *)(const void *)sum;                                                    \
+        __m128i m = _mm_cvtepu8_epi16(_mm_cvtsi64_si128((long long)mins));                                        \
+        __m128i s = _mm_slli_epi32(_mm_madd_epi16(m, _mm_loadu_si128(p)), 15);                                    \
+        s = _mm_add_epi32(s, _mm_madd_epi16(m, _mm_loadu_si128(p + 1)));                                          \
+        return _mm_fmadd_ps(_mm_cvtepi32_ps(s), _mm_shuffle_ps(by, by, 0x55), all);                               \
+    }                                                                                                             \
+    K_FN float K(vl_total)(K(vl) v) {                                                                             \
+        v = _mm_add_ps(v, _mm_movehl_ps(v, v));                                                                   \
+        return _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)));                                                  \
     }
 
 #define K(name) avx512_##name
-#define K_TARGET __attribute__((target("avx512f,avx512bw,avx512vnni,avx2,fma,f16c")))
+#define K_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")))
 #define K_FN __attribute__((always_inline)) K_TARGET static inline
 #define K_ENTRY K_TARGET
 typedef __m512 K(vf);
 typedef __m512i K(vi);
 typedef __m512i K(vw);
 typedef __m512i K(vs);
-typedef __m512 K(vg);
+typedef __m512i K(vg);
 K_BYTES
 K_FN K(vf) K(vf_zero)(void) { return _mm512_setzero_ps(); }
 K_FN K(vf) K(vf_set)(float x) { return _mm512_set1_ps(x); }
@@ -144,21 +159,19 @@ K_FN float K(vf_total)(K(vf) v) {                         /* halves upon halves,
 K_FN K(vi) K(vi_zero)(void) { return _mm512_setzero_si512(); }
 K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) { return _mm512_dpwssd_epi32(s, v, w); }
 K_FN K(vw) K(vw_words)(const int16_t *x) { return _mm512_loadu_si512((const void *)x); }
-/* Halves of b: what scales and minima are multiplied with. Odd groups' weights stand four bits higher: kernels.h. */
-K_FN K(vg) K(vg_of)(weight_scales s, const unsigned char *b) {
-    __m512i each = _mm512_cvtepu8_epi32(_mm_set_epi64x((long long)s.mins, (long long)s.scales));
-    __m128 unit = _mm_cvtph_ps(_mm_set1_epi32((int)weight_word(b)));
-    __m512i which = _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 2, 0, 2, 0, 2, 0);
-    unit = _mm_mul_ps(unit, _mm_set_ps(0.0625f, 0.0625f, 1.0f, 1.0f));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(each), _mm512_permutexvar_ps(which, _mm512_castps128_ps512(unit)));
+/* 64 weights by 64 activations, whose upper bytes come first: sums of four, exact in 16 bits each; then the scale. */
+K_FN K(vi) K(vi_bytes)(K(vi) s, K(vw) v, const unsigned char *q, K(vw) scale) {
+    __m512i four = _mm512_dpbusd_epi32(_mm512_setzero_si512(), v, _mm512_loadu_si512((const void *)q));
+    four = _mm512_dpbusd_epi32(_mm512_slli_epi32(four, 16), _mm512_loadu_si512((const void *)(q + 64)), v);
+    return _mm512_dpwssd_epi32(s, four, scale);
 }
-K_FN K(vf) K(vg_mins)(K(vg) s) {
-    return _mm512_castpd_ps(_mm512_zextpd256_pd512(_mm512_extractf64x4_pd(_mm512_castps_pd(s), 1)));
+K_FN K(vf) K(vf_first)(K(vl) v) { return _mm512_broadcastss_ps(v); }
+K_FN K(vg) K(vg_bytes)(uint64_t scales) { return _mm512_set1_epi64((long long)scales); }
+/* Words of a scale, and of 256 times it for the upper bytes' sum. */
+K_FN K(vw) K(vg_pick)(K(vg) s, int i, int j) {
+    __m256i second = _mm256_set1_epi32(j * 0x1000001 + 0x808000);
+    return _mm512_shuffle_epi8(s, _mm512_inserti64x4(_mm512_set1_epi32(i * 0x1000001 + 0x808000), second, 1));
 }
-K_FN K(vf) K(vg_pick)(K(vg) s, int i, int j) {
-    return _mm512_permutexvar_ps(_mm512_inserti64x4(_mm512_set1_epi32(i), _mm256_set1_epi32(j), 1), s);
-}
-K_FN K(vf) K(vf_load_half)(const float *p) { return _mm512_zextps256_ps512(_mm256_loadu_ps(p)); }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     return _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_set_epi64x((long long)high, (long long)low)));
 }
@@ -194,7 +207,7 @@ typedef struct { __m256 a, b; } K(vf);
 typedef struct { __m256i a, b; } K(vi);
 typedef struct { __m256i a, b; } K(vw);
 typedef struct { __m256i a, b; } K(vs);     /* scales 0..7 in both halves of a, 8..15 of b */
-typedef K(vf) K(vg);
+typedef __m256i K(vg);
 #define K_VF(lo, hi) K(vf) r = { lo, hi }; return r
 #define K_VI(lo, hi) K(vi) r = { lo, hi }; return r
 #define K_VW(lo, hi) K(vw) r = { lo, hi }; return r
@@ -219,18 +232,19 @@ K_FN K(vi) K(vi_madd)(K(vi) s, K(vw) v, K(vw) w) {
     K_VI(_mm256_add_epi32(s.a, _mm256_madd_epi16(v.a, w.a)), _mm256_add_epi32(s.b, _mm256_madd_epi16(v.b, w.b)));
 }
 K_FN K(vw) K(vw_words)(const int16_t *x) { K_VW(K_M256(x), K_M256(x + 16)); }
-K_FN K(vg) K(vg_of)(weight_scales s, const unsigned char *b) {
-    float d = K(half)(b), odd = d * 0.0625f;
-    __m256i scales = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)s.scales));
-    __m256i mins = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)s.mins));
-    K_VF(_mm256_mul_ps(_mm256_cvtepi32_ps(scales), _mm256_setr_ps(d, odd, d, odd, d, odd, d, odd)),
-         _mm256_mul_ps(_mm256_cvtepi32_ps(mins), _mm256_set1_ps(K(half)(b + 2))));
+K_FN __m256i K(bytes)(__m256i v, const unsigned char *q, __m256i scale) {
+    __m256i upper = _mm256_maddubs_epi16(v, K_M256(q)), lower = _mm256_maddubs_epi16(K_M256(q + 64), v);
+    return _mm256_add_epi32(_mm256_madd_epi16(upper, _mm256_slli_epi16(scale, 8)), _mm256_madd_epi16(lower, scale));
 }
-K_FN K(vf) K(vg_mins)(K(vg) s) { K_VF(s.b, _mm256_setzero_ps()); }
-K_FN K(vf) K(vg_pick)(K(vg) s, int i, int j) {
-    K_VF(_mm256_permutevar8x32_ps(s.a, _mm256_set1_epi32(i)), _mm256_permutevar8x32_ps(s.a, _mm256_set1_epi32(j)));
+K_FN K(vi) K(vi_bytes)(K(vi) s, K(vw) v, const unsigned char *q, K(vw) w) {
+    K_VI(_mm256_add_epi32(s.a, K(bytes)(v.a, q, w.a)), _mm256_add_epi32(s.b, K(bytes)(v.b, q + 32, w.b)));
 }
-K_FN K(vf) K(vf_load_half)(const float *p) { K_VF(_mm256_loadu_ps(p), _mm256_setzero_ps()); }
+K_FN K(vf) K(vf_first)(K(vl) v) { K_VF(_mm256_broadcastss_ps(v), _mm256_broadcastss_ps(v)); }
+K_FN K(vg) K(vg_bytes)(uint64_t scales) { return _mm256_set1_epi64x((long long)scales); }
+K_FN K(vw) K(vg_pick)(K(vg) s, int i, int j) {
+    K_VW(_mm256_shuffle_epi8(s, _mm256_set1_epi16((short)(i - 0x8000))),
+         _mm256_shuffle_epi8(s, _mm256_set1_epi16((short)(j - 0x8000))));
+}
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K(vs) s;
     s.a = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)low)));
@@ -271,12 +285,18 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_sl
 #define K_UNROLL                    /* nothing stays in registers here, and compiling would take a minute */
 #define K_FN static inline
 #define K_ENTRY
+#ifdef FP_FAST_FMAF
+#  define K_FMA(a, b, c) fmaf(a, b, c)
+#else
+#  define K_FMA(a, b, c) ((a) * (b) + (c))
+#endif
 typedef struct { float v[16]; } K(vf);
 typedef struct { int32_t v[16]; } K(vi);
 typedef struct { int16_t v[32]; } K(vw);
 typedef struct { unsigned char v[32]; } K(vb);
 typedef struct { int16_t v[16]; } K(vs);
-typedef K(vf) K(vg);
+typedef uint64_t K(vg);
+typedef struct { float v[4]; } K(vl);
 #define K_EACH(type, n, value) K(type) r; for (int i = 0; i < (n); i++) r.v[i] = (value); return r
 K_FN float K(half)(const unsigned char *p) { return weight_float(p, GGUF_TENSOR_F16); }
 K_FN K(vb) K(vb_load)(const unsigned char *p) { K_EACH(vb, 32, p[i]); }
@@ -295,11 +315,7 @@ K_FN K(vf) K(vf_le)(const unsigned char *p) { K_EACH(vf, 16, weight_float(p + 4 
 K_FN K(vf) K(vf_half)(const unsigned char *p) { K_EACH(vf, 16, weight_float(p + 2 * i, GGUF_TENSOR_F16)); }
 K_FN K(vf) K(vf_brain)(const unsigned char *p) { K_EACH(vf, 16, weight_float(p + 2 * i, GGUF_TENSOR_BF16)); }
 K_FN K(vf) K(vf_add)(K(vf) a, K(vf) b) { K_EACH(vf, 16, a.v[i] + b.v[i]); }
-#ifdef FP_FAST_FMAF
-K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, fmaf(a.v[i], b.v[i], c.v[i])); }
-#else
-K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, a.v[i] * b.v[i] + c.v[i]); }
-#endif
+K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { K_EACH(vf, 16, K_FMA(a.v[i], b.v[i], c.v[i])); }
 K_FN K(vf) K(vf_int)(K(vi) s) { K_EACH(vf, 16, (float)s.v[i]); }
 K_FN float K(vf_total)(K(vf) s) {
     for (int half = 8; half > 0; half /= 2) {
@@ -315,13 +331,29 @@ K_FN K(vw) K(vw_words)(const int16_t *x) { K_EACH(vw, 32, x[i]); }
 K_FN K(vs) K(vs_bytes)(uint64_t low, uint64_t high) {
     K_EACH(vs, 16, (signed char)((i < 8 ? low : high) >> 8 * (i & 7) & 255));
 }
-K_FN K(vg) K(vg_of)(weight_scales s, const unsigned char *b) {
-    float d = K(half)(b), low = K(half)(b + 2);
-    K_EACH(vg, 16, (float)((i < 8 ? s.scales : s.mins) >> 8 * (i & 7) & 63) * (i < 8 ? i % 2 ? d * 0.0625f : d : low));
+/* A word of v has the weights 2i and 2i + 1; a lane of the sums four of them. */
+K_FN int32_t K(bytes)(K(vw) v, const unsigned char *q, int from) {
+    int32_t sum = 0;
+    for (int i = from; i < from + 4; i++) {
+        sum += (v.v[i / 2] >> i % 2 * 8 & 255) * ((signed char)q[i] * 256 + q[64 + i]);
+    }
+    return sum;
 }
-K_FN K(vf) K(vg_mins)(K(vg) s) { K_EACH(vf, 16, i < 8 ? s.v[8 + i] : 0.0f); }
-K_FN K(vf) K(vg_pick)(K(vg) s, int j, int k) { K_EACH(vf, 16, s.v[i < 8 ? j : k]); }
-K_FN K(vf) K(vf_load_half)(const float *p) { K_EACH(vf, 16, i < 8 ? p[i] : 0.0f); }
+K_FN K(vi) K(vi_bytes)(K(vi) s, K(vw) v, const unsigned char *q, K(vw) w) {
+    K_EACH(vi, 16, s.v[i] + K(bytes)(v, q, 4 * i) * w.v[2 * i]);
+}
+K_FN K(vf) K(vf_first)(K(vl) v) { K_EACH(vf, 16, v.v[0]); }
+K_FN K(vg) K(vg_bytes)(uint64_t scales) { return scales; }
+K_FN K(vw) K(vg_pick)(K(vg) s, int j, int k) { K_EACH(vw, 32, (int16_t)(s >> 8 * (i < 16 ? j : k) & 255)); }
+K_FN K(vl) K(vl_zero)(void) { K_EACH(vl, 4, 0.0f); }
+K_FN K(vl) K(vl_halves)(const unsigned char *p, float by) { K_EACH(vl, 4, i < 2 ? K(half)(p + 2 * i) * by : 0.0f); }
+K_FN int32_t K(mins)(uint64_t mins, const int16_t *sum, int g) {
+    return (int32_t)(mins >> 8 * g & 255) * (sum[g] * 32768 + sum[8 + g]);
+}
+K_FN K(vl) K(vl_mins)(K(vl) all, uint64_t mins, const int16_t *sum, K(vl) by) {
+    K_EACH(vl, 4, K_FMA((float)(K(mins)(mins, sum, 2 * i) + K(mins)(mins, sum, 2 * i + 1)), by.v[1], all.v[i]));
+}
+K_FN float K(vl_total)(K(vl) v) { return (v.v[0] + v.v[2]) + (v.v[1] + v.v[3]); }
 K_FN K(vw) K(vs_pick)(K(vs) s, int j, int k) { K_EACH(vw, 32, s.v[i < 16 ? j : k]); }
 K_FN K(vw) K(vw_signed)(K(vb) b) { K_EACH(vw, 32, (int16_t)(signed char)b.v[i]); }
 K_FN K(vw) K(vw_unsigned)(K(vb) b) { K_EACH(vw, 32, b.v[i]); }
@@ -343,10 +375,11 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_EACH(vw, 32, (int16_t)((uint16_t)v.v[i]
 
 /* ---- the product ---- */
 
-/* Where element i of 256 stands in super_45's vectors: kernels.h. */
+/* Where activation i of 256 stands in what super_45's 64 weights are multiplied with: the upper byte; the lower one is
+   64 bytes further. */
 static inline size_t weights_place(size_t i) {
     size_t group = i / 32;
-    return group / 4 * 128 + i % 2 * 64 + group % 2 * 32 + group / 2 % 2 * 16 + i % 32 / 2;
+    return group / 4 * 256 + group % 2 * 128 + group / 2 % 2 * 32 + i % 32;
 }
 static inline int weights_reordered(uint32_t type) { return type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K; }
 
@@ -355,7 +388,7 @@ static inline void weights_row(const weights *w, int row, float *out) {
     size_t unit = (size_t)weights_block(w->type), bytes = gguf_bytes(w->type, unit ? unit : 1);
     const unsigned char *p = w->data + (size_t)row * gguf_bytes(w->type, (size_t)w->cols);
     for (size_t c = 0; c < (size_t)w->cols; c += unit ? unit : 1, p += bytes) {
-        plain_vw v[8];
+        plain_vw v[8];                                   /* Q4_K, Q5_K: four, of 64 bytes */
         weight_scales s = { 0, 0 };
         float scale = 0.0f, low = 0.0f;
         if (unit == 0) {
@@ -372,8 +405,11 @@ static inline void weights_row(const weights *w, int row, float *out) {
         if (unit == 256 && w->type != GGUF_TENSOR_Q6_K) low = plain_half(p + 2);
         for (size_t i = 0; i < unit; i++) {
             size_t group = i / 32, at = weights_reordered(w->type) ? weights_place(i) : i;
-            int value = v[at / 32].v[at % 32];
-            if (weights_reordered(w->type)) value = (value >> group % 2 * 4) * (int)(s.scales >> 8 * group & 63);
+            int value = v[at / 32 % 8].v[at % 32];
+            if (weights_reordered(w->type)) {
+                value = v[at / 128].v[at % 64 / 2] >> i % 2 * 8 & 255;
+                value *= (int)(s.scales >> 8 * group & 63);
+            }
             out[c + i] = scale * (float)value - low * (float)(s.mins >> 8 * group & 63);
         }
     }
@@ -390,14 +426,14 @@ static inline void weights_add_row(const weights *w, int row, float *y) {
    every load would touch two lines of the cache. */
 static inline size_t activations_bytes(size_t rows, size_t cols) {
     size_t n = rows * ((cols + 255) / 256 * 256);
-    return n * 2 + n / 32 * 4 + n / 32 * 4 + 64;
+    return n * 2 + n / 16 * 2 + n / 32 * 4 + 64;
 }
 static inline void activations_lie(activations *a, void *memory, size_t rows, size_t cols) {
     size_t n = rows * ((cols + 255) / 256 * 256);
     char *p = (char *)memory + (64 - (uintptr_t)memory % 64) % 64;
     a->q = (int16_t *)(void *)p;
-    a->sum = (float *)(void *)(p + n * 2);
-    a->scale = (float *)(void *)(p + n * 2 + n / 32 * 4);
+    a->sum = (int16_t *)(void *)(p + n * 2);
+    a->scale = (float *)(void *)(p + n * 2 + n / 16 * 2);
 }
 
 /* 32 numbers times inverse, rounded to nearest even. lrintf is a call where errno is kept. */
@@ -425,6 +461,19 @@ static inline float activations_most(const float *x, size_t n) {
     return v;
 }
 
+/* 32 numbers of 16 bits to where super_45 wants them, and minus their sum: 32768 times one number and another one, the
+   second eight places behind the first. */
+static inline void activations_split(const int32_t q[32], unsigned char *to, int16_t *sum) {
+    int32_t all = 0;
+    for (int j = 0; j < 32; j++) {
+        all -= q[j];
+        to[j] = (unsigned char)((uint32_t)q[j] >> 8);
+        to[64 + j] = (unsigned char)q[j];
+    }
+    sum[8] = (int16_t)(all & 32767);
+    sum[0] = (int16_t)((all - sum[8]) / 32768);
+}
+
 /* Rounds n rows of x to 16 bits, if that is what the weights are multiplied with. NaN and infinity stay visible: in the
    scale. */
 static inline void activations_set(activations *a, const float *x, const weights *w, int n) {
@@ -436,17 +485,12 @@ static inline void activations_set(activations *a, const float *x, const weights
         inverse = most > 1e-30f && most <= 1e30f ? 32767.0f / most : 0.0f;
         a->scale[b / block] = most > 1e-30f || most != most ? most / 32767.0f : 0.0f;
         for (size_t i = 0; i < block; i += 32) {
-            int16_t *even = a->q + b + weights_place(i), *odd = a->q + b + weights_place(i + 1);
-            int32_t q[32], sum = 0;
+            unsigned char *bytes = (unsigned char *)(a->q + b) + weights_place(i);
+            int32_t q[32];
             if (inverse > 0.0f) activations_round(x + b + i, inverse, q);
             else for (int j = 0; j < 32; j++) q[j] = 1;
-            for (int j = 0; j < 32; j++) sum -= q[j];
-            a->sum[(b + i) / 32] = (float)sum;
+            if (reordered) activations_split(q, bytes, a->sum + b / 16 + i / 32);
             for (int j = 0; !reordered && j < 32; j++) a->q[b + i + (size_t)j] = (int16_t)q[j];
-            for (int j = 0; reordered && j < 16; j++) {
-                even[j] = (int16_t)q[2 * j];
-                odd[j] = (int16_t)q[2 * j + 1];
-            }
         }
     }
 }
@@ -455,7 +499,8 @@ typedef void rows_fn(const weights *w, const activations *x, int tokens, int fro
 
 static inline rows_fn *rows_best(void) {
 #if QUANTS_X86
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni")) return avx512_rows;
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vnni")) return avx512_rows;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_rows;
 #endif
     return plain_rows;

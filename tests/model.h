@@ -293,7 +293,7 @@ static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, co
     r.shape = *h; r.window = m->window[l]; r.pos = pos; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
     r.isa = m->desc.isa;
     md_scratch(m, &r);
-    a.q.p = q; a.q_tail.p = q + h->head_dim;
+    a.q.p = q; a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
     a.q.head = a.q_tail.head = m->dk;
     a.q.token = a.q_tail.token = (int64_t)m->dk * h->n_heads;
     a.out.p = out;
@@ -399,7 +399,7 @@ static inline int md_spans(md *m, int seq, int layer, int64_t first) {
     r.shape = *h; r.window = m->window[layer % m->n_windows]; r.pos = s->end; r.n_tokens = 1; r.kv = kv; r.n_kv = n;
     r.isa = m->desc.isa;
     md_scratch(m, &r);
-    a.q.p = q; a.q_tail.p = q + h->head_dim;
+    a.q.p = q; a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
     a.q.head = a.q_tail.head = m->dk;
     a.out.p = out; a.lse = lse; a.scale = md_scale(m);
     ok = swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
@@ -514,8 +514,8 @@ static inline void md_fill(md *m, md_step *t, int layer, swa_attn *a) {
             md_row(m, id, layer, 2, h->n_kv_heads, t->v + row * h->n_kv_heads * m->dv);
         }
     memset(a, 0, sizeof *a);
-    a->q.p = t->q; a->q_tail.p = t->q + h->head_dim;
-    a->k.p = t->k; a->k_tail.p = t->k + h->head_dim;
+    a->q.p = t->q; a->q_tail.p = h->tail_dim > 0 ? t->q + h->head_dim : NULL;
+    a->k.p = t->k; a->k_tail.p = h->tail_dim > 0 ? t->k + h->head_dim : NULL;
     a->q.head = a->q_tail.head = a->k.head = a->k_tail.head = m->dk;
     a->q.token = a->q_tail.token = (int64_t)m->dk * h->n_heads;
     a->k.token = a->k_tail.token = (int64_t)m->dk * h->n_kv_heads;

@@ -144,10 +144,10 @@ TEST_EACH_ISA(attention_features) {
 }
 /* Faster products, with their own accuracy, beside the inputs and beside what the ring holds. */
 TEST_EACH_ISA(attention_compute) {
-    for (int k = 0; k < 9; k++)
+    for (int k = 0; k < 14; k++)
         for (int chunk = 0; chunk < 2; chunk++) {
             const t_block *mark = t_.blocks;
-            const int latent = k == 8, half = k < 4 || latent;
+            const int latent = k == 8 || k == 13, half = k < 4 || k >= 8;
             at_case c = latent ? at_new(4, 1, 64, 48, 160) : at_new(4, 2, 64, 64, 160);
             size_t n = 160 * at_o_row(&c), rows = 160 * 4;
             double *want = (double *)t_alloc(n * sizeof *want), *lse = (double *)t_alloc(rows * sizeof *lse);
@@ -157,7 +157,7 @@ TEST_EACH_ISA(attention_compute) {
             at_data d, s;
             how.chunk = chunk;
             c.shape.v_in_k = latent;
-            c.compute = half ? SWA_BF16 : SWA_Q8;
+            c.compute = k >= 9 ? SWA_BF16_TILE : half ? SWA_BF16 : SWA_Q8;
             c.k_type = half ? all_types[k % 4] : SWA_Q8;
             c.v_type = all_types[k % 4];
             c.size = 1.0f;
@@ -636,14 +636,14 @@ static bf16_want bf16_row(const float *q, const float *k, const float *v, int n,
     return w;
 }
 TEST_EACH_ISA(attention_bf16_bound) {
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 18; i++) {
         const int kv = t_int(1, 2), group = t_int(1, 5), dk = t_int(1, 80), dv = t_int(1, 40), n = t_int(2, 70);
         at_case c = at_new(group * kv, kv, dk, dv, n);
         float *out = t_floats((size_t)n * at_o_row(&c));
         double apart = 0, worst = 0, square = 0;
         at_how how = at_on(isa);
         at_data d;
-        c.compute = SWA_BF16;
+        c.compute = i % 3 ? SWA_BF16 : SWA_BF16_TILE;
         c.size = i % 2 ? 4.0f : 1.0f;
         d = at_make(&c);
         t_label("case %d: %d/%d heads of %d and %d, %d tokens", i, group * kv, kv, dk, dv, n);
@@ -667,18 +667,18 @@ TEST_EACH_ISA(attention_bf16_bound) {
 }
 /* Rows outside every query's window, still resident in a large ring or handed over in a segment, may be NaN. */
 TEST_EACH_ISA(attention_poison_outside) {
-    for (int t = 0; t < 6; t++) {
+    for (int t = 0; t < 8; t++) {
         at_case c = at_new(4, 2, 16, 16, 60);
         at_how how;
         at_data d, bad;
-        const int last = t == 5 ? 51 : 52;                   /* pairs of bf16 may be cut at either end */
+        const int last = t == 5 || t == 7 ? 51 : 52;/* pairs of bf16 may be cut at either end */
         size_t ok = 40 * at_o_row(&c), end = (size_t)last * at_o_row(&c);
         float *want = t_floats(60 * at_o_row(&c)), *out = t_floats(60 * at_o_row(&c));
         swa_cache kv;
         memset(&how, 0, sizeof how);
         at_sliding(&c, 8);
         c.k_type = c.v_type = t >= 4 ? SWA_F32 : t == 3 ? SWA_F16 : all_types[t];
-        if (t >= 4) c.compute = SWA_BF16;
+        if (t >= 4) c.compute = t < 6 ? SWA_BF16 : SWA_BF16_TILE;
         d = at_make(&c);
         if (t == 1) {
             at_data s = at_stored(&c, &d);
@@ -1001,7 +1001,7 @@ TEST(attention_wide_shapes) {
     r.shape.n_heads = r.shape.n_kv_heads = 1 << 16; r.shape.head_dim = 1 << 15; r.shape.v_dim = 1;
     r.n_tokens = 1; r.kv = &kv; r.n_kv = 1;
     kv.k = kv.v = x; kv.n = 1; kv.k_token = kv.k_head = kv.v_token = kv.v_head = 1;
-    a.q.p = x; a.q.token = a.q.head = 1; a.out.p = out; a.out.token = a.out.head = 1;
+    a.q.p = x; a.out.p = out; a.out.token = a.out.head = 1;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
     r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63;       /* terabytes, of which part 0 has the first */

@@ -7,11 +7,12 @@
 
 typedef struct { const char *name; at_case c; } bits_case;
 
-/* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). */
-enum { N_CASES = 20, N_SMALL = 15 };
-static bits_case bits_of(int i) {
+/* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). Of some bf16 cases the
+   same in the order of tiles. */
+enum { N_CASES = 24, N_SMALL = 17 };
+static bits_case bits_like(int i) {
     bits_case b;
-    static const char *names[N_CASES] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
+    static const char *names[20] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
         "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
         "bf16 products, odd dims", "bf16 products, latent", "int8 products", "two blocks", "four blocks",
         "pinned far behind", "bf16 products, blocks", "bf16 products, latent, blocks" };
@@ -77,6 +78,17 @@ static bits_case bits_of(int i) {
         at_sliding(&b.c, 270);
     }
     if (i == 10 || i == 17) b.c.bias = 2;
+    return b;
+}
+static bits_case bits_of(int i) {
+    static const int like[N_CASES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 12, 13,
+                                       15, 16, 17, 18, 19, 18, 19 };
+    static const char *const names[4] = { "tile order, odd dims", "tile order, latent", "tile order, blocks",
+                                          "tile order, latent, blocks" };
+    bits_case b = bits_like(like[i]);
+    if (i != 15 && i != 16 && i < 22) return b;
+    b.name = names[i < 22 ? i - 15 : i - 20];
+    b.c.compute = SWA_BF16_TILE;
     return b;
 }
 static int W_of(const at_case *c) {
@@ -431,9 +443,9 @@ TEST_EACH_ISA(bits_prefix) {
 
 /* Many query heads over one KV head take the many-rows kernel, one alone the other: head by head the same bits. */
 TEST_EACH_ISA(bits_shapes) {
-    static const swa_type types[9] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
-                                       SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8 };
-    for (int t = 0; t < 9; t++) {
+    static const swa_type types[11] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
+                                        SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 };
+    for (int t = 0; t < 11; t++) {
         enum { HEADS = 40, D = 24, N = 40 };
         at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
         at_data d, e;
@@ -442,7 +454,7 @@ TEST_EACH_ISA(bits_shapes) {
         at_sliding(&all, 19);
         at_sliding(&one, 19);
         all.k_type = all.v_type = one.k_type = one.v_type = types[t];
-        all.compute = one.compute = t < 4 ? SWA_F32 : t < 8 ? SWA_BF16 : SWA_Q8;
+        all.compute = one.compute = t < 4 ? SWA_F32 : t < 8 ? SWA_BF16 : t < 9 ? SWA_Q8 : SWA_BF16_TILE;
         d = at_make(&all);
         REQUIRE(at_ring(&all, &d, &how, want, NULL));
         e = d;
@@ -485,14 +497,14 @@ TEST_EACH_ISA(bits_q8_products) {
 
 /* Numbers of every size from 2^-140 to 2^60: bf16 products drop what would be subnormal, in every instance alike. */
 TEST_EACH_ISA(bits_bf16_of_any_size) {
-    for (int k = 0; k < 6; k++) {
-        at_case c = at_new(k < 3 ? 24 : 4, 1, 24, 16, 50);
+    for (int k = 0; k < 12; k++) {
+        at_case c = at_new(k % 6 < 3 ? 24 : 4, 1, k < 6 ? 24 : 70, 16, 50);
         at_how how = plain(SWA_ISA_SCALAR);
         size_t n = 50 * at_o_row(&c), rows = 50 * (size_t)c.shape.n_heads;
         float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
         at_data d;
         at_sliding(&c, 30);
-        c.compute = SWA_BF16;
+        c.compute = k < 6 ? SWA_BF16 : SWA_BF16_TILE;
         if (k % 3 == 2) c.v_type = SWA_Q8;
         d = at_make(&c);
         for (size_t i = 0; i < 50 * at_q_row(&c); i++) d.q[i] = ldexpf(d.q[i], -t_int(0, 140));

@@ -972,12 +972,13 @@ TEST(impossible_states_are_refused) {
     REQUIRE(toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
     before = (unsigned char *)t_alloc(t.bytes);
-    memcpy(before, t.mem, t.bytes);
     for (int seq = 0; seq < 2; seq++) {
         n[seq] = swa_cache_save_bytes(&t.kv, seq);
         blob = (unsigned char *)t_alloc(n[seq]);
         bad = (unsigned char *)t_alloc(n[seq] + 8);
         CHECK_OK(swa_cache_save(&t.kv, seq, blob, n[seq]));
+        CHECK_OK(swa_cache_load(&t.kv, seq, blob, n[seq]));      /* no run to begin again any more */
+        memcpy(before, t.mem, t.bytes);
         memcpy(bad, blob, n[seq]);
         sign(bad, n[seq]);
         CHECK(memcmp(bad, blob, n[seq]) == 0);

@@ -93,19 +93,8 @@ static at_case some_case(int kind, const or_window **near) {
     at_case c = kind == 0 ? at_new(16, 1, 64, 64, n) : kind == 1 ? at_new(12, 2, 32, 48, n)
               : kind == 2 ? at_new(2, 2, 19, 5, n) : kind == 3 ? at_new(33, 1, 64, 64, n) : at_new(6, 3, 24, 16, n);
     static const int per[] = { 0, 1, 4, 16, 64, 128, 2, 32 };
-    if (kind == 3) {
-        c.shape.v_in_k = 1;
-        c.shape.tail_dim = 16;
-    }
-    if (kind == 4) c.shape.tail_dim = 8;
-    c.k_type = types[t_int(0, 3)];
-    c.tail_type = types[t_int(0, 3)];
-    c.v_type = kind == 3 ? c.k_type : types[t_int(0, 3)];
+    at_vary(&c, kind);
     c.start = t_int(0, 2) ? t_int(0, 700) : 0;
-    c.softcap = t_int(0, 3) ? 0.0f : 20.0f;
-    c.alibi = !t_int(0, 3);
-    c.bias = t_int(0, 2) ? 0 : t_int(1, 2);
-    c.sink_logits = !t_int(0, 2);
     c.pick_block = per[t_int(0, 7)];
     c.pick_n = t_int(1, c.pick_block > 4 ? 6 : 40);
     if (t_int(0, 3) == 0) {
@@ -403,7 +392,7 @@ TEST_EACH_ISA(lists_over_many_blocks) {
         r.scratch_bytes = swa_attention_bytes(&r, 1);
         r.scratch = t_alloc(r.scratch_bytes);
         a.q.p = q;
-        a.q_tail.p = q + DK;
+        a.q_tail.p = latents ? q + DK : NULL;
         a.q.head = a.q_tail.head = DK + TAIL;
         a.scale = 0.4f;
         a.out.p = want;

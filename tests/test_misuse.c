@@ -548,6 +548,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.scale = nan, SWA_ERR_ARG);
     SPOIL(a.scale = inf, SWA_ERR_ARG);
+    SPOIL(a.scale = -0.5f, SWA_ERR_ARG);
     SPOIL(a.softcap = nan, SWA_ERR_ARG);
     SPOIL(a.softcap = -1, SWA_ERR_ARG);
     SPOIL(a.softcap = inf, SWA_ERR_ARG);
@@ -580,8 +581,45 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
-    } else SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);        /* and there is no tail */
+    } else {                                                 /* tail_dim was forgotten */
+        SPOIL(a.q_tail.p = w.x, SWA_ERR_ARG);
+        SPOIL(a.k_tail.p = w.x, SWA_ERR_ARG);
+        SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);
+    }
 #undef SPOIL
+}
+/* Strides with which rows share numbers: one of two forgotten, in bytes of nothing, negative, huge. HELD tokens. */
+static void misuse_strides(swa_cache *c, swa_attn ok) {
+    static const struct { int64_t token, head; int good; } list[] = {
+        { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 },
+        { DIM + 1, HELD * DIM + HELD, 1 },
+        { 0, HELD * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
+        { HEADS * DIM, -DIM, 0 }, { HEADS * DIM - 1, DIM, 0 }, { DIM, HELD * DIM - 1, 0 }, { INT64_MIN, 0, 0 },
+        { 0, INT64_MIN, 0 }, { 0, INT64_MAX, 0 } };
+    const int64_t kv_heads = w.desc.shape.n_kv_heads;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int which = 0; which < 4; which++) {
+            swa_attn a = ok;
+            swa_in in = { which == 0 ? a.q.p : which == 1 ? a.k.p : a.v.p, list[i].token, list[i].head };
+            if (list[i].good || ((which == 1 || which == 2) && kv_heads < HEADS)) continue;
+            t_label("strides %d of %d", (int)i, which);
+            if (which == 0) a.q = in;
+            if (which == 1) a.k = in;
+            if (which == 2) a.v = in;
+            if (which == 3) { a.out.token = in.token; a.out.head = in.head; }
+            REFUSE(swa_attend, (c, 0, &a), SWA_ERR_ARG);
+        }
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        static float wide[4 * HELD * HEADS * (DIM + 2)];
+        swa_attn a = ok;
+        if (!list[i].good) continue;
+        t_label("strides %d", (int)i);
+        a.mode = SWA_ATTEND_NO_STORE;
+        a.q.p = wide;
+        a.q.token = list[i].token;
+        a.q.head = list[i].head;
+        ACCEPT(swa_attend, (c, 0, &a));
+    }
 }
 static void misuse_lists(swa_cache *c, swa_attn ok) {
     static const int32_t list[2] = { 0, -1 };
@@ -601,6 +639,7 @@ static void misuse_lists(swa_cache *c, swa_attn ok) {
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
+    SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16_TILE, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = (const int32_t *)(const void *)w.out; a.pick_n = 2, SWA_ERR_ARG);
     SPOIL(a.pick = (const int32_t *)(const void *)w.lse; a.pick_n = 2, SWA_ERR_ARG);
 #undef SPOIL
@@ -635,7 +674,8 @@ static void misuse_compute(void) {
         t_label("int8, %d", i);
         if (!t_cache_new(&c, &d, 1)) return;
         CHECK_OK(swa_step_one(&c, 0, 0, 1));
-        a.q.p = a.k.p = a.q_tail.p = a.k_tail.p = x;
+        a.q.p = a.k.p = x;
+        a.q_tail.p = a.k_tail.p = i == 0 ? x : NULL;
         a.scale = 0.5f;
         a.compute = SWA_Q8;
         if (i == 1) ACCEPT(swa_attend, (&c, 0, &a));
@@ -646,6 +686,7 @@ static void misuse_attend(void) {
     if (!begin_anew(&w.kv)) return;
     misuse_attn_fields(&w.kv, w.attn, 0);
     misuse_lists(&w.kv, w.attn);
+    misuse_strides(&w.kv, w.attn);
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
@@ -1237,6 +1278,7 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
     case 20: ix->compute = (swa_type)99; return 1;
     case 21: ix->compute = SWA_BF16; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 22: ix->compute = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 24: ix->compute = SWA_BF16_TILE; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 23: ix->top = 1 << 22; *want = SWA_ERR_MEMORY; return 1;
     default: return 0;
     }
@@ -1443,6 +1485,7 @@ static void misuse_names(void) {
     for (int i = 0; i < 4; i++) {
         CHECK(strcmp(swa_status_str((swa_status)odd[i]), unknown) == 0 && swa_isa_name(odd[i]) != NULL);
         ANSWER(swa_isa_usable, (odd[i]), 0);
+        ANSWER(swa_compute_fastest, (odd[i]), SWA_F32);
     }
     name_called("swa_status_str"); name_called("swa_isa_name"); name_called("swa_isa_best");
     CHECK(swa_isa_usable(swa_isa_best()) && swa_isa_usable(SWA_ISA_SCALAR));

@@ -496,7 +496,7 @@ TEST(gguf_survives_random_damage) {
 
 /* ---- the program: runs in this process, its output caught in files ---- */
 
-typedef struct { int code; size_t out, err; int err_lines; char text[4096]; } caught;
+typedef struct { int code; size_t out, err; int err_lines; char text[4096], errors[4096]; } caught;
 
 static size_t drain(FILE *f, int real, int saved, char *text, size_t room) {
     size_t n;
@@ -511,8 +511,8 @@ static size_t drain(FILE *f, int real, int saved, char *text, size_t room) {
 }
 
 static caught program(const char *const *given) {
-    caught c = { 0, 0, 0, 0, "" };
-    char *argv[16] = { NULL }, errors[4096];
+    caught c = { 0, 0, 0, 0, "", "" };
+    char *argv[16] = { NULL };
     int argc = 1, saved_out, saved_err;
     FILE *out = tmpfile(), *err = tmpfile();
     if (!CHECK(out && err)) exit(2);
@@ -528,8 +528,8 @@ static caught program(const char *const *given) {
     dup2(fileno(err), 2);
     c.code = generate_main(argc, argv);
     c.out = drain(out, 1, saved_out, c.text, sizeof c.text);
-    c.err = drain(err, 2, saved_err, errors, sizeof errors);
-    for (size_t i = 0; i < c.err; i++) c.err_lines += errors[i] == '\n';
+    c.err = drain(err, 2, saved_err, c.errors, sizeof c.errors);
+    for (size_t i = 0; i < c.err; i++) c.err_lines += c.errors[i] == '\n';
     return c;
 }
 #define PROGRAM(...) program((const char *const[]){ __VA_ARGS__, NULL })
@@ -569,6 +569,44 @@ TEST(program_writes_text) {
     CHECK(strcmp(a.text, b.text) == 0);
     CHECK(strcmp(a.text, c.text) != 0);
     CHECK(d.code == 0 && strstr(d.text, "--compare") != NULL);
+}
+
+/* The model with a hole behind it, so that it is large enough to be worth a line while it is read, and a long text. */
+TEST(program_shows_how_far_it_is) {
+    static char large[] = P_tmpdir "/swa_test_model_XXXXXX", text[] = P_tmpdir "/swa_test_model_XXXXXX";
+    int fd = mkstemp(large), words = mkstemp(text);
+    size_t size;
+    char *file = read_file(MODEL, &size), *step;
+    caught c;
+    REQUIRE(fd >= 0 && words >= 0 && file != NULL);
+    CHECK(write(fd, file, size) == (ssize_t)size && ftruncate(fd, (1 << 26) + 4096) == 0);
+    for (int i = 0; i < 1200; i++) CHECK(write(words, "Emma ", 5) == 5);
+    close(fd);
+    close(words);
+    free(file);
+    c = PROGRAM("-m", large, "-f", text, "-n", "1");
+    CHECK_INT(c.code, 0);
+    CHECK(strstr(c.errors, "\rload: 0 of 64 MB") != NULL && strstr(c.errors, "\rload: 64 of 64 MB\n") != NULL);
+    step = strstr(c.errors, "\rprefill: ");              /* counted more than once */
+    CHECK(step != NULL && strstr(step + 1, "\rprefill: ") != NULL);
+    unlink(large);
+    unlink(text);
+}
+
+/* Every matrix is read where the file is mapped. */
+TEST(model_copies_no_weights) {
+    REQUIRE(fixture());
+    const model *m = &fix.m;
+    const unsigned char *first = fix.g.file, *last = first + fix.g.mapped;
+    CHECK(fix.g.mapped > 1 << 20);
+    for (int l = 0; l < m->n_layers; l++) {
+        const layer *w = &m->layers[l];
+        const weights *all[] = { &w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down, &m->embedding, &m->output };
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            size_t bytes = (size_t)all[i]->rows * gguf_bytes(all[i]->type, (size_t)all[i]->cols);
+            CHECK(all[i]->data > first && all[i]->data + bytes <= last);
+        }
+    }
 }
 
 TEST(program_measures_itself) {

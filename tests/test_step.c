@@ -494,12 +494,12 @@ TEST(a_layer_attended_twice) {
 /* ---- dying ---- */
 
 /* A step of n tokens at the end of 30 dies after one call, and is begun again, whole or in another cut. Once the last
-   layer has stored, it did not die halfway: going back is then a rewind like any other. */
+   layer has stored, by all its parts, it did not die halfway: going back is then a rewind like any other. */
 static void die_and_retry(toy *t, const float *cold, int put_first, int layer, int phase, int part, int32_t n,
                           int32_t again) {
     float x[ROWS * TOY_DIM];
     int64_t pos = 30, room = 16 - 6;                         /* rows that can be taken back: capacity-(W-1) */
-    int whole = layer == t->desc.n_layers - 1 && phase == 1, got;
+    int whole = layer == t->desc.n_layers - 1 && phase == 1 && part == t->parts - 1, got;
     t->put_first = 0;
     CHECK_OK(swa_cache_reset(&t->kv, 0, 0, 0));
     CHECK_INT(toy_run(t, 0, 0, 30, text, x), SWA_OK);
@@ -537,6 +537,48 @@ TEST(a_step_that_dies_is_begun_again) {
                                     put_first, layer, phase, part, (int)n);
                             die_and_retry(&t, cold, put_first && n <= 10, layer, phase, part, n, n % 3 + 1);
                         }
+}
+/* A part of phase 1 is left out, once: its next phase 0 says so, or if there is none the next step; begun again,
+   all is as it should be. Fewer parts than before, or none, leave nothing behind. */
+TEST(a_part_that_leaves_out_phase_1) {
+    enum { N = 12, KV = 3, DIM = 8, LAYERS = 2 };
+    const swa_window w = swa_window_sliding(9);
+    swa_cache_desc d;
+    float *x = t_random(4 * N * KV * DIM, 1.0f), *out[2] = { t_floats(N * KV * DIM), t_floats(N * KV * DIM) };
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = KV;
+    d.shape.head_dim = DIM;
+    d.n_layers = LAYERS;
+    d.windows = &w;
+    d.n_windows = 1;
+    for (int parts = 2; parts <= 5; parts++)
+        for (int layer = 0; layer < LAYERS; layer++)
+            for (int part = 0; part < parts; part++) {
+                swa_cache c;
+                swa_attn a;
+                REQUIRE(t_cache_new(&c, &d, 5));
+                t_label("part %d of %d, layer %d", part, parts, layer);
+                memset(&a, 0, sizeof a);
+                a.q.p = x; a.k.p = x + N; a.v.p = x + 2 * N; a.out.p = out[0];
+                CHECK_OK(swa_step_one(&c, 0, 0, N));
+                for (int l = 0; l <= layer; l++)
+                    for (int phase = 0; phase < SWA_PHASES; phase++)
+                        for (int p = 0; p < parts; p++)
+                            if (l != layer || phase == 0 || p != part)
+                                CHECK_OK(swa_attend_part(&c, l, &a, phase, p, parts));
+                if (layer == 0 && part > 0) CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, part, parts), SWA_ERR_ORDER);
+                CHECK_STATUS(swa_step_one(&c, 0, N, 1), SWA_ERR_ORDER);
+                CHECK_OK(swa_step_one(&c, 0, 0, N));
+                for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, parts));
+                for (int phase = 0; phase < SWA_PHASES; phase++)         /* again, with fewer of them */
+                    for (int p = 0; p < parts - 1; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, parts - 1));
+                for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 1, &a, 0, p, parts));
+                CHECK_OK(swa_attend(&c, 1, &a));                         /* and whole */
+                CHECK_OK(swa_step_one(&c, 0, N, 1));
+                for (int l = 0; l < LAYERS; l++) CHECK_OK(swa_attend(&c, l, &a));
+                if (parts == 2 && layer == 0 && part == 0) memcpy(out[1], out[0], KV * DIM * sizeof(float));
+                CHECK_BITS(out[0], out[1], KV * DIM);
+            }
 }
 /* Every layer in the mask `layers` attends to the step that is on, whose rows are made up, and stores them; the first
    status that is not OK. */

@@ -195,19 +195,8 @@ static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
 static at_case some_case(int kind) {
     at_case c = kind == 0 ? at_new(8, 2, 64, 64, 1) : kind == 1 ? at_new(3, 3, 24, 40, 1)
               : kind == 2 ? at_new(6, 2, 19, 5, 1) : kind == 3 ? at_new(33, 1, 48, 32, 1) : at_new(10, 2, 16, 16, 1);
-    if (kind == 3) {
-        c.shape.v_in_k = 1;
-        c.shape.tail_dim = 16;
-    }
-    if (kind == 4) c.shape.tail_dim = 8;
-    c.k_type = types[t_int(0, 3)];
-    c.tail_type = types[t_int(0, 3)];
-    c.v_type = kind == 3 ? c.k_type : types[t_int(0, 3)];
+    at_vary(&c, kind);
     c.start = t_int(0, 2) ? t_int(150, 270) : t_int(0, 1) ? 0 : t_int(0, 5000);
-    c.softcap = t_int(0, 3) ? 0.0f : 20.0f;
-    c.alibi = !t_int(0, 3);
-    c.bias = t_int(0, 2) ? 0 : t_int(1, 2);
-    c.sink_logits = !t_int(0, 2);
     if (kind < 3 && c.k_type == SWA_Q8 && t_int(0, 1)) c.compute = SWA_Q8;
     switch (t_int(0, 5)) {
     case 0: break;

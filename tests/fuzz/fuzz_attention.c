@@ -225,7 +225,7 @@ static answer compute(fuzz_in *in, problem *p) {
     if (!r.scratch_bytes) FUZZ_DIE("swa_attention_bytes is 0");
     r.scratch = malloc(r.scratch_bytes);
     memset(r.scratch, 0xff, r.scratch_bytes);
-    a.q.p = p->q; a.q_tail.p = p->q + tail_at;
+    a.q.p = p->q; a.q_tail.p = s->tail_dim ? p->q + tail_at : NULL;
     a.q_sink.p = p->q_pinned;
     if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + tail_at;
     a.q.head = a.q_tail.head = a.q_sink.head = a.q_sink_tail.head = p->dk;
