@@ -3619,6 +3619,23 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, const flo
         }
     }
 }
+/* The last dims of q.k, where they fill no four: the chains of vector v, which are in s. Usual
+   head_dims have none. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, const float *q,
+                                                float *s, int v) {
+    const swa__geo *g = b->g;
+    const swa__tile *t = &b->tile[v * SWV_N / 16];
+    const size_t step = 16 * swa__type_size(t->k_type);
+    const char *k = (const char *)t->k + (size_t)(v * SWV_N % 16) * swa__type_size(t->k_type);
+    int i, d;
+    for (i = 0; i < rows; i++, s += SWA_BLOCK) {
+        SWV chain = SWV_LOAD(s + v * SWV_N);
+        for (d = g->dk / 4 * 4; d < g->dk; d++)
+            chain = SWV_FMA(SWV_SET1(q[d * rows + i]),
+                            SWA__FN(load)(t->k_type, k + (size_t)d * step), chain);
+        SWV_STORE(s + v * SWV_N, chain);
+    }
+}
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
    over most dims is there once per type, and where less than the full width is wanted not even
@@ -3633,7 +3650,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     SWA__FN(stream) pf;
     SWA__FN(keys) k;
     SWV acc[4][8], x;
-    int i, j, d;
+    int i, j;
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
     pf.gap = (first->v_token - g->dvp) * (int64_t)v_size;
     pf.per = g->dvp * (int)v_size / 64;  /* lines of a V row, if rows lie apart */
@@ -3647,12 +3664,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     }
     if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_turns)(R, NW, type, q, &k, pf, acc);
     else SWV_BY_TYPE(type, SWA__FN(few_turns)(R, NW, T, q, &k, pf, acc););
-    for (d = k.turns * 4; d < g->dk; d++)
-        SWV_UNROLL for (j = 0; j < NW; j++) {
-            x = SWA__FN(load)(type, k.at[j] + (size_t)d * 16 * es);
+    if (k.turns * 4 < g->dk) {
+        SWV_UNROLL for (j = 0; j < NW; j++)
             SWV_UNROLL for (i = 0; i < R; i++)
-                acc[i][j] = SWV_FMA(SWV_SET1(q[d * R + i]), x, acc[i][j]);
-        }
+                SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+        for (j = 0; j < NW; j++) SWA__FN(few_rest)(b, R, q, s, v + j);
+        SWV_UNROLL for (j = 0; j < NW; j++)
+            SWV_UNROLL for (i = 0; i < R; i++)
+                acc[i][j] = SWV_LOAD(s + i * SWA_BLOCK + (v + j) * SWV_N);
+    }
     SWV_UNROLL for (j = 0; j < NW; j++) {
         if (t[j]->k_scale != NULL) {
             x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16);
@@ -5039,24 +5059,30 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
         }
     }
 }
-/* The last inputs, fewer than 16, with zeros behind them, and then what the chain leaves, which is
-   in `chain`: added to the block's sums. Once in a row of weights at most, so plain loops do. */
+/* The last inputs, fewer than 32, 16 at a time with zeros behind them, and then what the chain leaves,
+   which is in `chain`: added to the block's sums. Once in a row of weights at most, and seldom
+   there, so plain loops do. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const SWA__FN(piece) *in,
                                                  float (*chain)[16], float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     unsigned char w[64];
     float x[16];
-    int r, t, g;
+    int r, t, g, i, some;
     for (r = 0; r < R; r++)
         for (t = 0; t < T; t++) {
             float *to = sum[r * T + t], *from = chain[r * T + t];
-            memset(w, 0, sizeof w);
-            memset(x, 0, sizeof x);
-            memcpy(w, in->w + (size_t)r * in->ws, (size_t)in->n * es);
-            memcpy(x, in->x + (size_t)t * in->xs, (size_t)in->n * sizeof(float));
+            for (i = 0; i < in->n; i += some) {
+                some = in->n - i < 16 ? in->n - i : 16;
+                memset(w, 0, sizeof w);
+                memset(x, 0, sizeof x);
+                memcpy(w, in->w + (size_t)r * in->ws + (size_t)i * es, (size_t)some * es);
+                memcpy(x, in->x + (size_t)t * in->xs + i, (size_t)some * sizeof(float));
+                for (g = 0; g < 16; g += SWV_N)
+                    SWV_STORE(from + g, SWV_FMA(SWA__FN(load)(type, w + (size_t)g * es),
+                                                SWV_LOAD(x + g), SWV_LOAD(from + g)));
+            }
             for (g = 0; g < 16; g += SWV_N) {
-                SWV a = SWA__FN(load)(type, w + (size_t)g * es), b = SWV_LOAD(x + g);
-                a = SWV_FMA(a, b, SWV_LOAD(from + g));
+                SWV a = SWV_LOAD(from + g);
                 SWV_STORE(to + g, in->first ? a : SWV_ADD(SWV_LOAD(to + g), a));
             }
         }
@@ -5110,10 +5136,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA_
         SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
     SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, &in, acc););
     i = in.n / 32 * 32;
-    if (i + 16 <= in.n) {
-        SWA__FN(dots16)(R, T, type, &in, i, acc);
-        i += 16;
-    }
     if (i < in.n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
             SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
