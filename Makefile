@@ -44,7 +44,7 @@ run: build/generate  ## build and run the example: a small model writes through 
 	./build/generate $(ARGS)
 
 # Logs go first: one of yesterday must not speak for a test that no longer compiles.
-LOGS    := $(TESTS:%=build/%.log) build/test_omp.log build/fuzz.log build/compile.log build/examples.log build/manual.log build/readme.log
+LOGS    := $(TESTS:%=build/%.log) build/test_omp.log build/test_tiles.log build/fuzz.log build/compile.log build/examples.log build/manual.log build/readme.log
 ASANLOG := $(TESTS:%=build/%.asan.log)
 test:           ## build and run all tests; the last line is `N passed, N failed, N skipped`
 	@rm -f $(LOGS)
@@ -170,6 +170,10 @@ build/test_omp: tests/test_mla.c tests/test_bits.c $(HEADERS) build/flags
 	$(CC) $(TFLAGS) $(OPENMP) -DSWA_NO_SIMD -include tests/test_mla.c tests/test_bits.c -o $@ $(LIBS)
 build/test_omp.log: RUN = OMP_NUM_THREADS=3 OMP_WAIT_POLICY=passive
 build/test_omp.log: WORDS = ragged bits_chunks bits_stateless bits_put_first
+
+# SWA_BF16_TILE again, its tile kernels on a model of Intel's instructions (which wants a CPU with bf16 pairs).
+build/test_tiles: tests/test_tile.c $(HEADERS) build/flags
+	$(CC) $(TFLAGS) -DSWA_TILE_MODEL -DSWA_NO_AVX2 -DSWA_NO_MLA -DSWA_NO_INDEX -DSWA_NO_LISTS $< -o $@ $(LIBS)
 
 # The fuzz targets over their corpus. The one that makes blobs with a right checksum looks inside.
 FUZZ    := $(patsubst tests/fuzz/%.c,build/%,$(wildcard tests/fuzz/fuzz_*.c))

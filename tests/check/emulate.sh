@@ -7,7 +7,7 @@ set -u
 . tests/check/left.sh
 dir=build/emulate
 JOBS=${JOBS:-2} LIMIT=${LIMIT:-400}
-tests=${*:-golden bits attention cache step window masks helpers misuse mla}
+tests=${*:-golden bits attention tile cache step window masks helpers misuse mla}
 quick=${*:-golden bits window}          # for the x86-64s, whose instances run here natively too
 passed=0 failed=0 skipped=0
 mkdir -p "$dir"
