@@ -8510,7 +8510,7 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
    layout, or one of two that was forgotten, do not. */
 static int swa__apart(swa_in x, int32_t n, int heads, int dim) {
     const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
-    if (x.token == 0 && x.head == 0) return 1;
+    if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
     x = swa__in(x, heads, dim);
     if (x.token > far || x.head > far) return 0;
     if (n > 1 && x.token < dim) return 0;
@@ -8521,6 +8521,10 @@ static int swa__apart(swa_in x, int32_t n, int heads, int dim) {
 static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int dk = s->head_dim, dt = s->tail_dim;
+    if ((a->q.token | a->q.head | a->q_tail.token | a->q_tail.head | a->q_sink.token
+         | a->q_sink.head | a->q_sink_tail.token | a->q_sink_tail.head | a->k.token | a->k.head
+         | a->k_tail.token | a->k_tail.head | a->v.token | a->v.head | out.token | out.head) == 0)
+        return 1;                        /* all packed: nearly every call */
     if (a->q.p != NULL
         && !(swa__apart(a->q, n, s->n_heads, dk) && swa__apart(a->q_sink, n, s->n_heads, dk)
              && swa__apart(a->q_tail, n, s->n_heads, dt) && swa__apart(out, n, s->n_heads, s->v_dim)

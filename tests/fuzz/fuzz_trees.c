@@ -181,7 +181,8 @@ static void against_oracle(const problem *p, int i, int above) {
         or_row(&c, n - 1, h, want + p->dv, want, &lse);
         tol = 1e-5 * (4 + fabs(lse) + 6 * c.scale * p->dk);
         for (int d = 0; d < p->dv; d++)
-            if (!(fabs((double)out[d] - want[d]) <= tol)) FUZZ_DIE("token %d is %g, not %g", i, (double)out[d], want[d]);
+            if (!(fabs((double)out[d] - want[d]) <= tol))
+                FUZZ_DIE("token %d is %g, not %g", i, (double)out[d], want[d]);
         if (!(fabs((double)p->ring[0].lse[i * heads + h] - lse) <= tol)) FUZZ_DIE("lse of token %d", i);
         fuzz_ops++;
     }
