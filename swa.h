@@ -3192,6 +3192,8 @@ typedef struct {
     swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
+    int          pass, passes; /* few rows: which time the kernel goes over these K, of how many;
+                                  of f32 it fetches a share of V each time                        */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / 16 + 1];
@@ -3261,7 +3263,7 @@ typedef struct {
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
-    void (*few)(const swa__block *b, const swa__lanes *n, int rows, const float *const q[2],
+    void (*few)(swa__block *b, const swa__lanes *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
                                             is none                                               */
@@ -3418,7 +3420,7 @@ SWA__NOINLINE void swa__tile_values(const swa__geo *g, const swa__block *b, cons
 }
 #endif
 /* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are
-   not far then: see swa__few_piece. (Eight at once were worth 6 % in f32 with AVX-512, nothing in
+   not far then: see swa__few_piece. (Eight at once were worth 3 % in f32 with AVX-512, nothing in
    f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where registers are short: not worth 21
    KB.) */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
@@ -3583,8 +3585,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lan
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
 
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
-   more steps a row ends, and the next begins `gap` bytes further on. */
-typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
+   more steps a row ends, and the next begins `gap` bytes further on. q.k: the line after a line is
+   asked for `move` bytes on, fewer than 64 where several passes share the lines. */
+typedef struct { const char *at; int64_t gap, move; int left, per, l1; } SWA__FN(stream);
 /* Vectors of keys, where each begins, and how many turns of four dims they have. */
 typedef struct { const char *at[8]; int turns; } SWA__FN(keys);
 /* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
@@ -3603,7 +3606,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, const flo
         SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
             const int step = (u + 1) * lines / 4 - u * lines / 4;
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
-            pf.at += step * 64;
+            pf.at += step * pf.move;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
             if (pf.left <= 0 && (u == 3 || lines > 4)) {
@@ -3657,7 +3660,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     pf.per = g->dvp * (int)v_size / 64;  /* lines of a V row, if rows lie apart */
     pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
     pf.l1 = b->l1;
+    pf.move = 64;
     k.turns = g->dk / 4;
+    if (b->passes > 1 && type == SWA_F32 && pf.gap == 0) {         /* narrow types wait for FMAs */
+        pf.move = 64 / b->passes;
+        pf.at += k.turns * ((NW * SWV_N + 15) / 16) * (int64_t)es * pf.move * b->pass;
+    }
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / 16];
         k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
@@ -3973,16 +3981,19 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
     }
 }
 /* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four
-   find K in L1. */
-static SWV_TARGET void SWA__FN(few_pieces)(int rows, const swa__block *b, const float *q, float *s,
-                                           int v, int v1) {
+   find K in L1. Then they wait for nothing, and what they fetch had better not be what the first
+   have asked for: memory serves no more than its rate, and all at once would be lost. */
+static SWV_TARGET void SWA__FN(few_pieces)(int rows, swa__block *b, const float *q, float *s, int v,
+                                           int v1) {
     const swa__geo *g = b->g;
     const int piece =
         v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
     int r, x, end, step;
+    b->passes = (rows + 3) / 4;
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
         for (r = 0; r < rows; r += step) {
+            b->pass = r / 4;
             const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
             step = swa__few_step(rows - r);
             SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
@@ -4034,7 +4045,7 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
-static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__lanes *n, int rows,
+static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__lanes *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
     float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
@@ -7717,7 +7728,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
 }
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                           const swa__block *b, const swa__lanes *l) {
+                           swa__block *b, const swa__lanes *l) {
     const swa__kernels *kr = j->call->kr;
     const size_t dvp = (size_t)j->geo.dvp;
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
@@ -7786,6 +7797,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
+    b->pass = 0;
+    b->passes = 1;
     b->present = NULL;
     b->list = NULL;
     b->shift = 0;
@@ -10085,6 +10098,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     b.g = &j->geo;
     b.pos = at * SWA_BLOCK;
     b.l1 = swa__fetch_l1();
+    b.pass = 0;
+    b.passes = 1;
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
     swa__ranges(&l, 1, range);
     swa__stage(in, range, &w->room, &b);
