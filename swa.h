@@ -93,7 +93,8 @@
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
      to go back below it takes run.rewind = 1, or swa_cache_truncate().
    * A step is begun once for all layers, not per layer. Every layer stores its rows before the next
-     step (SWA_ERR_ORDER there), and every part of both phases runs.
+     step (SWA_ERR_ORDER there; swa_cache_unstored() says which did not), and every part of both
+     phases runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
@@ -419,6 +420,9 @@ SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);
    gone, although attend stores them later: to the step itself the old rows are still there. Reading
    a row before it is stored is ORDER. */
 SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
+/* The first layer that has not stored all rows up to the end, which a step has announced: what was
+   left out when the next step is SWA_ERR_ORDER. -1 = none. */
+SWA_API int        swa_cache_unstored(const swa_cache *cache, int seq);
 /* smallest end > start that truncate accepts; end if none is smaller */
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);
 /* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus
@@ -2321,6 +2325,15 @@ SWA_API int64_t swa_cache_end(const swa_cache *cache, int seq) {
 SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     return c != NULL ? swa__first(c, layer, seq) : -1;
+}
+SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
+    const swa__cache *c = swa__check_seq(cache, seq);
+    int i = 0;
+    if (c == NULL) return -1;
+    while (i < c->d.n_layers && (swa__layer_of(c, i)->ring != i
+                                 || swa__held_of(c, i, seq)->stored >= swa__seq_of(c, seq)->end))
+        i++;
+    return i < c->d.n_layers ? i : -1;
 }
 SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);

@@ -349,6 +349,7 @@ static void misuse_cache(void) {
         REFUSE(swa_cache_copy, (&w.kv, 0, &w.kv, s, -1), SWA_ERR_ARG);
         ANSWER(swa_cache_end, (&w.kv, s), -1);
         ANSWER(swa_cache_min_end, (&w.kv, s), -1);
+        ANSWER(swa_cache_unstored, (&w.kv, s), -1);
         ANSWER(swa_cache_replay_from, (&w.kv, s, 5), -1);
         misuse_indices(s, 0);
         misuse_indices(0, s == 3 ? 2 : s);
@@ -377,6 +378,7 @@ static void misuse_cache(void) {
         ANSWER(swa_cache_end, (c, 0), -1);
         ANSWER(swa_cache_first, (c, 0, 0), -1);
         ANSWER(swa_cache_min_end, (c, 0), -1);
+        ANSWER(swa_cache_unstored, (c, 0), -1);
         ANSWER(swa_cache_replay_from, (c, 0, 0), -1);
         ANSWER(swa_cache_slot, (c, 0, 0, 0), -1);
         ANSWER(swa_cache_spans, (c, 0, 0, kv), -1);

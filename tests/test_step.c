@@ -568,6 +568,7 @@ TEST(a_part_that_leaves_out_phase_1) {
                                 CHECK_OK(swa_attend_part(&c, l, &a, phase, p, parts));
                 if (layer == 0 && part > 0) CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, part, parts), SWA_ERR_ORDER);
                 CHECK_STATUS(swa_step_one(&c, 0, N, 1), SWA_ERR_ORDER);
+                CHECK_INT(swa_cache_unstored(&c, 0), layer);
                 CHECK_OK(swa_step_one(&c, 0, 0, N));
                 for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, parts));
                 for (int phase = 0; phase < SWA_PHASES; phase++)         /* again, with fewer of them */
@@ -614,8 +615,10 @@ TEST(a_layer_that_a_step_left_out) {
     cold = toy_cold(&d, 0, 0, 40, text);
     REQUIRE(cold && toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    CHECK_INT(swa_cache_unstored(&t.kv, 0), -1);
     CHECK_STATUS(some_layers(&t, 5, 0, 10, 3), SWA_OK);
     CHECK_INT(swa_cache_end(&t.kv, 0), 13);
+    CHECK_INT(swa_cache_unstored(&t.kv, 0), 1);
     CHECK_OK(swa_cache_read(&t.kv, 0, 0, 12, 1, k, k));
     CHECK_STATUS(swa_cache_read(&t.kv, 0, 1, 9, 2, k, k), SWA_ERR_ORDER);
     REQUIRE(swa_cache_spans(&t.kv, 0, 1, spans) == 1);
