@@ -105,7 +105,7 @@
    (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
    SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
    passes all tests; the instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 344 KB of text by gcc 12.2 -O2 each saves so
+   To leave out, where the implementation stands; of 347 KB of text by gcc 12.2 -O2 each saves so
    many: SWA_NO_MLA (the whole block, not attention over latents) 67, SWA_NO_BF16 (the type, and
    products in it) 36, SWA_NO_LISTS (lists of keys, trees) 30, SWA_NO_INDEX (swa_select) 17,
    SWA_NO_F16 15, SWA_NO_Q8 12, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 118,
