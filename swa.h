@@ -615,9 +615,9 @@ typedef struct {
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
    What is refused has written nothing, and may be called again as it should be. ARG is most often
    q, k, v or out NULL, strides with which rows overlap (one of two forgotten), scale 0 with a tail
-   or v_in_k, or a tail in attn and none in the shape. ORDER: no step was begun since the layer's
-   last call, or the layer before (or this one, in the step before) was left out. MEMORY: no scratch
-   was set. */
+   or v_in_k, a negative one, or a tail in attn and none in the shape. ORDER: no step was begun since
+   the layer's last call, or the layer before (or this one, in the step before) was left out.
+   MEMORY: no scratch was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
