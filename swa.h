@@ -1189,7 +1189,7 @@ static int swa__likes_pairs(void) {
 /* Whether tiles may be used: the CPU and the kernel keep them (XCR0), and the process asks for
    them, which is a system call; a grant lasts, so asking again changes nothing. Every CPU with
    tiles multiplies bf16 by them. */
-static int swa__tiles_allowed(void) {
+static int swa__amx_allowed(void) {
 #  ifndef SWA_TILE_MODEL
     unsigned a, d;
     long got;
@@ -1214,7 +1214,7 @@ SWA_API int swa_isa_best(void) {
 SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
 #if SWA__AMX
     if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
-        && swa_isa_usable(SWA_ISA_AVX512) && swa__tiles_allowed())
+        && swa_isa_usable(SWA_ISA_AVX512) && swa__amx_allowed())
         return SWA_BF16_TILE;
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
@@ -1454,11 +1454,11 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
         cell->size = 4;
         memcpy(cell->hidden, &masked, 4);
     } else {
-        uint16_t half = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
-        unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = half & 0x7fffu;
+        uint16_t bits = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
+        unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = bits & 0x7fffu;
         if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
         cell->size = 2;
-        memcpy(cell->hidden, &half, 2);
+        memcpy(cell->hidden, &bits, 2);
     }
     return 1;
 }
@@ -1837,10 +1837,10 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
        v [n_kv_heads][slots][v_dim rounded up to 16]
        and for q8 a scale per slot [n_kv_heads][slots]
    so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring
-   follows. With capacity and origin multiples of 16 a tile's lanes are position mod 16, and a block
-   that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in place
-   all the same, and decode moves the scores; a block with a seam in it, and prefill, move the keys
-   ([SECTION 12]).
+   follows. With capacity and origin multiples of 16 a tile's keys go by position mod 16, and a
+   block that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in
+   place all the same, and decode moves the scores; a block with a seam in it, and prefill, move the
+   keys ([SECTION 12]).
 
    What is known of a sequence is two things. The sequence consists of positions [start, end). And a
    layer's ring holds the rows [first, stored) of them, besides the pinned ones, and no others:
@@ -2011,9 +2011,9 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
 /* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number
    apart. */
 static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
-    const int64_t slot = x->first + i, lane = x->tiled ? slot % SWA__TILE : 0;
-    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - lane) * x->row
-         + lane * (int64_t)x->size;
+    const int64_t slot = x->first + i, within = x->tiled ? slot % SWA__TILE : 0;
+    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - within) * x->row
+         + within * (int64_t)x->size;
 }
 /* Its scale; NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
@@ -3110,21 +3110,24 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    The kernels of [SECTION 10] are written once in the operations below and included once per
    instruction set. To add one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi,
    a, b) is a where lo <= x < hi, else b; SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on
-   an array of SWV_N vectors; KEYS and LANES are the register block of the many-rows shape, DIMS by
-   LANES that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v, i), if there is
-   one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a row
-   are then loaded by the vector. */
+   an array of SWV_N vectors; KEYS by VECTORS are the register block of the many-rows shape, DIMS
+   by VECTORS that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v, i), if there
+   is one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a
+   row are then loaded by the vector. */
 
-enum { SWA__PRODUCT = 2048,   /* inputs of a matrix product that are summed alone, and ...        */
-       SWA__PIECE = 512,      /* ... of one chain: constants of the bits promise, see [SECTION 10] */
-       SWA__PRODUCT_TILE = 64,           /* tokens that share a pass over the weights             */
-       SWA__AHEAD = 8192,                /* bytes fetched ahead of a stream of weights: one
-                                            stream, several                                       */
-       SWA__NEAR = 1536, SWA__LONG = 16384,  /* bytes: longer rows go in several streams          */
+enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are summed alone, and */
+       SWA__GEMM_CHAIN = 512,            /* of one chain: constants of the bits promise, see
+                                            [SECTION 10]                                          */
+       SWA__GEMM_TOKENS = 64,            /* tokens that share a pass over the weights             */
+       SWA__GEMM_LONG = 16384,           /* bytes of a row of weights: longer ones go in several
+                                            streams                                               */
+       SWA__GEMM_AHEAD = 8192,           /* bytes that a single stream of weights is fetched
+                                            ahead, and ...                                        */
+       SWA__GEMM_NEAR = 1536,            /* ... each of several                                   */
        SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over
                                             parts                                                 */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
-       SWA__LANES = 32,                  /* rows of the widest panel                              */
+       SWA__PANEL = 32,                  /* rows of the widest panel                              */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
                                             by                                                    */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
@@ -3156,16 +3159,16 @@ typedef struct {
     int     keys;                        /* those that there are: behind the last one nothing is
                                             computed                                              */
     int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                  */
-    int16_t lane[SWA_BLOCK];             /* position mod 256; -1: no key, it fills a tile up      */
+    int16_t place[SWA_BLOCK];            /* position mod 256; -1: no key, it fills a tile up      */
     int64_t column[SWA_BLOCK];           /* of the bias                                           */
     float   distance[SWA_BLOCK];         /* query minus key                                       */
-    float   fold[SWA__GROUPS][2][SWA__LANES]; /* of the panel: what o, and the group's own, are
+    float   fold[SWA__GROUPS][2][SWA__PANEL]; /* of the panel: what o, and the group's own, are
                                                  multiplied by                                    */
     int     same[SWA__GROUPS];           /* o by 1                                                */
-    unsigned char slot[SWA_BLOCK];       /* of the group's sums by key mod 16 that exist, the
+    unsigned char sum[SWA_BLOCK];        /* of the group's sums by key mod 16 that exist, the
                                             key's; +16: its first                                 */
     /* the tree over them: so many times [0] += [1], and which then holds all */
-    unsigned char sums[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];
+    unsigned char adds[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
     int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from
                                             number `ahead` on, so many lines at a time            */
@@ -3175,7 +3178,7 @@ typedef struct {
     int     nodes, n_nodes;
     int32_t from, until;                 /* tokens that it was gathered for                       */
     int32_t node[SWA_BLOCK];             /* of a node's key: its number in the tree, ascending    */
-    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose lanes.node is in [in,
+    float   in[SWA_BLOCK], out[SWA_BLOCK];   /* of a key: rows see it whose sight.node is in [in,
                                                 out): nodes are counted branch by branch, so that
                                                 what lies below one follows it                    */
 } swa__list;
@@ -3189,7 +3192,7 @@ typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
 #endif
 typedef struct {                         /* what all rows of a call share                         */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
-    float cap2;                          /* softcap * log2 e, 0 = off                             */
+    float softcap_log2;                  /* softcap * log2 e, 0 = off                             */
     int   alibi, bias, by_distance;
     int64_t bias_first, bias_n;
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
@@ -3216,21 +3219,21 @@ typedef struct {
    numbers where no such instruction runs. The same bits, because numbers so small that a product or
    a sum could be subnormal (instructions drop those) count as zero: what is left are multiples of
    2^-126.
-   SWA_BF16: one chain of pairs, fma(x0, y0, fma(x1, y1, acc)). HALF: in f32, neighbours have
+   SWA_BF16: one chain of pairs, fma(x0, y0, fma(x1, y1, acc)). SINGLES: in f32, neighbours have
    changed places. SWA_BF16_TILE: groups of 32 by their index (dims of K, of the tail; positions of
    V); in a group two chains from zero, of the even and of the odd numbers; their sum is added to
-   what the groups before gave. TILE_HALF: in f32. TILE_PAIRS: by the instruction for pairs, on
-   pairs of one chain: of four numbers the first and third, the second and fourth. TILES: by tiles,
-   a row of which is 32 numbers of K or of a dim of V: K [dk/32][32 keys][32], V [dvp][32 keys], q
-   and p as for PAIRS. So scores and o come out as panels have them. */
+   what the groups before gave. TILE_SINGLES: in f32. TILE_PAIRS: by the instruction for pairs, on
+   pairs of one chain: of four numbers the first and third, the second and fourth. TILE_AMX: by
+   tiles, a row of which is 32 numbers of K or of a dim of V: K [dk/32][32 keys][32], V [dvp][32
+   keys], q and p as for PAIRS. So scores and o come out as panels have them. */
 enum {
     SWA__PLAIN,
-    SWA__HALF,
+    SWA__SINGLES,
     SWA__PAIRS,
     SWA__FORMS,                          /* that have kernels of their own; the rest take PLAIN's  */
-    SWA__TILE_HALF = SWA__FORMS,
+    SWA__TILE_SINGLES = SWA__FORMS,
     SWA__TILE_PAIRS,
-    SWA__TILES,
+    SWA__TILE_AMX,
     SWA__SUMMED = 32                     /* numbers of a group                                     */
 };
 #define SWA__TINY_QK 1.3877788e-17f
@@ -3242,15 +3245,15 @@ typedef struct {            /* what a row may see of a block, keys counted from 
     int   first_block;      /* of this panel: nothing to fold into yet                            */
     int   fetch;            /* many rows: fetch the next block's K on the way                     */
     /* window [first, last), sinks [0, sink) */
-    float first[SWA__LANES], last[SWA__LANES], sink[SWA__LANES];
+    float first[SWA__PANEL], last[SWA__PANEL], sink[SWA__PANEL];
     int   mods; /* scores of this block are capped, or have ALiBi or a bias                       */
-    float q[SWA__LANES], slope[SWA__LANES]; /* if so: position, and for ALiBi -slope * log2 e     */
-    const float *bias[SWA__LANES];
+    float q[SWA__PANEL], slope[SWA__PANEL]; /* if so: position, and for ALiBi -slope * log2 e     */
+    const float *bias[SWA__PANEL];
     const float *q_scale[2];             /* q in q8: its scale per row, [0] of the sinks' own q;
                                             NULL = none                                           */
-    float node[SWA__LANES];              /* of a tree: the row's last node, counted as in
+    float node[SWA__PANEL];              /* of a tree: the row's last node, counted as in
                                             swa__list; -1 = sees none                             */
-} swa__lanes;
+} swa__sight;
 
 #if SWA__INDEX
 typedef struct { /* rows whose q.k is summed: `per` after another to a list                       */
@@ -3269,14 +3272,14 @@ typedef struct { const float *p; float *o; int more; } swa__pv;
 
 /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr], [0] as the sinks see it,
    [1] as the window's keys do. s: [256][nr]. */
-typedef void swa__many(const swa__block *b, const swa__lanes *n, const float *const q[2], float *s,
+typedef void swa__many(const swa__block *b, const swa__sight *n, const float *const q[2], float *s,
                        const swa__total *to);
 typedef struct {
     const char *name;
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
-    void (*few)(swa__block *b, const swa__lanes *n, int rows, const float *const q[2],
+    void (*few)(swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
                                             is none                                               */
@@ -3285,14 +3288,14 @@ typedef struct {
 #endif
     void (*fold)(int rows, int dvp, const swa__total *to, const float *o, const float *m,
                  const float *l);
-    void (*fold_panel)(int lanes, int dv, const swa__total *to, const float *m, const float *l);
+    void (*fold_panel)(int nr, int dv, const swa__total *to, const float *m, const float *l);
     /* o [rows][dvp] -> out[i][dv] = o/l. */
     void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *const *out);
     /* The same from a panel: o [dvp][nr], l [nr]. */
-    void (*unpack)(int lanes, int rows, int dv, const float *o, const float *l, float *const *out);
-    /* dst[d*lanes + i] = src[i][d] * mul, transposed; lanes a multiple of 16, at most
-       SWA__LANES. */
-    void (*pack)(const void *const *src, int type, int lanes, int dim, float mul, float *dst);
+    void (*unpack)(int nr, int rows, int dv, const float *o, const float *l, float *const *out);
+    /* dst[d*nr + i] = src[i][d] * mul, transposed; nr a multiple of 16, at most
+       SWA__PANEL. */
+    void (*pack)(const void *const *src, int type, int nr, int dim, float mul, float *dst);
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
     void (*narrow)(int type, const float *src, void *dst, size_t n);
@@ -3302,15 +3305,15 @@ typedef struct {
     /* src [rows][ld] in the given form, chains running over the rows: rounded to bf16, below tiny
        0, rows whose bit of keep (by row mod 16) is not set 0. Pairs take swa__stored(form, rows)
        rows. dst may be src. */
-    void (*pair)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
-                 float *dst);
+    void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
+                    float *dst);
     /* dims a multiple of 16 */
-    void (*turn)(int dims, const float *src, float *dst, size_t stride);
+    void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
-    void (*index)(const swa__block *b, const swa__lanes *n, const swa__scores *x);
+    void (*index)(const swa__block *b, const swa__sight *n, const swa__scores *x);
 #endif
 #if SWA__MLA
-    void (*product)(const swa_gemm *p, float *pack); /* pack: [SWA__PRODUCT_TILE][SWA__PRODUCT]   */
+    void (*product)(const swa_gemm *p, float *pack); /* pack: [SWA__GEMM_TOKENS][SWA__GEMM_SUM]   */
     void (*expand)(int dims, int n, const float *w, const float *const *latent, float *const *dst);
 #endif
 } swa__kernels;
@@ -3335,34 +3338,34 @@ static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
-/* The keys that p.v walks: both intervals, none twice, in units of 1, 16 or 32 (a power of two).
-   Where the second continues the first in such units, it is one: a group of keys in bf16 is not
+/* The keys that p.v walks: both intervals, none twice, in grains of 1, 16 or 32 (a power of two).
+   Where the second continues the first in such grains, it is one: a group of keys in bf16 is not
    torn. */
-static void swa__ranges(const swa__lanes *n, int unit, int range[4]) {
-    range[0] = n->lo[0] & -unit;
-    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + unit - 1) & -unit : range[0];
-    range[2] = n->lo[1] & -unit;
+static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
+    range[0] = n->lo[0] & -grain;
+    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + grain - 1) & -grain : range[0];
+    range[2] = n->lo[1] & -grain;
     if (range[2] < range[1]) range[2] = range[1];
     /* nothing stays nothing */
-    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + unit - 1) & -unit : range[2];
-    if (unit > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
+    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + grain - 1) & -grain : range[2];
+    if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
 /* Keys that p.v takes at least: 1, or a tile of 16, or a group. */
-static int swa__key_unit(int form) {
-    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILES ? SWA__SUMMED : 16;
+static int swa__key_grain(int form) {
+    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : 16;
 }
 
 /* Rows that so many numbers fill in a form. */
 static int swa__stored(int form, int n) {
     if (form == SWA__TILE_PAIRS) return n / 4 * 2 + (n % 4 < 2 ? n % 4 : 2);
-    return form == SWA__PAIRS || form == SWA__TILES ? (n + 1) / 2 : n;
+    return form == SWA__PAIRS || form == SWA__TILE_AMX ? (n + 1) / 2 : n;
 }
 
 /* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
-typedef struct { const float *v, *p; size_t n; } swa__v_run;
-static int swa__v_runs(const swa__block *b, const int range[4], int per, int nr, const float *p,
-                       swa__v_run *run) {
+typedef struct { const float *v, *p; size_t n; } swa__v_span;
+static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr, const float *p,
+                        swa__v_span *span) {
     const swa__geo *g = b->g;
     int r, k, end, n = 0;
     for (r = 0; r < 4; r += 2)
@@ -3370,23 +3373,23 @@ static int swa__v_runs(const swa__block *b, const int range[4], int per, int nr,
             const float *v =
                 (const float *)b->tile[k / 16].v + (size_t)(k % 16 / per) * (size_t)g->v_along;
             end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
-            if (n > 0 && run[n - 1].p + run[n - 1].n * (size_t)nr == p + k / per * nr
-                && run[n - 1].v + run[n - 1].n * (size_t)g->v_along == v) {
-                run[n - 1].n += (size_t)((end - k) / per);
+            if (n > 0 && span[n - 1].p + span[n - 1].n * (size_t)nr == p + k / per * nr
+                && span[n - 1].v + span[n - 1].n * (size_t)g->v_along == v) {
+                span[n - 1].n += (size_t)((end - k) / per);
                 continue;
             }
-            run[n].v = v;
-            run[n].p = p + k / per * nr;
-            run[n++].n = (size_t)((end - k) / per);
+            span[n].v = v;
+            span[n].p = p + k / per * nr;
+            span[n++].n = (size_t)((end - k) / per);
         }
     return n;
 }
 #if SWA__BF16
 /* Scores of the keys [k, end), but those of k's group at most, before all that is done to scores: s
    [32][nr]. */
-SWA__NOINLINE void swa__tile_scores(const swa__geo *g, const swa__block *b, int k, int end, int nr,
-                                    const float *q, float *s) {
-    const int tiles = SWA__AMX && g->form == SWA__TILES;
+SWA__NOINLINE void swa__summed_scores(const swa__geo *g, const swa__block *b, int k, int end,
+                                      int nr, const float *q, float *s) {
+    const int tiles = SWA__AMX && g->form == SWA__TILE_AMX;
     swa__summed x;
     int rows, at;
     if (end > k - k % SWA__SUMMED + SWA__SUMMED) end = k - k % SWA__SUMMED + SWA__SUMMED;
@@ -3413,9 +3416,9 @@ SWA__NOINLINE void swa__tile_scores(const swa__geo *g, const swa__block *b, int 
 }
 /* p.v of 32 dims from d on, or as many as there are: o [32][nr]. V's tiles were staged one behind
    the other. */
-SWA__NOINLINE void swa__tile_values(const swa__geo *g, const swa__block *b, const int range[4],
-                                    int d, int nr, const float *p, float *o) {
-    const int tiles = SWA__AMX && g->form == SWA__TILES,
+SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, const int range[4],
+                                      int d, int nr, const float *p, float *o) {
+    const int tiles = SWA__AMX && g->form == SWA__TILE_AMX,
               rows = g->dvp - d < SWA__SUMMED ? g->dvp - d : SWA__SUMMED;
     swa__summed x;
     int r, more = 0;
@@ -3468,7 +3471,7 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
-             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE. In bf16 see SWA__HALF
+             tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE; bf16: see SWA__SINGLES
      block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then
              one tree; p times V's q8 scale; o = one FMA chain over the keys from zero
      fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
@@ -3476,7 +3479,7 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
              the identity
      finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
 
-#ifdef SWV_PLAIN /* scalar: plain loops and calls, the same sums: a tenth of the code */
+#ifdef SWV_LOOPS /* scalar: plain loops and calls, the same sums: a tenth of the code */
 #  define SWV_INLINE static
 #  define SWV_UNROLL
 #else
@@ -3484,8 +3487,8 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #  define SWV_UNROLL SWA__UNROLL
 #endif
 #define MR SWV_KEYS
-#define NV SWV_LANES
-#define NR (SWV_LANES * SWV_N)
+#define NV SWV_VECTORS
+#define NR (SWV_VECTORS * SWV_N)
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
 #endif
@@ -3551,9 +3554,9 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
     return x;
 }
 /* p times V's scale, and rounded again. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(half_scaled)(SWV p, SWV scale) {
+SWV_INLINE SWV_TARGET SWV SWA__FN(scale_to_bf16)(SWV p, SWV scale) {
     p = SWV_MUL(p, scale);
-    return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_HALF(p), SWV_SET1(0.0f));
+    return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_TO_BF16(p), SWV_SET1(0.0f));
 }
 /* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|)
    above. */
@@ -3574,13 +3577,13 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
    line: its call is nothing beside a tanh. */
 SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance,
                                              SWV bias) {
-    if (g->cap2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->cap2));
+    if (g->softcap_log2 > 0) s = SWV_MUL(SWA__FN(tanh)(s), SWV_SET1(g->softcap_log2));
     if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
     if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
     return s;
 }
 /* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lanes *n, int i, int k,
+SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sight *n, int i, int k,
                                             int count, int apart, float *out) {
     const int64_t from = (c->step < 0 ? swa__distance(n->q[i]) : c->first) + c->step * k;
     const int64_t last = from + c->step * (count - 1);
@@ -3601,18 +3604,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__lan
    more steps a row ends, and the next begins `gap` bytes further on. q.k: the line after a line is
    asked for `move` bytes on, fewer than 64 where several passes share the lines. */
 typedef struct { const char *at; int64_t gap, move; int left, per, l1; } SWA__FN(stream);
-/* Vectors of keys, where each begins, and how many turns of four dims they have. */
-typedef struct { const char *at[8]; int turns; } SWA__FN(keys);
+/* Vectors of keys, where each begins, and how many fours of dims they have. */
+typedef struct { const char *at[8]; int fours; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
-typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(values);
+typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(value_rows);
 
-/* q.k of R rows with NW vectors of keys, turn by turn. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_turns)(int R, int NW, int type, const float *q,
-                                              const SWA__FN(keys) *k, SWA__FN(stream) pf,
+/* q.k of R rows with NW vectors of keys, four dims after four. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
+                                              const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
     const int lines = (NW * SWV_N + 15) / 16 * (int)es; /* of V, for every four dims */
-    size_t at, end = (size_t)k->turns * 64 * es;
+    size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers;
     int i, j, u;
     for (at = 0; at < end; at += 64 * es) {
@@ -3665,7 +3668,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     const size_t v_size = swa__type_size(first->v_type);
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf;
-    SWA__FN(keys) k;
+    SWA__FN(key_vectors) k;
     SWV acc[4][8], x;
     int i, j;
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
@@ -3674,19 +3677,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
     pf.l1 = b->l1;
     pf.move = 64;
-    k.turns = g->dk / 4;
+    k.fours = g->dk / 4;
     if (b->passes > 1 && type == SWA_F32 && pf.gap == 0) {         /* narrow types wait for FMAs */
         pf.move = 64 / b->passes;
-        pf.at += k.turns * ((NW * SWV_N + 15) / 16) * (int64_t)es * pf.move * b->pass;
+        pf.at += k.fours * ((NW * SWV_N + 15) / 16) * (int64_t)es * pf.move * b->pass;
     }
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / 16];
         k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_turns)(R, NW, type, q, &k, pf, acc);
-    else SWV_BY_TYPE(type, SWA__FN(few_turns)(R, NW, T, q, &k, pf, acc););
-    if (k.turns * 4 < g->dk) {
+    if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
+    else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
+    if (k.fours * 4 < g->dk) {
         SWV_UNROLL for (j = 0; j < NW; j++)
             SWV_UNROLL for (i = 0; i < R; i++)
                 SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
@@ -3745,7 +3748,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
 } while (0)
 /* p.v of R rows over keys of a tile, NW vectors of dims each. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const float *p,
-                                             SWA__FN(values) in, SWA__FN(stream) pf,
+                                             SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
     SWV x[8];
@@ -3775,7 +3778,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
     int k, end;
     for (k = keys[0]; k < last; k = end) {
         SWA__FN(stream) pf;
-        SWA__FN(values) in;
+        SWA__FN(value_rows) in;
         const swa__tile *t = &b->tile[k / 16];
         const int at = d0 * (b->t1 - b->t0) + (k / 16 - b->t0) * dims, next = b->t0 + at / g->dk,
                   type = t->v_type;
@@ -3859,7 +3862,7 @@ SWV_ROWS(4)
 /* Row i's scores after modification and mask, written back; returns their maximum per lane. s2
    holds the scores with the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2],
    v[3]). */
-static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__lanes *n, int i, float *s,
+static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n, int i, float *s,
                                         const float *s2, const int v[4]) {
     const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]),
@@ -3919,10 +3922,10 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__lanes *n
     }
     return top;
 }
-/* p = exp2(s - m) in place over the vectors of both intervals; part: sums by key mod 16; then times
-   V's scale. */
+/* p = exp2(s - m) in place over the vectors of both intervals; lanes: sums by key mod 16; then
+   times V's scale. */
 static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4],
-                                        float part[16]) {
+                                        float lanes[16]) {
     const swa__geo *g = b->g;
     SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
@@ -3936,10 +3939,10 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
             p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
-            if (g->form != SWA__PLAIN) p = SWV_HALF(p);
+            if (g->form != SWA__PLAIN) p = SWV_TO_BF16(p);
             sum[i] = SWV_ADD(sum[i], p);
             if (scale != NULL && g->form != SWA__PLAIN)
-                p = SWA__FN(half_scaled)(p, SWV_LOAD(scale + i * SWV_N));
+                p = SWA__FN(scale_to_bf16)(p, SWV_LOAD(scale + i * SWV_N));
             else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
             SWV_STORE(at, p);
         }
@@ -3949,7 +3952,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
         s[x] = s[x + 1];
         s[x + 1] = first;
     }
-    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(part + i * SWV_N, sum[i]);
+    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
 }
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
@@ -3978,7 +3981,7 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
 /* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved
    down to where their keys belong. What comes from the tile past the end goes by way of the sinks'
    scores, of which there are none. */
-static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__lanes *n,
+static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__sight *n,
                                             const float *q, const int32_t *qi, float *s) {
     enum { PER = 16 / SWV_N, END = SWA_BLOCK / SWV_N };
     const int from = (n->lo[1] + b->shift) / 16 * PER, to = (n->hi[1] + b->shift + 15) / 16 * PER;
@@ -3996,8 +3999,8 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
 /* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four
    find K in L1. Then they wait for nothing, and what they fetch had better not be what the first
    have asked for: memory serves no more than its rate, and all at once would be lost. */
-static SWV_TARGET void SWA__FN(few_pieces)(int rows, swa__block *b, const float *q, float *s, int v,
-                                           int v1) {
+static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, swa__block *b, const float *q, float *s,
+                                                 int v, int v1) {
     const swa__geo *g = b->g;
     const int piece =
         v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
@@ -4017,8 +4020,8 @@ static SWV_TARGET void SWA__FN(few_pieces)(int rows, swa__block *b, const float 
 }
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
    next. */
-static SWV_TARGET void SWA__FN(few_sums)(int rows, const swa__block *b, const int range[4],
-                                         const float *p, float *o) {
+static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, const swa__block *b, const int range[4],
+                                                 const float *p, float *o) {
     const int type = range[2] < range[3] ? b->tile[range[2] / 16].v_type : SWA_F32;
     const int dvp = b->g->dvp, piece = swa__few_piece(rows, dvp, type);
     int some[4], r, step;
@@ -4058,10 +4061,10 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
-static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__lanes *n, int rows,
+static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
-    float *s2 = s + SWA__FEW * SWA_BLOCK, part[4][16];
+    float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
     int v[4], range[4], i, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
@@ -4069,8 +4072,8 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__lanes *n, int rows
     }
     swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
     if (b->shift == 0) {
-        SWA__FN(few_pieces)(rows, b, q[0], s2, v[0], v[1]);
-        SWA__FN(few_pieces)(rows, b, q[1], s, v[2], v[3]);
+        SWA__FN(few_score_pieces)(rows, b, q[0], s2, v[0], v[1]);
+        SWA__FN(few_score_pieces)(rows, b, q[1], s, v[2], v[3]);
     }
     for (r = 0; r < rows; r += step) {
         const float *qr = q[1] + (size_t)r * (size_t)(g->dk + g->dt);
@@ -4078,25 +4081,25 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__lanes *n, int rows
         if (b->shift != 0)
             SWA__FN(few_shifted)(step, b, n, qr, swa__few_integers(g, q[1], r), s + r * SWA_BLOCK);
         for (i = r; i < r + step; i++) /* row after row in each loop: the rows' latencies overlap */
-            SWV_STORE(part[i - r],
+            SWV_STORE(lanes[i - r],
                       SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
-            for (x = SWV_N; x < 16; x++) part[i - r][x] = SWA__NONE;
+            for (x = SWV_N; x < 16; x++) lanes[i - r][x] = SWA__NONE;
             /* of +0 and -0 either may have come out: make it +0 */
-            to->m[i] = SWA__FN(few_top)(part[i - r]) + 0.0f;
+            to->m[i] = SWA__FN(few_top)(lanes[i - r]) + 0.0f;
         }
         for (i = r; i < r + step; i++)
-            SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, part[i - r]);
-        for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(part[i - r]);
+            SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, lanes[i - r]);
+        for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
     }
-    SWA__FN(few_sums)(rows, b, range, s, to->o);
+    SWA__FN(few_value_pieces)(rows, b, range, s, to->o);
     SWV_LEAVE();
 }
 
 #if SWA__INDEX
 /* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K
    in f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
-static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__lanes *n,
+static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
                                              const swa__scores *x, int r, const int v[2]) {
     const swa__geo *g = b->g;
     const float *group = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
@@ -4115,7 +4118,7 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
 }
 /* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in
    L1 while all rows come by. */
-static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__lanes *n,
+static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
     const SWV least = SWV_SET1(x->least);
     int range[4], v[2], r, i, j, k, step;
@@ -4164,7 +4167,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
 #ifdef SWV_AT
 /* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
    vector. Returns how many steps. What it leaves in acc is pinned to registers, or gcc copies it in
-   every turn for the loop behind. */
+   every step for the loop behind. */
 SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n,
                                      SWV *acc) {
     SWV numbers[MR * NV], x[NV];
@@ -4214,8 +4217,9 @@ typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
 
 /* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for
    panels of any width: few blocks come here. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(rare)(const swa__block *b, const swa__lanes *n,
-                                            const SWA__FN(group) *of, const float *s, SWV *acc) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const swa__sight *n,
+                                                   const SWA__FN(group) *of, const float *s,
+                                                   SWV *acc) {
     const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(b);
@@ -4334,13 +4338,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
 #if SWA__BF16
 /* Kernels of whole panels multiply in the order of SWA_BF16_TILE too; its products come out of line,
    so that what others have in registers stays there. */
-#define SWV_TILED (!pairs && nv == NV && g->form >= SWA__TILE_HALF)
+#define SWV_SUMMED (!pairs && nv == NV && g->form >= SWA__TILE_SINGLES)
 /* See swa__summed. */
 static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
 #ifdef SWV_FMA2
     const int form = x->form;
 #else
-    const int form = SWA__TILE_HALF;
+    const int form = SWA__TILE_SINGLES;
 #endif
     SWA__FN(operands) in;
     float sums[2][MR * NR];
@@ -4380,7 +4384,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 /* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
    raised. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
-                                            const swa__lanes *n, const float *const q[2], float *s,
+                                            const swa__sight *n, const float *const q[2], float *s,
                                             SWV *top) {
     const swa__geo *g = b->g;
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
@@ -4401,9 +4405,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
             const swa__tile *t = &b->tile[k / 16];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
 #if SWA__BF16
-            if (SWV_TILED) {
+            if (SWV_SUMMED) {
                 if (k == lo || k % SWA__SUMMED == 0)
-                    swa__tile_scores(g, b, k, (n->hi[w] + mr - 1) / mr * mr, NR, q[w], sums);
+                    swa__summed_scores(g, b, k, (n->hi[w] + mr - 1) / mr * mr, NR, q[w], sums);
                 SWV_UNROLL for (i = 0; i < mr * nv; i++)
                     acc[i] = SWV_LOAD(sums + k % SWA__SUMMED * NR + i * SWV_N);
             } else
@@ -4430,7 +4434,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                 of.sinks = w == 0;
                 of.old = old;
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
-                SWA__FN(rare)(b, n, &of, s, rare);
+                SWA__FN(many_modify)(b, n, &of, s, rare);
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
             } else if (edge)
                 SWV_UNROLL for (i = 0; i < mr; i++)
@@ -4467,7 +4471,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float 
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
                                                 int edge, float *s, const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
-    SWV part[16][NV];
+    SWV lanes[16][NV];
     int i, j, k, r, w;
     for (i = 0; i < 16; i++)
         for (j = 0; j < nv; j++) {
@@ -4480,12 +4484,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
                 for (; k < range[r + 1]; k += 16)
                     sum = SWA__FN(exp_keys)(1, 16 * nr, edge, at + k * nr, top[j], sum);
             }
-            part[i][j] = sum;
+            lanes[i][j] = sum;
         }
     for (w = 8; w > 0; w /= 2)
         for (i = 0; i < w; i++)
-            for (j = 0; j < nv; j++) part[i][j] = SWV_ADD(part[i][j], part[i + w][j]);
-    for (j = 0; j < nv; j++) l[j] = part[0][j];
+            for (j = 0; j < nv; j++) lanes[i][j] = SWV_ADD(lanes[i][j], lanes[i + w][j]);
+    for (j = 0; j < nv; j++) l[j] = lanes[0][j];
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = i) {
             const float *scale = b->tile[k / 16].v_scale;
@@ -4505,7 +4509,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 #else
 #  define SWV_EXPS 1
 #endif
-SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int form, int nr, const float *s, float *to,
+SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
     const SWV lower = SWV_MAX(SWV_SUB(top, SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
     SWV p[4];
@@ -4514,13 +4518,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int form, int nr, const float *s, f
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
         SWA__FN(exp2_near)(SWV_EXPS, p + at);
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) {
-            p[i] = SWV_HALF(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+            p[i] = SWV_TO_BF16(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
             sum[i] = SWV_ADD(sum[i], p[i]);
-            if (scale != NULL) p[i] = SWA__FN(half_scaled)(p[i], SWV_SET1(scale[i]));
+            if (scale != NULL) p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
         }
     }
 #ifdef SWV_PAIR
-    if (form == SWA__PAIRS || form == SWA__TILES) {
+    if (form == SWA__PAIRS || form == SWA__TILE_AMX) {
         SWV_STORE(to, SWV_PAIR(p[0], p[1]));
         SWV_STORE(to + nr, SWV_PAIR(p[2], p[3]));
         return;
@@ -4531,10 +4535,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_half)(int form, int nr, const float *s, f
         return;
     }
 #endif
-    for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__HALF ? i ^ 1 : i) * nr, p[i]);
+    for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__SINGLES ? i ^ 1 : i) * nr, p[i]);
 }
 /* The same in bf16, over whole tiles. Panels of both widths share it. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_half)(int nv, int form, const swa__block *b,
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa__block *b,
                                                      const int range[4], float *s, const SWV *top,
                                                      SWV *l) {
     const int nr = nv * SWV_N;
@@ -4545,7 +4549,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_half)(int nv, int form, const swa
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += 4) {
                 const float *scale = b->tile[k / 16].v_scale;
-                SWA__FN(exp_half)(form, nr, s + k * nr + j * SWV_N,
+                SWA__FN(exp_bf16)(form, nr, s + k * nr + j * SWV_N,
                                   s + swa__stored(form, k) * nr + j * SWV_N,
                                   scale != NULL ? scale + k % 16 : NULL, top[j], sum + k % 16);
             }
@@ -4555,10 +4559,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_half)(int nv, int form, const swa
     }
 }
 #endif
-/* A panel's p.v: V in `runs` stretches; more: o, times a, is added to the block's, times c. */
+/* A panel's p.v: V in `spans` stretches; more: o, times a, is added to the block's, times c. */
 typedef struct {
-    const swa__v_run *run;
-    int runs, more;
+    const swa__v_span *span;
+    int spans, more;
     const SWV *a, *c;
     float *o;
 } SWA__FN(panel_pv);
@@ -4568,7 +4572,7 @@ typedef struct {
 SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g,
                                             const SWA__FN(panel_pv) *of, int d) {
     const int nr = nv * SWV_N;
-    const swa__v_run *run;
+    const swa__v_span *span;
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
     int i, j;
@@ -4576,17 +4580,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
-    for (run = of->run; run < of->run + of->runs; run++) {
-        in.n = run->n;
-        in.b = run->p;
+    for (span = of->span; span < of->span + of->spans; span++) {
+        in.n = span->n;
+        in.b = span->p;
         if (!pairs && g->v_across == 16) { /* V in K's tiles: a constant, or 16 addresses would
                                               be kept alive                                       */
-            in.a = run->v + d * 16;
+            in.a = span->v + d * 16;
             in.rs = 16;
             in.cs = 1;
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
-            in.a = run->v + d;
+            in.a = span->v + d;
             in.rs = 1;
             in.cs = (size_t)g->v_along;
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
@@ -4613,7 +4617,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (j = 0; j < nv; j++) {
             SWV top = SWV_SET1(SWA__NONE);
             for (k = x->start[g]; k < x->start[g + 1]; k++) {
-                if (x->lane[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
+                if (x->place[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
                 top = SWV_MAX(top, SWV_LOAD(s + k * nr + j * SWV_N));
             }
             SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
@@ -4627,7 +4631,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
             const float *scale = b->tile[k / 16].v_scale;
-            const int at = x->slot[k] & 15, first = x->slot[k] >> 4;
+            const int at = x->sum[k] & 15, first = x->sum[k] >> 4;
             for (j = 0; j < nv; j++) {
                 float *p = s + k * nr + j * SWV_N;
                 y = SWV_LOAD(p);
@@ -4636,7 +4640,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
                 SWV_STORE(p, scale != NULL ? SWV_MUL(y, SWV_SET1(scale[k % 16])) : y);
             }
         }
-        for (i = 0; i < x->sums[g]; i++)
+        for (i = 0; i < x->adds[g]; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
         for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
@@ -4712,7 +4716,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
     return d;
 }
 #define SWV_LIST(name, rows, nv) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lanes *n, float *s, \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, float *s, \
                                             const swa__total *to) { \
     const int across = b->g->v_across, dv = b->g->dv; \
     swa__pv of; \
@@ -4728,31 +4732,31 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lane
     for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
 }
 SWV_LIST(list, SWV_DIMS, NV)
-#ifdef SWV_NARROW
-SWV_LIST(list_narrow, MR, 1)
+#ifdef SWV_HALF_PANEL
+SWV_LIST(list_half, MR, 1)
 #endif
 #undef SWV_LIST
 #endif
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int unit, const swa__lanes *n, float *s) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__sight *n, float *s) {
     int w, e, k, i;
     for (w = 0; w < 2; w++)
         for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
             k = e == 0 ? n->lo[w] : n->hi[w];
-            if (k % unit == 0) continue;
-            for (i = 0; i < unit * nv; i++)
-                SWV_STORE(s + (k / unit * unit * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
+            if (k % grain == 0) continue;
+            for (i = 0; i < grain * nv; i++)
+                SWV_STORE(s + (k / grain * grain * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
 #if SWA__BF16
 /* p.v in the order of SWA_BF16_TILE, folded into o. fold: what o, and this, are multiplied by. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(tile_pv)(const swa__block *b, const int range[4],
-                                               const swa__pv *of, const float *fold) {
+SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int range[4],
+                                                 const swa__pv *of, const float *fold) {
     float *o = of->o, sums[SWA__SUMMED * NR];
     SWV x;
     int d, i, j;
     for (d = 0; d < b->g->dv; d += SWA__SUMMED) {
-        swa__tile_values(b->g, b, range, d, NR, of->p, sums);
+        swa__summed_values(b->g, b, range, d, NR, of->p, sums);
         for (i = 0; i < SWA__SUMMED * NR && d + i / NR < b->g->dv; i += NR)
             for (j = 0; j < NR; j += SWV_N, o += SWV_N) {
                 x = of->more ? SWV_MUL(SWV_LOAD(o), SWV_LOAD(fold + j)) : SWV_SET1(0.0f);
@@ -4763,22 +4767,22 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tile_pv)(const swa__block *b, const int ra
 #endif
 /* One block, one panel. pairs: products by the bf16 instruction. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
-                                               const swa__lanes *n, const float *const q[2],
+                                               const swa__sight *n, const float *const q[2],
                                                float *s, const swa__total *to) {
     const swa__geo *g = b->g;
     const int mr = MR * NV / nv;
     SWA__FN(panel_pv) of;
     SWV top[NV], sum[NV], a[NV], c[NV];
-    swa__v_run run[2 * SWA_BLOCK / 16];
+    swa__v_span span[2 * SWA_BLOCK / 16];
     int range[4], j, d;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
-    swa__ranges(n, swa__key_unit(g->form), range);
-    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_unit(g->form), n, s);
+    swa__ranges(n, swa__key_grain(g->form), range);
+    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(g->form), n, s);
     SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
 #if SWA__LISTS
     if (!pairs && b->list != NULL) {
-#ifdef SWV_NARROW
-        if (nv < NV) SWA__FN(list_narrow)(b, n, s, to);
+#ifdef SWV_HALF_PANEL
+        if (nv < NV) SWA__FN(list_half)(b, n, s, to);
         else
 #endif
         SWA__FN(list)(b, n, s, to);
@@ -4788,7 +4792,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     /* a maximum of -0: +0 */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
 #if SWA__BF16
-    if (pairs || g->form != SWA__PLAIN) SWA__FN(many_exp_half)(nv, g->form, b, range, s, top, sum);
+    if (pairs || g->form != SWA__PLAIN) SWA__FN(many_exp_bf16)(nv, g->form, b, range, s, top, sum);
     else
 #endif
     {
@@ -4806,7 +4810,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         SWV_STORE(to->l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
 #if SWA__BF16
-    if (SWV_TILED) {
+    if (SWV_SUMMED) {
         float fold[2 * NR];
         swa__pv x;
         memcpy(fold, a, sizeof a);
@@ -4814,12 +4818,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         x.p = s;
         x.o = to->o;
         x.more = !n->first_block;
-        SWA__FN(tile_pv)(b, range, &x, fold);
+        SWA__FN(summed_pv)(b, range, &x, fold);
         return;
     }
 #endif
-    of.run = run;
-    of.runs = swa__v_runs(b, range, pairs ? 2 : 1, nv * SWV_N, s, run);
+    of.span = span;
+    of.spans = swa__v_spans(b, range, pairs ? 2 : 1, nv * SWV_N, s, span);
     of.more = !n->first_block;
     of.a = a;
     of.c = c;
@@ -4828,20 +4832,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, &of, d);
 }
 #define SWV_MANY(name, pairs, nv) \
-SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__lanes *n, \
+SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, \
                                             const float *const q[2], float *s, \
                                             const swa__total *to) { \
     SWA__FN(many_block)(pairs, nv, b, n, q, s, to); \
     SWV_LEAVE(); \
 }
 SWV_MANY(many, 0, NV)
-#ifdef SWV_NARROW
-SWV_MANY(many_narrow, 0, 1)
+#ifdef SWV_HALF_PANEL
+SWV_MANY(many_half, 0, 1)
 #endif
 #ifdef SWV_FMA2
 SWV_MANY(many_pairs, 1, NV)
-#  ifdef SWV_NARROW
-SWV_MANY(many_narrow_pairs, 1, 1)
+#  ifdef SWV_HALF_PANEL
+SWV_MANY(many_half_pairs, 1, 1)
 #  endif
 #endif
 #undef SWV_MANY
@@ -4868,17 +4872,17 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, co
     SWV_LEAVE();
 }
 /* The same for a panel and blocks without values (learned sink logits). */
-static SWV_TARGET void SWA__FN(fold_panel)(int lanes, int dv, const swa__total *to, const float *m,
+static SWV_TARGET void SWA__FN(fold_panel)(int nr, int dv, const swa__total *to, const float *m,
                                            const float *l) {
     int d, j;
-    for (j = 0; j < lanes; j += SWV_N) {
+    for (j = 0; j < nr; j += SWV_N) {
         SWV was = SWV_LOAD(to->m + j), top = SWV_LOAD(m + j), now = SWV_MAX(was, top);
         SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(top, now));
         SWV_STORE(to->m + j, now);
         was = SWV_MUL(SWV_LOAD(to->l + j), a);
         SWV_STORE(to->l + j, SWV_FMA(SWV_LOAD(l + j), c, was));
         for (d = 0; d < dv; d++) {
-            float *at = to->o + d * lanes + j;
+            float *at = to->o + d * nr + j;
             SWV_STORE(at, SWV_MUL(SWV_LOAD(at), a));
         }
     }
@@ -4891,45 +4895,45 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(inverse)(SWV l) {
 }
 static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
                                        float *const *out) {
-    float part[SWV_N];
+    float numbers[SWV_N];
     int i, d;
     for (i = 0; i < rows; i++, o += dvp) {
         const SWV x = SWA__FN(inverse)(SWV_SET1(l[i]));
         for (d = 0; d + SWV_N <= dv; d += SWV_N)
             SWV_STORE(out[i] + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
         if (d == dv) continue;
-        SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
-        memcpy(out[i] + d, part, (size_t)(dv - d) * sizeof(float));
+        SWV_STORE(numbers, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
+        memcpy(out[i] + d, numbers, (size_t)(dv - d) * sizeof(float));
     }
     SWV_LEAVE();
 }
-static SWV_TARGET void SWA__FN(unpack)(int lanes, int rows, int dv, const float *o, const float *l,
+static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o, const float *l,
                                        float *const *out) {
     SWV x[SWV_N], y;
-    float part[SWV_N];
+    float numbers[SWV_N];
     int r, d, i;
     for (r = 0; r < rows; r += SWV_N) {
         y = SWA__FN(inverse)(SWV_LOAD(l + r));
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
-                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * lanes + r), y), SWV_SET1(0.0f));
+                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * nr + r), y), SWV_SET1(0.0f));
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
         }
         for (; d < dv; d++) {
-            SWV_STORE(part, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * lanes + r), y), SWV_SET1(0.0f)));
-            for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = part[i];
+            SWV_STORE(numbers, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * nr + r), y), SWV_SET1(0.0f)));
+            for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = numbers[i];
         }
     }
     SWV_LEAVE();
 }
-static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes, int dim,
+static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, int dim,
                                      float mul, float *dst) {
     const size_t es = swa__type_size(type);
     SWV x[SWV_N], y = SWV_SET1(mul);
     int r, d, i;
-    for (r = 0; r < lanes; r += SWV_N)
+    for (r = 0; r < nr; r += SWV_N)
         for (d = 0; d + SWV_N <= dim; d += SWV_N) {
             const size_t at = (size_t)d * es;
             SWV_BY_TYPE(type, SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
@@ -4937,11 +4941,11 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int lanes
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
-                SWV_STORE(dst + (size_t)(d + i) * (size_t)lanes + r, x[i]);
+                SWV_STORE(dst + (size_t)(d + i) * (size_t)nr + r, x[i]);
         }
     for (d = dim / SWV_N * SWV_N; d < dim; d++)
-        for (r = 0; r < lanes; r++)
-            dst[(size_t)d * (size_t)lanes + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
+        for (r = 0; r < nr; r++)
+            dst[(size_t)d * (size_t)nr + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
     SWV_LEAVE();
 }
 static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
@@ -4960,8 +4964,8 @@ static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, si
 }
 static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst,
                                       float *scale) {
-    unsigned char half[2 * SWV_N];
-    float part[SWV_N], top = 0.0f, inv;
+    unsigned char stored[2 * SWV_N];
+    float lanes[SWV_N], top = 0.0f, inv;
     SWV big = SWV_SET1(0.0f), x;
     /* read where it is */
     const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;
@@ -4976,9 +4980,9 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
             x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
             x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
             if (SWA__IS_F16(type)) {
-                SWV_STORE_F16((uint16_t *)(void *)half, x);
-                x = SWV_LOAD_F16((const uint16_t *)(const void *)half);
-            } else x = SWV_HALF(x);
+                SWV_STORE_F16((uint16_t *)(void *)stored, x);
+                x = SWV_LOAD_F16((const uint16_t *)(const void *)stored);
+            } else x = SWV_TO_BF16(x);
             SWV_STORE(dst + i, x);
         }
     }
@@ -4990,9 +4994,9 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
         x = SWV_LOAD(from + i);
         big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
     }
-    SWV_STORE(part, big);
+    SWV_STORE(lanes, big);
     for (j = 0; j < SWV_N; j++)
-        if (part[j] > top) top = part[j];
+        if (lanes[j] > top) top = lanes[j];
     *scale = top / 127.0f;
     inv = *scale > 1e-37f ? 127.0f / top : 0.0f; /* a row of (almost) zeros is a row of zeros */
     for (i = 0; i < n; i += SWV_N)
@@ -5001,15 +5005,15 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
 }
 
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(halved)(SWV x, SWV tiny) {
+SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
     x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
-    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_HALF(x));
+    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_TO_BF16(x));
 }
-static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, float tiny,
-                                     const float *src, float *dst) {
+static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int ld, float tiny,
+                                        const float *src, float *dst) {
 #ifdef SWV_PAIR
     const int apart = form == SWA__TILE_PAIRS ? 2 : 1,
-              paired = form != SWA__HALF && form != SWA__TILE_HALF;
+              paired = form != SWA__SINGLES && form != SWA__TILE_SINGLES;
 #else
     const int apart = 1, paired = 0;
 #endif
@@ -5021,15 +5025,15 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
         const float *at = src + (size_t)r * (size_t)ld;
         float *to = dst + (size_t)(paired ? two : r) * (size_t)ld;
         for (i = 0; i < ld; i += SWV_N) {
-            SWV x0 = has0 ? SWA__FN(halved)(SWV_LOAD(at + i), small) : zero;
-            SWV x1 = has1 ? SWA__FN(halved)(SWV_LOAD(at + apart * ld + i), small) : zero;
+            SWV x0 = has0 ? SWA__FN(to_bf16_or_zero)(SWV_LOAD(at + i), small) : zero;
+            SWV x1 = has1 ? SWA__FN(to_bf16_or_zero)(SWV_LOAD(at + apart * ld + i), small) : zero;
 #ifdef SWV_PAIR
             if (paired) {
                 SWV_STORE(to + i, apart == 2 ? SWV_PAIR(x1, x0) : SWV_PAIR(x0, x1));
                 continue;
             }
 #endif
-            if (form == SWA__HALF && both) {
+            if (form == SWA__SINGLES && both) {
                 SWV was = x0;
                 x0 = x1;
                 x1 = was;
@@ -5044,12 +5048,13 @@ static SWV_TARGET void SWA__FN(pair)(int form, int rows, unsigned keep, int ld, 
 #if SWA__MLA
 /* ---- matrix products ---- */
 
-/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__PRODUCT; within a
-   block 16 lanes by input mod 16, each a sum from left to right over the block's pieces of
-   SWA__PIECE inputs, a piece being one FMA chain from zero (missing inputs of the last 16 count as
-   zeros); then one tree over the lanes; blocks added from left to right. So one token streams a
-   weight row from memory in its own order, with chains short enough to overlap, and several tokens
-   share it. The transposed product is one FMA chain over the inputs; its lanes are outputs. */
+/* The order of a product's sums, for any number of rows: inputs in blocks of SWA__GEMM_SUM; within
+   a block 16 lanes by input mod 16, each a sum from left to right over the block's pieces of
+   SWA__GEMM_CHAIN inputs, a piece being one FMA chain from zero (missing inputs of the last 16
+   count as zeros); then one tree over the lanes; blocks added from left to right. So one token
+   streams a weight row from memory in its own order, with chains short enough to overlap, and
+   several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are
+   outputs. */
 #define GV (16 / SWV_N)                  /* vectors per 16 inputs */
 #define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
 #define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
@@ -5178,14 +5183,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA_
             SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
         }
 }
-/* y[r] = the tree over part[r], for n <= 16 rows; part holds 16. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*part)[16], float *y) {
+/* y[r] = the tree over lanes[r], for n <= 16 rows; lanes holds 16. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y) {
     SWV x[16];
     int r, g, i, w;
     for (r = 0; r < n; r += SWV_N) {
         SWV_UNROLL for (g = 0; g < GV; g++) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
-                x[g * SWV_N + i] = SWV_LOAD(part[r + i] + g * SWV_N);
+                x[g * SWV_N + i] = SWV_LOAD(lanes[r + i] + g * SWV_N);
             SWV_TRANSPOSE(x + g * SWV_N);
         }
         SWV_UNROLL for (w = 8; w > 0; w /= 2)
@@ -5203,15 +5208,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
     SWA__FN(piece) in;
-    float part[4 * PR * PT + 16][16], sum[16];
+    float lanes[4 * PR * PT + 16][16], sum[16];
     const float *x = c->x;
     const char *w = (const char *)p->w.p + (size_t)c->r * (group / PR) + (size_t)c->k * es;
     int t, i, j, g, at, step;
-    memset(part[4 * PR * PT], 0, sizeof part[0] * 16);
+    memset(lanes[4 * PR * PT], 0, sizeof lanes[0] * 16);
     in.ws = group / PR;
     in.xs = c->xs;
     for (i = 0; i < c->n; i += in.n, w += (size_t)in.n * es, x += c->ps) {
-        in.n = c->n - i < SWA__PIECE ? c->n - i : SWA__PIECE;
+        in.n = c->n - i < SWA__GEMM_CHAIN ? c->n - i : SWA__GEMM_CHAIN;
         in.first = i == 0;
         for (g = 0, at = 0; g < G; g++)
             for (t = c->t0; t < c->t1; t += step, at += PR * step) {
@@ -5220,14 +5225,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
                 in.x = x + (size_t)(t - c->t0) * c->xs;
                 /* the first tokens that read these rows fetch the next */
                 in.ahead = t == 0 && c->r + 2 * G * PR <= p->n_out ? (size_t)G * group : 0;
-                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, in, part + at);
-                else SWA__FN(dots)(PR, 1, type, 1, in, part + at);
+                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, in, lanes + at);
+                else SWA__FN(dots)(PR, 1, type, 1, in, lanes + at);
             }
     }
     for (g = 0, at = 0; g < G; g++)
         for (t = c->t0; t < c->t1; t += step, at += PR * step) {
             step = t + PT <= c->t1 ? PT : 1;
-            SWA__FN(tree)(PR * step, part + at, sum);
+            SWA__FN(tree)(PR * step, lanes + at, sum);
             for (j = 0; j < step; j++) {
                 float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
                 for (i = 0; i < PR; i++)
@@ -5240,26 +5245,28 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
    is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict each other
    from L1. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
-    enum { TILE = SWA__PRODUCT_TILE, SUB = 2 * PT };
+    enum { TILE = SWA__GEMM_TOKENS, SUB = 2 * PT };
     const int few = p->n <= PT;
     SWA__FN(cut) c;
     int t, u, t1, i, rows;
-    c.xs = few ? (size_t)p->x_stride : (size_t)SWA__PIECE;
-    c.ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__PIECE;
+    c.xs = few ? (size_t)p->x_stride : (size_t)SWA__GEMM_CHAIN;
+    c.ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__GEMM_CHAIN;
     for (t = 0; t < p->n; t = t1) {
         t1 = p->n - t < TILE ? p->n : t + TILE;
         for (c.k = 0; c.k < p->n_in; c.k += c.n) {
-            c.n = p->n_in - c.k < SWA__PRODUCT ? p->n_in - c.k : SWA__PRODUCT;
+            c.n = p->n_in - c.k < SWA__GEMM_SUM ? p->n_in - c.k : SWA__GEMM_SUM;
             for (u = t; !few && u < t1; u++)
-                for (i = 0; i < c.n; i += SWA__PIECE)
-                    memcpy(pack + (i / SWA__PIECE * TILE + u - t) * SWA__PIECE,
+                for (i = 0; i < c.n; i += SWA__GEMM_CHAIN)
+                    memcpy(pack + (i / SWA__GEMM_CHAIN * TILE + u - t) * SWA__GEMM_CHAIN,
                            p->x + (size_t)u * (size_t)p->x_stride + c.k + i,
-                           (size_t)(c.n - i < SWA__PIECE ? c.n - i : SWA__PIECE) * sizeof(float));
+                           (size_t)(c.n - i < SWA__GEMM_CHAIN ? c.n - i : SWA__GEMM_CHAIN)
+                               * sizeof(float));
             for (c.done = 0; c.done < p->n_out; c.done = c.r + rows) {
                 rows = p->n_out - c.done >= 2 * PR && !few ? 2 * PR : PR;
                 c.r = p->n_out - c.done < PR ? p->n_out - PR : c.done;
                 for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
-                    c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k : pack + (c.t0 - t) * SWA__PIECE;
+                    c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k
+                              : pack + (c.t0 - t) * SWA__GEMM_CHAIN;
                     c.t1 = t1 - c.t0 < SUB ? t1 : c.t0 + SUB;
                     SWA__FN(product_rows)(rows / PR, p, &c);
                 }
@@ -5272,24 +5279,24 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
                                                 float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float part[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
+    float lanes[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     int k, i, n, w;
-    memset(part, 0, sizeof part);
+    memset(lanes, 0, sizeof lanes);
     in.ws = ws;
     in.xs = 0;
-    for (in.ahead = SWA__AHEAD; r < p->n_out; r++)
+    for (in.ahead = SWA__GEMM_AHEAD; r < p->n_out; r++)
         for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            n = p->n_in - k < SWA__GEMM_SUM ? p->n_in - k : SWA__GEMM_SUM;
             for (i = 0; i < n; i += in.n) {
-                in.n = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                in.n = n - i < SWA__GEMM_CHAIN ? n - i : SWA__GEMM_CHAIN;
                 in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
-                SWA__FN(dots)(1, 1, type, 3, in, part);
+                SWA__FN(dots)(1, 1, type, 3, in, lanes);
             }
             for (w = 8; w > 0; w /= 2)
-                for (i = 0; i < w; i++) part[0][i] = part[0][i] + part[0][i + w];
-            y[r] = k == 0 ? part[0][0] : y[r] + part[0][0];
+                for (i = 0; i < w; i++) lanes[0][i] = lanes[0][i] + lanes[0][i + w];
+            y[r] = k == 0 ? lanes[0][0] : y[r] + lanes[0][0];
         }
 }
 /* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one
@@ -5298,33 +5305,33 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float part[16][16], sum[16];
+    float lanes[16][16], sum[16];
     int r = 0, k, i, n;
-    memset(part, 0, sizeof part);
+    memset(lanes, 0, sizeof lanes);
     in.ws = ws;
     in.xs = 0;
-    for (; ws > SWA__LONG && r + PR <= p->n_out; r += PR)
+    for (; ws > SWA__GEMM_LONG && r + PR <= p->n_out; r += PR)
         for (k = 0; k < p->n_in; k += n) {
-            n = p->n_in - k < SWA__PRODUCT ? p->n_in - k : SWA__PRODUCT;
+            n = p->n_in - k < SWA__GEMM_SUM ? p->n_in - k : SWA__GEMM_SUM;
             for (i = 0; i < n; i += in.n) {
                 /* near the end of these rows the next ones are fetched */
-                const size_t jump =
-                    (size_t)(k + i + SWA__PIECE) * es + SWA__NEAR <= ws ? 0 : (PR - 1) * ws;
-                in.n = n - i < SWA__PIECE ? n - i : SWA__PIECE;
+                const size_t end = (size_t)(k + i + SWA__GEMM_CHAIN) * es,
+                             jump = end + SWA__GEMM_NEAR <= ws ? 0 : (PR - 1) * ws;
+                in.n = n - i < SWA__GEMM_CHAIN ? n - i : SWA__GEMM_CHAIN;
                 in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
-                in.ahead = SWA__NEAR + jump;
-                SWA__FN(dots)(PR, 1, type, 2, in, part);
+                in.ahead = SWA__GEMM_NEAR + jump;
+                SWA__FN(dots)(PR, 1, type, 2, in, lanes);
             }
-            SWA__FN(tree)(PR, part, sum);
+            SWA__FN(tree)(PR, lanes, sum);
             for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
         }
     SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
 }
 /* The inputs of a piece, the first of which is number d of x, C vectors of columns and T tokens.
-   part < SWV_N: only so many columns are there (C is 1 then). */
-SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int part,
+   width < SWV_N: only so many columns are there (C is 1 then). */
+SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int width,
                                                   const SWA__FN(piece) *in, int d,
                                                   SWV (*acc)[PC]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
@@ -5335,13 +5342,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
     int i, j;
     memset(tail, 0, sizeof tail);
     for (; d < end; d++, w += in->ws) {
-        if (part < SWV_N) memcpy(tail, w, (size_t)part * es);
+        if (width < SWV_N) memcpy(tail, w, (size_t)width * es);
         if (T == 1 && C > 1)
             SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
                 SWA__PREFETCH(w + in->ahead + (size_t)j * 64);
         SWV_UNROLL for (j = 0; j < C; j++)
             a[j] = SWA__FN(load)(type,
-                                 part < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
+                                 width < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
         SWV_UNROLL for (i = 0; i < T; i++) {
             b = SWV_SET1(in->x[(size_t)i * in->xs + (size_t)d]);
             SWV_UNROLL for (j = 0; j < C; j++) acc[i][j] = SWV_FMA(b, a[j], acc[i][j]);
@@ -5351,7 +5358,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int pa
 /* Tokens from t on, columns from c on, the inputs [d, d1). */
 typedef struct { int t, c, d, d1; } SWA__FN(corner);
 
-SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_gemm *p,
+SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_gemm *p,
                                             const SWA__FN(corner) *at) {
     const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
@@ -5367,21 +5374,21 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int part, const swa_ge
     in.x = p->x + (size_t)at->t * in.xs;
     SWV_UNROLL for (i = 0; i < T; i++) {
         const float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
-        if (part < SWV_N) {
+        if (width < SWV_N) {
             memset(last, 0, sizeof last);
-            if (at->d > 0) memcpy(last, y, (size_t)part * sizeof(float));
+            if (at->d > 0) memcpy(last, y, (size_t)width * sizeof(float));
             acc[i][0] = SWV_LOAD(last);
         } else
             SWV_UNROLL for (j = 0; j < C; j++)
                 acc[i][j] = at->d > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
     }
-    if (C == 1) SWA__FN(column_inputs)(C, T, type, part, &in, at->d, acc);
-    else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, part, &in, at->d, acc););
+    if (C == 1) SWA__FN(column_inputs)(C, T, type, width, &in, at->d, acc);
+    else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, width, &in, at->d, acc););
     SWV_UNROLL for (i = 0; i < T; i++) {
         float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
-        if (part < SWV_N) {
+        if (width < SWV_N) {
             SWV_STORE(last, acc[i][0]);
-            memcpy(y, last, (size_t)part * sizeof(float));
+            memcpy(y, last, (size_t)width * sizeof(float));
         } else
             SWV_UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
     }
@@ -5409,7 +5416,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
         }
     }
 }
-/* pack: SWA__PRODUCT_TILE * SWA__PRODUCT floats, or anything if p->n is 1. */
+/* pack: SWA__GEMM_TOKENS * SWA__GEMM_SUM floats, or anything if p->n is 1. */
 static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
     int t;
     if (p->transposed) SWA__FN(product_columns)(p);
@@ -5423,7 +5430,7 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
 
 /* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
 
-#define TILES (SWV_N == 16 ? 2 : 1) /* tiles at a time: 16 accumulators, or 8 of narrow vectors */
+#define TILES (SWV_N == 16 ? 2 : 1) /* tiles at a time: 16 accumulators, or 8 of short vectors */
 #define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
 
 /* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds
@@ -5477,7 +5484,7 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 #endif /* SWA__MLA */
 
 /* [dims][16] as 16 rows of dims, a multiple of 16. */
-static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, size_t stride) {
+static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, size_t stride) {
     SWV x[SWV_N];
     int d, k, i;
     for (d = 0; d < dims; d += SWV_N)
@@ -5498,23 +5505,23 @@ static SWV_TARGET void SWA__FN(turn)(int dims, const float *src, float *dst, siz
 #undef NR
 #undef SWV_FMA2
 #undef SWV_ISA
-#undef SWV_PLAIN
+#undef SWV_LOOPS
 #undef SWV_TARGET
-#undef SWV_NARROW
-#undef SWV_HALF
+#undef SWV_HALF_PANEL
+#undef SWV_TO_BF16
 #undef SWV_LEAVE
 #undef SWV_FROM
 #undef SWV_AT
 #undef SWV_STEPS
 #undef SWV_PAIR
 #undef SWV_EXPS
-#undef SWV_TILED
+#undef SWV_SUMMED
 #undef SWV_DOTS
 #undef SWV
 #undef SWV_N
 #undef SWV_KEYS
 #undef SWV_DIMS
-#undef SWV_LANES
+#undef SWV_VECTORS
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
@@ -5583,17 +5590,17 @@ static float swa__fma(float a, float b, float c) {
 static float swa__scale(float p, float n) {
     return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23));
 }
-static float swa__half(float x) {        /* to the nearest bf16                                   */
+static float swa__to_bf16(float x) {     /* to the nearest bf16                                   */
     uint32_t u = swa__bits_of(x);
     return swa__float_of((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
 }
 #define SWV_ISA                 scalar
-#define SWV_PLAIN
+#define SWV_LOOPS
 #define SWV_TARGET
 #define SWV                     float
 #define SWV_N                   1
 #define SWV_KEYS                4
-#define SWV_LANES               4
+#define SWV_VECTORS             4
 #define SWV_DIMS                2
 #define SWV_FEW(r)              4
 #define SWV_FEW_KEYS(r)         4
@@ -5619,7 +5626,7 @@ static float swa__half(float x) {        /* to the nearest bf16                 
 #define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
-#define SWV_HALF(x)             swa__half(x)
+#define SWV_TO_BF16(x)          swa__to_bf16(x)
 #define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 
@@ -5647,7 +5654,7 @@ SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int32_t w = vget_lane_s32(vreinterpret_s32_s8(b), 0);
     memcpy(p, &w, 4);
 }
-SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
+SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
     uint32x4_t u = vreinterpretq_u32_f32(v);
     u = vaddq_u32(u, vaddq_u32(vdupq_n_u32(0x7fff), vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1))));
     return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
@@ -5657,7 +5664,7 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV                     float32x4_t
 #define SWV_N                   4
 #define SWV_KEYS                8
-#define SWV_LANES               2
+#define SWV_VECTORS             2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
@@ -5681,9 +5688,9 @@ SWA__INLINE float32x4_t swa__half_neon(float32x4_t v) {
 #define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
 #define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
 #define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
-#define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__half_neon(v)), 16))
+#define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__to_bf16_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
-#define SWV_HALF(x)             swa__half_neon(x)
+#define SWV_TO_BF16(x)          swa__to_bf16_neon(x)
 #define SWV_AT(v, i)            vdupq_n_f32((v)[i])
 #ifdef __clang__ /* or N1 and V2 are bound by what they can dispatch, not by their FMAs           */
 #  define SWV_STEPS             _Pragma("clang loop unroll_count(4)")
@@ -5752,13 +5759,13 @@ SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
     wasm_v128_store(x, v);
     for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
 }
-SWA__INLINE v128_t swa__half_simd128(v128_t u) {
+SWA__INLINE v128_t swa__to_bf16_simd128(v128_t u) {
     v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
     u = wasm_i32x4_add(u, wasm_i32x4_add(one, wasm_i32x4_splat(0x7fff)));
     return wasm_v128_and(u, wasm_i32x4_splat(-65536));
 }
 SWA__INLINE void swa__store_bf16_simd128(uint16_t *p, v128_t v) {
-    v128_t u = wasm_u32x4_shr(swa__half_simd128(v), 16);
+    v128_t u = wasm_u32x4_shr(swa__to_bf16_simd128(v), 16);
     wasm_v128_store64_lane(p, wasm_u16x8_narrow_i32x4(u, u), 0);
 }
 SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
@@ -5771,7 +5778,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV                     v128_t
 #define SWV_N                   4
 #define SWV_KEYS                4
-#define SWV_LANES               2
+#define SWV_VECTORS             2
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 4 : (r) == 2 ? 2 : 1)
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
@@ -5798,7 +5805,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_STORE_F16(p, v)     swa__store_f16_simd128((p), (v))
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_simd128((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_simd128((p), (v))
-#define SWV_HALF(x)             swa__half_simd128(x)
+#define SWV_TO_BF16(x)          swa__to_bf16_simd128(x)
 #define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
@@ -5823,14 +5830,14 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
         r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
     }
 }
-SWA__INLINE SWA__AVX2_TARGET __m256 swa__half_avx2(__m256 v) {
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__to_bf16_avx2(__m256 v) {
     __m256i u = _mm256_castps_si256(v),
             one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     u = _mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff)));
     return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32(-65536)));
 }
 SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
-    __m256i u = _mm256_srli_epi32(_mm256_castps_si256(swa__half_avx2(v)), 16);
+    __m256i u = _mm256_srli_epi32(_mm256_castps_si256(swa__to_bf16_avx2(v)), 16);
     u = _mm256_permute4x64_epi64(_mm256_packus_epi32(u, u), 0x08);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(u));
 }
@@ -5844,7 +5851,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV                     __m256
 #define SWV_N                   8
 #define SWV_KEYS                4
-#define SWV_LANES               3
+#define SWV_VECTORS             3
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
@@ -5874,7 +5881,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
                                     _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
-#define SWV_HALF(x)             swa__half_avx2(x)
+#define SWV_TO_BF16(x)          swa__to_bf16_avx2(x)
 #define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
                                                       from -O2 on only                            */
 #include SWA_HEADER_FILENAME
@@ -5919,7 +5926,7 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
         r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
     }
 }
-SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     __m512i u = _mm512_castps_si512(v),
             one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
@@ -5930,7 +5937,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV                     __m512
 #define SWV_N                   16
 #define SWV_KEYS                8
-#define SWV_LANES               2
+#define SWV_VECTORS             2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         4
@@ -5960,16 +5967,16 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__half_avx512(__m512 v) {
 #define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
                                     _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16( \
-                                    _mm512_srli_epi32(_mm512_castps_si512(swa__half_avx512(v)), 16)))
+                                    _mm512_srli_epi32(_mm512_castps_si512(swa__to_bf16_avx512(v)), 16)))
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
-#define SWV_HALF(x)             swa__half_avx512(x)
+#define SWV_TO_BF16(x)          swa__to_bf16_avx512(x)
 #define SWV_LEAVE()             _mm256_zeroupper()
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #if !SWA__SMALL
-#  define SWV_NARROW                     /* half a panel: 16 keys, one vector of rows             */
+#  define SWV_HALF_PANEL                 /* half a panel: 16 keys, one vector of rows             */
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
@@ -6009,7 +6016,7 @@ static void swa__soft_multiply(int c, int a, int b) {
 #endif
 /* Every part of a call configures its thread's tiles: eight of 16 rows of 64 bytes; none
    outside. */
-static void swa__tiles_open(void) {
+static void swa__amx_open(void) {
 #ifndef SWA_TILE_MODEL
     struct { uint8_t palette, start, zero[14]; uint16_t bytes[16]; uint8_t rows[16]; } c;
     int i;
@@ -6022,13 +6029,13 @@ static void swa__tiles_open(void) {
     __asm__ volatile("ldtilecfg %0" : : "m"(c));
 #endif
 }
-static void swa__tiles_close(void) {
+static void swa__amx_close(void) {
 #ifndef SWA_TILE_MODEL
     __asm__ volatile("tilerelease" : : : "memory");
 #endif
 }
 /* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32. */
-static void swa__sums_tiles(const swa__summed *x, int rows, int more, float *out) {
+static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
     const int nr = 32, two = rows > 16;
     const float *a = x->a, *b = x->b;
     int at;
@@ -6102,14 +6109,14 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b,
 #if SWA__AMX
 /* K or a tail of 16 keys, [dims][16] in f32, as every other one of the tiles [dims/32][2][16][32];
    to may be src. */
-static SWA__AVX512_TARGET void swa__tiles_keys(int dims, const float *src, float *to) {
+static SWA__AVX512_TARGET void swa__amx_keys(int dims, const float *src, float *to) {
     __m512 x[16];
     int d, i;
     for (d = 0; d < dims; d += 16) {
         char *at = (char *)(to + d / 32 * 512) + d % 32 * 2;
         for (i = 0; i < 16; i++)
-            x[i] = swa__halved_avx512(_mm512_loadu_ps(src + (d + i) * 16),
-                                      _mm512_set1_ps(SWA__TINY_QK));
+            x[i] = swa__to_bf16_or_zero_avx512(_mm512_loadu_ps(src + (d + i) * 16),
+                                               _mm512_set1_ps(SWA__TINY_QK));
         swa__transpose_avx512(x);
         for (i = 0; i < 16; i++)
             _mm256_storeu_si256(
@@ -6120,12 +6127,12 @@ static SWA__AVX512_TARGET void swa__tiles_keys(int dims, const float *src, float
 }
 /* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32]; keys whose bit of seen is not
    set are 0. */
-static SWA__AVX512_TARGET void swa__tiles_values(int dims, unsigned seen, const float *src,
-                                                 float *to) {
+static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const float *src,
+                                               float *to) {
     int d;
     for (d = 0; d < dims; d++) {
         __m512 x = _mm512_maskz_loadu_ps((__mmask16)seen, src + d * 16);
-        x = swa__halved_avx512(x, _mm512_set1_ps(SWA__TINY_V));
+        x = swa__to_bf16_or_zero_avx512(x, _mm512_set1_ps(SWA__TINY_V));
         _mm256_storeu_si256((__m256i *)(void *)(to + d * 16),
                             _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16)));
     }
@@ -6140,11 +6147,12 @@ static SWA__AVX512_TARGET void swa__tiles_values(int dims, unsigned seen, const 
 
 /* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a
    global. */
-#define SWA__KERNELS(isa, lanes, half_panel, pairs, pairs_half_panel) { #isa, lanes, swa__few_##isa, \
-    { { swa__many_##isa, half_panel }, { swa__many_##isa, half_panel }, { pairs, pairs_half_panel } }, \
+#define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { #isa, nr, swa__few_##isa, \
+    { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa, swa__pair_##isa, swa__turn_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+    swa__narrow_##isa, swa__round_##isa, swa__to_form_##isa, swa__to_rows_##isa \
+    SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
 #  define SWA__NO_SUMS      NULL,
@@ -6167,19 +6175,19 @@ static SWA__AVX512_TARGET void swa__tiles_values(int dims, unsigned seen, const 
 #  define SWA__NO_INDEX_KERNEL
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
-#  define SWA__PAIRS_MANY   swa__many_pairs_avx512
+#  define SWA__MANY_PAIRS   swa__many_pairs_avx512
 #else
-#  define SWA__PAIRS_MANY   NULL
+#  define SWA__MANY_PAIRS   NULL
 #endif
 #if SWA__AVX512_DOT && SWA__BF16 && !SWA__SMALL
-#  define SWA__PAIRS_NARROW swa__many_narrow_pairs_avx512
+#  define SWA__MANY_HALF_PAIRS swa__many_half_pairs_avx512
 #else
-#  define SWA__PAIRS_NARROW NULL
+#  define SWA__MANY_HALF_PAIRS NULL
 #endif
 #if SWA__SMALL
-#  define SWA__MANY_NARROW  NULL
+#  define SWA__MANY_HALF    NULL
 #else
-#  define SWA__MANY_NARROW  swa__many_narrow_avx512
+#  define SWA__MANY_HALF    swa__many_half_avx512
 #endif
 #define SWA__NO_KERNELS(isa) { #isa, 0, NULL, \
     { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, SWA__NO_SUMS \
@@ -6205,7 +6213,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
         SWA__NO_KERNELS(avx2),
 #endif
 #if SWA__AVX512
-        SWA__KERNELS(avx512, 32, SWA__MANY_NARROW, SWA__PAIRS_MANY, SWA__PAIRS_NARROW)
+        SWA__KERNELS(avx512, 32, SWA__MANY_HALF, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS)
 #else
         SWA__NO_KERNELS(avx512)
 #endif
@@ -6253,9 +6261,9 @@ static int swa__has_dots(const swa__kernels *kr) {
 
    A tree's rows see history alike, and its whole blocks go the ordinary way. From the block of the
    first node on, keys are gathered as a list's are, a block being a group: history, then nodes in
-   the order of the run, in which every path ascends, each with the lane of its position. A node is
-   hidden from rows that do not stand below it. Where history and nodes are more than 256, tokens
-   take turns; a row that sees nothing of a group keeps what it has. */
+   the order of the run, in which every path ascends, each in the place of its position. A node is
+   hidden from rows that do not stand below it. Where history and nodes are more than 256, some
+   tokens go first; a row that sees nothing of a group keeps what it has. */
 
 /* ---- keys: segments, and their operands ---- */
 
@@ -6369,7 +6377,7 @@ static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t fl
 /* Rows that share one staged block: the more, the less staging. q and o of that many rows should be
    about 2 MiB; small heads take fewer, because there the block costs next to nothing and the memory
    is what they would notice. */
-static int swa__tile_rows(const swa_shape *s) {
+static int swa__unit_rows(const swa_shape *s) {
     const int dims = s->head_dim + s->tail_dim + s->v_dim;
     const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
     return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
@@ -6385,7 +6393,7 @@ static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratc
     swa__take(w, base, &w->room.present, SWA_BLOCK);
 }
 static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__scratch *w) {
-    const int tile = swa__tile_rows(s) + SWA__LANES;
+    const int tile = swa__unit_rows(s) + SWA__PANEL;
     const size_t rows = (size_t)tile, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
     const size_t dvp = swa__pad16(s->v_dim),
                  tokens = (size_t)(tile / (s->n_heads / s->n_kv_heads)) + 2;
@@ -6400,9 +6408,9 @@ static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__
     swa__take(w, base, &w->ob, SWA__FEW * dvp);
     swa__take(w, base, &w->m, rows);
     swa__take(w, base, &w->l, rows);
-    swa__take(w, base, &w->mb, SWA__LANES);
-    swa__take(w, base, &w->lb, SWA__LANES);
-    swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
+    swa__take(w, base, &w->mb, SWA__PANEL);
+    swa__take(w, base, &w->lb, SWA__PANEL);
+    swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__PANEL);
     swa__room_carve(s, base, w);
     w->lo = (int64_t *)(void *)swa__take_bytes(w, base, tokens * sizeof(int64_t));
     w->hi = (int64_t *)(void *)swa__take_bytes(w, base, tokens * sizeof(int64_t));
@@ -6425,7 +6433,7 @@ static size_t swa__partial_bytes(const swa_shape *s) {
 /* One tile's place in the room: K and tail transposed, V as rows. */
 typedef struct {
     float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row;
-    int dvp, bare;                       /* bare: no lane holds a key yet                         */
+    int dvp, bare;                       /* bare: it holds no key yet                             */
 } swa__spot;
 
 static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
@@ -6471,28 +6479,28 @@ static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, in
         for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
 }
 /* 16 of them */
-static void swa__copy_lanes(unsigned char *to, const unsigned char *from, size_t size) {
+static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
     if (size == 4) memcpy(to, from, 64);
     else if (size == 2) memcpy(to, from, 32);
     else memcpy(to, from, 16);
 }
-/* The tile whose lane 0 is slot `slot`, which is no multiple of 16, in the ring's own type: its
-   lanes [a, b) lie in two tiles of the ring, and are moved. Of a whole tile each dim is two copies
-   of 16 lanes, of which the second hides what was too much in the first, and the next dim's first
+/* The tile whose key 0 is in slot `slot`, no multiple of 16, in the ring's own type: its
+   keys [a, b) lie in two tiles of the ring, and are moved. Of a whole tile each dim is two copies
+   of 16 keys, of which the second hides what was too much in the first, and the next dim's first
    what was too much in the second; but for the last dim's. */
-static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
+static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
     const size_t size = x->size, line = SWA__TILE * size;
-    /* lanes below seam: the lower tile */
+    /* keys below seam: the lower tile */
     const int off = (int)(slot & (SWA__TILE - 1)), seam = SWA__TILE - off;
     const unsigned char *lower = x->p + (slot - off) * x->row;
     const unsigned char *upper = lower + SWA__TILE * x->row;
     int d = 0;
     if (a == 0 && b == SWA__TILE)
         for (; d < x->dim - 1; d++) {
-            swa__copy_lanes(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size,
-                            size);
-            swa__copy_lanes(dst + (size_t)d * line + (size_t)seam * size, upper + (size_t)d * line,
-                            size);
+            swa__copy_16(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size,
+                         size);
+            swa__copy_16(dst + (size_t)d * line + (size_t)seam * size, upper + (size_t)d * line,
+                         size);
         }
     for (; d < x->dim; d++) {
         const size_t at = (size_t)d * line;
@@ -6506,13 +6514,14 @@ static void swa__move_lanes(const swa__operand *x, int64_t slot, int a, int b, u
                    (size_t)(b - up) * size);
     }
 }
-/* Lanes [a, b) of K or tail from slot `slot` on, widened: where several segments meet in a tile. */
+/* Keys [a, b) of a tile's K or tail from slot `slot` on, widened: where several segments meet in
+   it. */
 static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot,
                           int a, int b, const swa__spot *to) {
     const size_t tile = SWA__TILE * (size_t)x->dim;
     float *dst = to->x[which];
     int d, i, n, off = (int)(slot & (SWA__TILE - 1));
-    if (off == a && to->bare) { /* the other lanes are filled later, or nobody looks at them */
+    if (off == a && to->bare) { /* the other keys are filled in later, or nobody looks at them */
         keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
         return;
     }
@@ -6524,8 +6533,8 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
             for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
     }
 }
-/* Lanes [a, b) of K or tail from the rows at src[a..b-1]: rounded if need be, then transposed. A
-   ring's are what they were rounded to. */
+/* Keys [a, b) of a tile's K or tail from the rows at src[a..b-1]: rounded if need be, then
+   transposed. A ring's are what they were rounded to. */
 static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which,
                          const void **src, int a, int b, const swa__spot *to) {
     const swa__operand *x = &source->x[which];
@@ -6544,21 +6553,21 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
     for (i = a; i < b; i++) {
         const float *from = (const float *)src[i];
-        float *lane = to->x[which] + i, one;
+        float *key = to->x[which] + i, one;
         if (type != SWA_F32) {
             keys->kr->round(SWA_F32, src[i], (int)type, x->dim, to->row, &one);
             from = to->row;
         }
-        for (d = 0; d + 4 <= x->dim; d += 4, lane += 4 * SWA__TILE) {
-            lane[0] = from[d];
-            lane[SWA__TILE] = from[d + 1];
-            lane[2 * SWA__TILE] = from[d + 2];
-            lane[3 * SWA__TILE] = from[d + 3];
+        for (d = 0; d + 4 <= x->dim; d += 4, key += 4 * SWA__TILE) {
+            key[0] = from[d];
+            key[SWA__TILE] = from[d + 1];
+            key[2 * SWA__TILE] = from[d + 2];
+            key[3 * SWA__TILE] = from[d + 3];
         }
-        for (; d < x->dim; d++, lane += SWA__TILE) *lane = from[d];
+        for (; d < x->dim; d++, key += SWA__TILE) *key = from[d];
     }
 }
-/* Lanes [a, b) of V: rows as they lie in the ring, or rounded to what the ring will hold. */
+/* Keys [a, b) of a tile's V: rows as they lie in the ring, or rounded to what it will hold. */
 static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p,
                            int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[SWA__V];
@@ -6576,9 +6585,9 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
 static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
     return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
 }
-/* Lanes [a, b) of one operand from row `row` of a segment on, with their scales. */
-static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
-                          int a, int b, const swa__spot *to) {
+/* Keys [a, b) of one operand of a tile from row `row` of a segment on, with their scales. */
+static void swa__keys_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
+                         int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
@@ -6599,7 +6608,7 @@ static void swa__lanes_in(const swa__keys *keys, const swa__source *src, int whi
         swa__rows_ahead(p, SWA__TILE, x->row, bytes); /* rows of other heads lie between */
     swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* A tile of which one ring segment holds all the lanes that are asked for, [a, b), lane 0 in slot
+/* A tile of which one ring segment holds all the keys that are asked for, [a, b), key 0 in slot
    `slot`: read where it is, in the ring's type. Off the grid of 16 slots K and tail are moved
    first; V, in rows, does not mind. */
 static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64_t slot, int a,
@@ -6619,7 +6628,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         }
         if (off_grid && i != SWA__V && x->dim > 0) {
             float *moved = keys->as_f32 && type != SWA_F32 ? to->row : to->x[i];
-            swa__move_lanes(x, slot, a, b, (unsigned char *)moved);
+            swa__move_keys(x, slot, a, b, (unsigned char *)moved);
             p = (const unsigned char *)moved;
         }
         if (keys->as_f32 && type != SWA_F32 && x->dim > 0) {
@@ -6631,7 +6640,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         swa__tile_put(t, i, p, type, scale);
     }
 }
-static unsigned swa__lanes_bits(int a, int b) { return (1u << b) - (1u << a); }
+static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
 /* Whether keys of a segment have scales, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
@@ -6656,7 +6665,7 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
 }
-/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the lanes
+/* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the keys
    of [a, b) that no segment holds.
    A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied
    in a tile that has some; there a key without one is multiplied by 1, which changes no bit, and
@@ -6665,7 +6674,7 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
 static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int b, swa__spot *to,
                                  swa__tile *t) {
     const swa__keys *keys = in->keys;
-    unsigned missing = swa__lanes_bits(a, b), scaled = 0;
+    unsigned missing = swa__key_bits(a, b), scaled = 0;
     int x;
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
@@ -6675,7 +6684,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                   end = (int)swa__min64(src->end - pos, b);
         const int64_t row = src->first + pos + from - src->pos;
         if (from >= end) continue;
-        missing &= ~swa__lanes_bits(from, end);
+        missing &= ~swa__key_bits(from, end);
         to->bare = from == a;
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
@@ -6685,15 +6694,15 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)y->size;
-            } else swa__lanes_in(keys, src, x, row, from, end, to);
+            } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
-/* Lanes of tile t that the two intervals of range ask for; both may touch one tile, then all
+/* Keys of tile t that the two intervals of range ask for; both may touch one tile, then all
    between them. */
-static int swa__tile_lanes(const int range[4], int t, int *a, int *b) {
+static int swa__tile_range(const int range[4], int t, int *a, int *b) {
     int r, lo, hi;
     *a = SWA__TILE;
     *b = 0;
@@ -6754,7 +6763,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
-        if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
+        if (!swa__tile_range(range, t, &lo, &hi)) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
@@ -6808,11 +6817,11 @@ typedef struct {
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
 /* A tile's [dims][16] as 16 rows of V. */
-static void swa__turn(const swa__call *call, const float *k, float *v) {
+static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE,
               dvp = (int)swa__pad16(dims);
     int i, d;
-    call->kr->turn(whole, k, v, (size_t)dvp);
+    call->kr->to_rows(whole, k, v, (size_t)dvp);
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
@@ -6838,7 +6847,7 @@ SWA__NOINLINE void swa__tile_scaled(int dims, const float **scale, float *k) {
 }
 #endif
 /* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
-static void swa__stage_half(const swa__call *call, int form, const int range[4],
+static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
                             const swa__room *room, swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
@@ -6850,25 +6859,25 @@ static void swa__stage_half(const swa__call *call, int form, const int range[4],
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt);
         float *v = room->v + swa__stored(form, t * SWA__TILE) * dvp;
         const float *rows = (const float *)tile->v;
-        if (!swa__tile_lanes(range, t, &lo, &hi)) continue;
+        if (!swa__tile_range(range, t, &lo, &hi)) continue;
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
-            swa__turn(call, (const float *)tile->k, last);
+            swa__tile_to_rows(call, (const float *)tile->k, last);
             rows = last;
         }
-        call->kr->pair(form, SWA__TILE, swa__tile_seen(range, t), dvp, SWA__TINY_V, rows, v);
+        call->kr->to_form(form, SWA__TILE, swa__tile_seen(range, t), dvp, SWA__TINY_V, rows, v);
 #if SWA__BF16
-        if (form >= SWA__TILE_HALF) {
+        if (form >= SWA__TILE_SINGLES) {
             swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
             if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
         }
 #endif
-        call->kr->pair(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
+        call->kr->to_form(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
         tile->k = k;
         tile->v = v;
         if (dt == 0) continue;
         k += SWA__TILE * dk;
-        call->kr->pair(form, dt, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->tail, k);
+        call->kr->to_form(form, dt, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->tail, k);
         tile->tail = k;
     }
 }
@@ -6876,8 +6885,8 @@ static void swa__stage_half(const swa__call *call, int form, const int range[4],
 #if SWA__AMX
 /* The same for tiles, of which K and V are stored by groups of 32 keys. Both halves of a group of V
    are written: keys that are not staged are zeros, without scales. */
-static void swa__stage_tiles(const swa__call *call, const int range[4], const swa__room *room,
-                             swa__block *b) {
+static void swa__stage_amx(const swa__call *call, const int range[4], const swa__room *room,
+                           swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
     const int end = range[3] > range[1] ? range[3] : range[1];
@@ -6888,26 +6897,26 @@ static void swa__stage_tiles(const swa__call *call, const int range[4], const sw
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
               *tail = k + SWA__TILE * dk;
-        float *v = room->v + t / 2 * SWA__TILE * dvp, *turned = room->row;
+        float *v = room->v + t / 2 * SWA__TILE * dvp, *by_dim = room->row;
         unsigned seen = 0;
-        if (!swa__tile_lanes(range, t, &lo, &hi)) tile->v_scale = NULL;
+        if (!swa__tile_range(range, t, &lo, &hi)) tile->v_scale = NULL;
         else {
             seen = swa__tile_seen(range, t);
-            if (call->shape.v_in_k) turned = (float *)(uintptr_t)tile->k;
+            if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
             else {
                 for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
-                call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, turned);
+                call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, by_dim);
             }
         }
-        swa__tiles_values(dvp, seen, turned, v + t % 2 * 8);
+        swa__amx_values(dvp, seen, by_dim, v + t % 2 * 8);
         tile->v = v;
         if (seen == 0) continue;
         swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-        swa__tiles_keys(dk, (const float *)tile->k, k + t % 2 * 256);
+        swa__amx_keys(dk, (const float *)tile->k, k + t % 2 * 256);
         tile->k = k;
         if (dt == 0) continue;
         swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-        swa__tiles_keys(dt, (const float *)tile->tail, tail + t % 2 * 256);
+        swa__amx_keys(dt, (const float *)tile->tail, tail + t % 2 * 256);
         tile->tail = tail;
     }
 }
@@ -6952,7 +6961,7 @@ static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
     int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
     return end > j->keys_from ? end : 0;
 }
-static int64_t swa__seen(const swa__job *j, int t) {
+static int64_t swa__keys_seen(const swa__job *j, int t) {
     int64_t lo, hi;
     swa__window_of(j, t, &lo, &hi);
     return hi - lo;
@@ -7044,8 +7053,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     }
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL
-             && j->geo.form < SWA__TILE_HALF;
-    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__HALF;
+             && j->geo.form < SWA__TILE_SINGLES;
+    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
     j->keys_from = j->keys_to = 0;
     if (j->keys.n_kv > 0) {
@@ -7066,8 +7075,8 @@ typedef struct {
     int blocks;                          /* how many of the list, from block number `at` on       */
     int64_t at;
     swa__blocks list;
-    float *part;                         /* split: where row r0's result goes; else NULL          */
-    size_t part_row;                     /* floats from row to row there                          */
+    float *partial;                      /* split: where row r0's result goes; else NULL          */
+    size_t partial_row;                  /* floats from row to row there                          */
 } swa__unit;
 
 static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
@@ -7153,12 +7162,12 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
         if (dt > 0) swa__pack_group(src, step, dt, j->call->qscale, to + dk * step);
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
-        swa__pair_scalar(SWA__HALF, dk, 0xffffu, step, SWA__TINY_QK, to, to);
-        swa__pair_scalar(SWA__HALF, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step,
-                         to + dk * step);
+        swa__to_form_scalar(SWA__SINGLES, dk, 0xffffu, step, SWA__TINY_QK, to, to);
+        swa__to_form_scalar(SWA__SINGLES, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step,
+                            to + dk * step);
     }
 }
-/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where lanes past
+/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where rows past
    the end repeat the last row. in: q and its tail. */
 static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2],
                         const swa__scratch *w, float *q, float *scale) {
@@ -7166,7 +7175,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
     float *row = dk <= 256 ? w->s : w->room.k; /* both are free until the first block, one is
                                                   large enough                                    */
     const swa__kernels *kr = j->call->kr;
-    const void *src[SWA__LANES];
+    const void *src[SWA__PANEL];
     int i, r, nr;
     if (j->few) {
         swa__pack_few(j, u, in, row, q, scale);
@@ -7184,12 +7193,12 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
             swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0,
                             dk * 4);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
-        if (form != SWA__PLAIN) kr->pair(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
+        if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
         if (dt == 0) continue;
         for (i = 0; i < nr; i++)
             src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
-        if (form != SWA__PLAIN) kr->pair(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
+        if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
 }
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
@@ -7198,7 +7207,7 @@ static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK :
    so the first and the last one tell; but in a tree, whose tokens all see these blocks to the
    end. */
 static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                             int n, int64_t pos, swa__lanes *l) {
+                             int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
     int64_t lo = w->lo[first], full_lo = w->lo[last];
@@ -7221,7 +7230,7 @@ static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
         return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
-static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__lanes *l) {
+static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     l->q_scale[0] = l->q_scale[1] = NULL;
     if (a->compute != SWA_Q8) return;
@@ -7229,23 +7238,24 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
     l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? w->rows : 0);
 }
 /* Row i of a panel, of packed row t and query head h: what its scores are modified with. */
-static void swa__lane_mods(const swa__job *j, int64_t t, int h, int i, swa__lanes *l) {
+static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
 /* The same, and what each row needs to be masked and modified. */
-static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                            int n, int64_t pos, swa__lanes *l) {
+static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                            int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
-    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || (j->geo.bias && swa__bias_reaches(j, t, pos));
+    l->mods = j->geo.softcap_log2 > 0.0f || j->geo.alibi
+              || (j->geo.bias && swa__bias_reaches(j, t, pos));
     swa__q_scales(j, w, r, l);
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them
            the full interval */
-        for (i = 0; i < SWA__LANES; i++) {
+        for (i = 0; i < SWA__PANEL; i++) {
             l->first[i] = l->sink[i] = 0.0f;
             l->last[i] = (float)SWA_BLOCK;
         }
@@ -7261,9 +7271,9 @@ static void swa__lanes_make(const swa__job *j, const swa__unit *u, const swa__sc
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         if (!l->mods) continue;
         l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
-        swa__lane_mods(j, j->row + t, from + head, i, l);
+        swa__sight_mods(j, j->row + t, from + head, i, l);
     }
-    for (; !j->few && i < j->call->kr->nr; i++) {      /* idle lanes do as the last row does */
+    for (; !j->few && i < j->call->kr->nr; i++) {      /* idle rows do as the last one does */
         l->first[i] = l->first[n - 1];
         l->last[i] = l->last[n - 1];
         l->sink[i] = l->sink[n - 1];
@@ -7337,7 +7347,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
     const float *logits = j->call->a.sink_logits;
     const int nr = swa__panel(j, n), dv = j->geo.dv;
-    float *out[SWA__LANES], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r,
+    float *out[SWA__PANEL], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r,
                             *l = w->l + r;
     int i, raw = 0;
     if (swa__panel_empty(n, m)) swa__panel_clear(j, r, nr, w);
@@ -7359,7 +7369,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
         const swa__total to = { o, m, l };
         j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     }
-    for (i = 0; i < SWA__LANES; i++) w->lb[i] = i < n ? l[i] : 1.0f;
+    for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? l[i] : 1.0f;
     j->call->kr->unpack(nr, n, dv, o, w->lb, out);
 }
 
@@ -7480,7 +7490,7 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 /* A tile's keys on their way: where each lies, by segment and row. */
 typedef struct { int n, segment[SWA__TILE]; int64_t row[SWA__TILE]; } swa__picked;
 
-/* Lanes [a, b) of one operand from any rows of a segment. */
+/* Keys [a, b) of one operand of a tile from any rows of a segment. */
 static void swa__picked_in(const swa__keys *keys, const swa__source *src, int which,
                            const int64_t *row, int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
@@ -7488,7 +7498,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     int i;
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0)
-            swa__lanes_in(keys, src, which, row[i], i, i + 1, to);
+            swa__keys_in(keys, src, which, row[i], i, i + 1, to);
         else {
             to->scale[which][i] = swa__scale_of(x, which, row[i]);
             at[i] = x->p + row[i] * x->row;
@@ -7496,7 +7506,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     }
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
-/* The tile whose keys have come together. Lanes that are left hold the last one again: its scores
+/* The tile whose keys have come together. Places that are left hold the last one again: its scores
    will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
 static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
@@ -7518,8 +7528,8 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *t
     swa__tile_finish(in->keys, 0, scaled, to, t);
 }
 /* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
-static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                              int n, const swa__list *x, swa__lanes *l) {
+static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                              int n, const swa__list *x, swa__sight *l) {
     const int group = j->call->group, t = u->r0 / group;
     int i, row;
     l->lo[0] = 0;
@@ -7528,13 +7538,13 @@ static void swa__lanes_listed(const swa__job *j, const swa__unit *u, const swa__
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
-    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
-    for (i = 0; i < SWA__LANES && (x->sinks > 0 || l->mods); i++) {
+    l->mods = j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias;
+    for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
         l->last[i] = (float)x->keys;
         l->q[i] = 0.0f;
-        swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
+        swa__sight_mods(j, j->row + t, u->h * group + row % group, i, l);
     }
 }
 
@@ -7563,14 +7573,14 @@ static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, u
 /* The tokens from `from` on, up to `end`, of whose paths the block at pos has room for: at least
    one. w->listed: those nodes. */
 static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end,
-                          int64_t pos, int room) {
+                          int64_t pos, int space) {
     int t, more;
     memset(w->listed, 0, ((size_t)j->n + 63) / 64 * sizeof *w->listed);
     for (t = from; t < end; t++) {
         const int64_t q = w->hi[t - t0] - 1;
         more = swa__path_new(j, t, q, pos, w->listed, 0);
-        if (more > room) break;
-        room -= swa__path_new(j, t, q, pos, w->listed, 1);
+        if (more > space) break;
+        space -= swa__path_new(j, t, q, pos, w->listed, 1);
     }
     return t;
 }
@@ -7598,8 +7608,8 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
 /* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
    they are of no token that the keys are for. The group ends with their last token's own node: the
    nodes behind it are nobody's ancestors here. */
-static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                            int n, const swa__block *b, swa__lanes *l) {
+static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                            int n, const swa__block *b, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group;
     const int64_t base = j->keys_to;
     swa__list *x = b->list;
@@ -7613,8 +7623,8 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
-    l->mods = j->geo.cap2 > 0.0f || j->geo.alibi || j->geo.bias;
-    for (i = 0; i < SWA__LANES; i++) {
+    l->mods = j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias;
+    for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
         if (row / group != t) {
@@ -7629,7 +7639,7 @@ static void swa__lanes_tree(const swa__job *j, const swa__unit *u, const swa__sc
         l->last[i] = FLT_MAX;
         l->sink[i] = (float)swa__max64(j->window.n_sink - base, 0); /* none of them lies behind q */
         l->q[i] = (float)(q - base);
-        swa__lane_mods(j, j->row + t, u->h * group + row % group, i, l);
+        swa__sight_mods(j, j->row + t, u->h * group + row % group, i, l);
         if (l->first[i] > first) first = l->first[i];
         if (node < 0.0f) l->full_hi = 0;
     }
@@ -7741,49 +7751,49 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
 }
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                           swa__block *b, const swa__lanes *l) {
+                           swa__block *b, const swa__sight *l) {
     const swa__kernels *kr = j->call->kr;
     const size_t dvp = (size_t)j->geo.dvp;
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
     const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
-    float *part = u->part;
+    float *partial = u->partial;
     int i;
     kr->few(b, l, u->n, q, w->s, &own);
-    if (part == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
-    for (i = 0; i < u->n && part != NULL; i++, part += u->part_row) {
-        memcpy(part, w->ob + (size_t)i * dvp, dvp * sizeof(float));
-        part[dvp] = w->mb[i];
-        part[dvp + 1] = w->lb[i];
+    if (partial == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+    for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
+        memcpy(partial, w->ob + (size_t)i * dvp, dvp * sizeof(float));
+        partial[dvp] = w->mb[i];
+        partial[dvp + 1] = w->lb[i];
     }
 }
 /* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
 static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
                             const swa__scratch *w) {
-    float *out[SWA__LANES], *part = u->part + (size_t)r * u->part_row;
+    float *out[SWA__PANEL], *partial = u->partial + (size_t)r * u->partial_row;
     int i;
-    for (i = 0; i < SWA__LANES; i++) w->lb[i] = 1.0f;
-    for (i = 0; i < n; i++, part += u->part_row) {
-        out[i] = part;
-        part[j->geo.dvp] = w->m[r + i];
-        part[j->geo.dvp + 1] = w->l[r + i];
+    for (i = 0; i < SWA__PANEL; i++) w->lb[i] = 1.0f;
+    for (i = 0; i < n; i++, partial += u->partial_row) {
+        out[i] = partial;
+        partial[j->geo.dvp] = w->m[r + i];
+        partial[j->geo.dvp + 1] = w->l[r + i];
     }
     j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp,
                         w->lb, out);
 }
 /* What rows [r, r+n) of the unit see of the block, or of the list's or tree's keys. */
-static void swa__lanes_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                            int n, const swa__block *b, swa__lanes *l) {
+static void swa__sight_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                            int n, const swa__block *b, swa__sight *l) {
 #if SWA__LISTS
     if (b->list != NULL) {
-        if (b->list->tree) swa__lanes_tree(j, u, w, r, n, b, l);
-        else swa__lanes_listed(j, u, w, r, n, b->list, l);
+        if (b->list->tree) swa__sight_tree(j, u, w, r, n, b, l);
+        else swa__sight_listed(j, u, w, r, n, b->list, l);
         return;
     }
 #endif
-    swa__lanes_make(j, u, w, r, n, b->pos, l);
+    swa__sight_make(j, u, w, r, n, b->pos, l);
 }
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                            const swa__block *b, swa__lanes *l) {
+                            const swa__block *b, swa__sight *l) {
     const swa__kernels *kr = j->call->kr;
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
@@ -7792,7 +7802,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel(j, n);
-        swa__lanes_fill(j, u, w, r, n, b, l);
+        swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
@@ -7801,7 +7811,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
             kr->many[j->geo.form < SWA__FORMS ? j->geo.form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s,
                                                                                         &to);
         }
-        if (u->part == NULL) continue;
+        if (u->partial == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
         swa__panel_keep(j, u, r, n, w);
     }
@@ -7852,12 +7862,12 @@ typedef struct {
 /* pos -1: none, a tile is filled up. */
 static void swa__gather_key(swa__gather *x, int64_t pos) {
     swa__list *list = x->b.list;
-    const int lane = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
-    list->lane[list->n] = (int16_t)lane;
+    const int place = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
+    list->place[list->n] = (int16_t)place;
     list->column[list->n] = pos < 0               ? -1
                           : x->b.g->by_distance ? x->q - pos
                                                   : pos - x->b.g->bias_first;
-    list->distance[list->n++] = (float)(x->q - (pos - lane)) - (float)lane;
+    list->distance[list->n++] = (float)(x->q - (pos - place)) - (float)place;
 }
 /* The tile that is not full yet is made, and keys go on in the next. */
 static void swa__gather_tile(swa__gather *x, const swa__room *room) {
@@ -7928,21 +7938,21 @@ static void swa__gather_sums(swa__list *list, int g) {
     unsigned have = 0, high;             /* sums; those of the tree's upper half */
     at[0] = 0;
     for (k = list->start[g]; k < list->start[g + 1]; k++) {
-        const int lane = list->lane[k] & (SWA__TILE - 1);
-        list->slot[k] = 0;
-        if (list->lane[k] < 0) continue;
-        if ((have >> lane & 1) == 0) list->slot[k] = SWA__TILE, at[lane] = n++;
-        list->slot[k] = (unsigned char)(list->slot[k] | at[lane]);
-        have |= 1u << lane;
+        const int place = list->place[k] & (SWA__TILE - 1);
+        list->sum[k] = 0;
+        if (list->place[k] < 0) continue;
+        if ((have >> place & 1) == 0) list->sum[k] = SWA__TILE, at[place] = n++;
+        list->sum[k] = (unsigned char)(list->sum[k] | at[place]);
+        have |= 1u << place;
     }
-    list->sums[g] = 0;
+    list->adds[g] = 0;
     for (w = SWA__TILE / 2; w > 0; w /= 2) {
         for (high = have >> w; high != 0; high &= high - 1) {
             i = swa__low_bit(high);
             if ((have >> i & 1) == 0) at[i] = at[i + w];
             else {
-                list->add[g][list->sums[g]][0] = (unsigned char)at[i];
-                list->add[g][list->sums[g]++][1] = (unsigned char)at[i + w];
+                list->add[g][list->adds[g]][0] = (unsigned char)at[i];
+                list->add[g][list->adds[g]++][1] = (unsigned char)at[i + w];
             }
         }
         have = (have | have >> w) & ((1u << w) - 1);
@@ -8037,7 +8047,7 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__wanted *want, int64_t e, swa__gather *x) {
     swa__list *list = x->b.list;
-    swa__lanes l;
+    swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
     swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
@@ -8096,8 +8106,8 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     int64_t lo = w->lo[0], hi = w->hi[0];
     swa__gather x;
     swa__picked last;
-    swa__lanes l;
-    int t, sinks, room;
+    swa__sight l;
+    int t, sinks, space;
     swa__block_begin(j, &x.b);
     x.b.list = w->list;
     x.b.list->tree = 1;
@@ -8115,13 +8125,13 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
         x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
         swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
-        room = SWA_BLOCK - x.b.list->n;
+        space = SWA_BLOCK - x.b.list->n;
         sinks = x.b.list->sinks;
         last = x.tile;                   /* what the first nodes will share a tile with */
         for (t = t0; t < end; t = x.b.list->until) {
             x.b.list->from = t;
-            x.b.list->until = swa__paths_fit(j, w, t0, t, end, x.b.pos, room);
-            x.b.list->n = x.b.list->nodes = SWA_BLOCK - room;
+            x.b.list->until = swa__paths_fit(j, w, t0, t, end, x.b.pos, space);
+            x.b.list->n = x.b.list->nodes = SWA_BLOCK - space;
             x.b.list->sinks = sinks;
             x.tile = last;
             swa__gather_nodes(j, w, &x);
@@ -8142,7 +8152,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     int64_t at = u->at;
     swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
-    swa__lanes l;
+    swa__sight l;
 #if SWA__LISTS
     if (call->a.pick != NULL) {
         swa__unit_listed(j, u, w);
@@ -8163,7 +8173,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         b.pos = at * SWA_BLOCK;
         b.present = NULL;
         b.shift = 0;
-        if (j->few) swa__lanes_make(j, u, w, 0, u->n, b.pos, &l);
+        if (j->few) swa__sight_make(j, u, w, 0, u->n, b.pos, &l);
         else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
         swa__ranges(&l, 1, range);
         if (call->ops != NULL && call->ops->stage != NULL)
@@ -8171,10 +8181,10 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         else
             swa__stage(&in, range, &w->room, &b);
 #if SWA__AMX
-        if (j->geo.form == SWA__TILES) swa__stage_tiles(call, range, &w->room, &b);
+        if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, &w->room, &b);
         else
 #endif
-        if (j->geo.form != SWA__PLAIN) swa__stage_half(call, j->geo.form, range, &w->room, &b);
+        if (j->geo.form != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, &w->room, &b);
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
         if (call->ops == NULL || call->ops->stage == NULL)
             swa__look_ahead(p, u, tokens - 1, at, &b);
@@ -8185,7 +8195,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
 #if SWA__LISTS
     if (j->parents != NULL) swa__unit_tree(j, u, w);
 #endif
-    if (u->part == NULL) swa__unit_end(j, u, w);
+    if (u->partial == NULL) swa__unit_end(j, u, w);
 }
 
 /* ---- a phase: its units, dealt out to parts ---- */
@@ -8199,12 +8209,12 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
     *units = *partials = 0;
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
-        const int tile = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
+        const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
         if (swa__listed(p->call))
-            *units += (double)j->n * ((p->call->group + tile - 1) / tile) * heads;
+            *units += (double)j->n * ((p->call->group + most - 1) / most) * heads;
         else
-            *units += (double)(((int64_t)j->rows + tile - 1) / tile) * heads
+            *units += (double)(((int64_t)j->rows + most - 1) / most) * heads
                     * (cut->split ? j->all.n : 1);
         *partials += (double)j->rows * heads * j->all.n;
     }
@@ -8219,7 +8229,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
     if (j->n == 0 || j->few || j->geo.form != SWA__PLAIN) return 0;
-    if ((double)swa__seen(j, 0) < 0.9 * (double)swa__seen(j, j->n - 1)) return 0;
+    if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(p, cut, &units, &partials);
         if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0)
@@ -8234,7 +8244,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__cut cut;
     double units, partials;
     cut.few = SWA__FEW;
-    cut.many = (p->w.rows - SWA__LANES) / nr * nr;
+    cut.many = (p->w.rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
@@ -8255,7 +8265,7 @@ static swa__cut swa__cut_make(swa__part *p) {
    their bandwidth. */
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
-    double keys = ((double)swa__seen(j, first) + (double)swa__seen(j, last)) / 2 + 64.0;
+    double keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
     return 1.0
          + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
@@ -8279,17 +8289,17 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     const swa__job *j = &p->job;
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
                  blocks = (size_t)j->all.n;
-    const int tile = j->few ? cut->few : cut->many, listed = swa__listed(p->call),
+    const int most = j->few ? cut->few : cut->many, listed = swa__listed(p->call),
               group = p->call->group;
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
     u.list = j->all;
-    u.part = NULL;
-    u.part_row = size * blocks;
+    u.partial = NULL;
+    u.partial_row = size * blocks;
     for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
         for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
-            u.n = j->rows - u.r0 < tile ? j->rows - u.r0 : tile;
+            u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
             /* of one token */
             if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
             if (!cut->split) {
@@ -8304,7 +8314,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             u.blocks = 1;
             for (b = 0, u.at = -1; b < blocks; b++) {
                 u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
-                u.part =
+                u.partial =
                     split
                     + (base + ((size_t)u.h * (size_t)j->rows + (size_t)u.r0) * blocks + b) * size;
                 swa__unit_deal(p, &u, share);
@@ -8319,7 +8329,7 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     int pass, i;
     share.total = 0;
 #if SWA__AMX
-    if (p->call->geo.form == SWA__TILES) swa__tiles_open();
+    if (p->call->geo.form == SWA__TILE_AMX) swa__amx_open();
 #endif
     for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
         size_t base = 0;
@@ -8332,7 +8342,7 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
         }
     }
 #if SWA__AMX
-    if (p->call->geo.form == SWA__TILES) swa__tiles_close();
+    if (p->call->geo.form == SWA__TILE_AMX) swa__amx_close();
 #endif
 }
 /* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
@@ -8344,16 +8354,17 @@ static void swa__fold_rows(swa__part *p) {
     int i, h, r, b;
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
-        int64_t turn = 0;
+        int64_t number = 0;
         for (h = 0; h < p->call->shape.n_kv_heads; h++)
-            for (r = 0; r < j->rows; r++, turn++, at += (size_t)j->all.n * size) {
+            for (r = 0; r < j->rows; r++, number++, at += (size_t)j->all.n * size) {
                 const swa__total to = { w->o, w->m, w->l };
-                const float *part = at;
-                if (turn % p->parts != p->part) continue;
+                const float *partial = at;
+                if (number % p->parts != p->part) continue;
                 memset(w->o, 0, dvp * sizeof(float));
                 swa__rows_clear(1, w->m, w->l);
-                for (b = 0; b < j->all.n; b++, part += size)
-                    p->call->kr->fold(1, j->geo.dvp, &to, part, part + dvp, part + dvp + 1);
+                for (b = 0; b < j->all.n; b++, partial += size)
+                    p->call->kr->fold(1, j->geo.dvp, &to, partial, partial + dvp,
+                                      partial + dvp + 1);
                 swa__rows_out(j, h, r, 1, w);
             }
     }
@@ -8388,7 +8399,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     const float *in = s->spot.x[which];
     unsigned char *out = (unsigned char *)(uintptr_t)to->p + slot * to->row;
     size_t numbers = SWA__TILE * (size_t)to->dim;
-    swa__lanes_in(s->keys, &s->from, which, row, a, a + n, &s->spot);
+    swa__keys_in(s->keys, &s->from, which, row, a, a + n, &s->spot);
     if (which == SWA__V) {
         in += a * s->spot.dvp;
         numbers = (size_t)n * (size_t)s->spot.dvp;
@@ -8631,15 +8642,15 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->dv = s->v_dim;
     geo->dvp = (int)swa__pad16(s->v_dim);
     geo->v_in_k = s->v_in_k != 0;
-    geo->cap2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
+    geo->softcap_log2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
     geo->alibi = a->alibi != NULL;
     geo->bias = a->bias != NULL;
     geo->bias_first = a->bias_first;
     geo->bias_n = a->bias_n;
     geo->by_distance = a->bias_by_distance != 0;
-    if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__HALF;
+    if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__SINGLES;
     if (a->compute == SWA_BF16_TILE)
-        geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_HALF;
+        geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;
     geo->v_along = geo->v_in_k && geo->form == SWA__PLAIN ? 1 : geo->dvp;
@@ -8649,9 +8660,9 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
 #endif
 #if SWA__AMX
     if (a->compute == SWA_BF16_TILE && isa == SWA_ISA_AVX512 && s->head_dim % SWA__SUMMED == 0
-        && s->tail_dim % SWA__SUMMED == 0 && swa__tiles_allowed()) {
-        geo->form = SWA__TILES;
-        geo->sums = swa__sums_tiles;
+        && s->tail_dim % SWA__SUMMED == 0 && swa__amx_allowed()) {
+        geo->form = SWA__TILE_AMX;
+        geo->sums = swa__sums_amx;
     }
 #endif
     call->keys.kr = call->kr;
@@ -8692,7 +8703,7 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     size_t most = 0, n;
     int i;
     if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
-    for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: they take turns */
+    for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: one runs at a time */
         swa__layer l;
         if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
         n = swa__layer_scratch(&l, parts);
@@ -9007,7 +9018,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
 enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
        SWA__MLA_MAX = 1 << 20, /* of any size, so that a product of two fits an int64_t */
        /* floats in which a product packs the tokens */
-       SWA__PACK = SWA__PRODUCT_TILE * SWA__PRODUCT,
+       SWA__PACK = SWA__GEMM_TOKENS * SWA__GEMM_SUM,
        SWA__MERGE_ROWS = 256 };                       /* rows of W_O that are merged at a time */
 
 /* The weights by meaning. Two may lie in one matrix: of head h, rows first + h*per and on. */
@@ -9295,7 +9306,7 @@ static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
 
 /* ---- scratch ---- */
 
-/* The naive path in one part: room for the latents of a block, their values before they are turned
+/* The naive path in one part: room for the latents of a block, their values not yet transposed
    into rows, and the weights of head h as f32, in panels of 16 dims, [dims/16][latent][16]. */
 typedef struct {
     const swa__mla *x;
@@ -9596,7 +9607,7 @@ static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__ro
         for (d = 0; ks != NULL && d < SWA__TILE * m->v_dim; d++) dims[i][d] *= ks[d % SWA__TILE];
         for (d = 0; d < SWA__TILE * m->rope_dim; d++)
             k[i][nope + d] = ts != NULL ? tail[d] * ts[d % SWA__TILE] : tail[d];
-        kr->turn(dvp, dims[i], v, (size_t)dvp);
+        kr->to_rows(dvp, dims[i], v, (size_t)dvp);
         memset(&b->tile[t[i]], 0, sizeof b->tile[t[i]]);
         swa__tile_put(&b->tile[t[i]], SWA__K, k[i], SWA_F32, NULL);
         swa__tile_put(&b->tile[t[i]], SWA__V, v, SWA_F32, NULL);
@@ -9624,7 +9635,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
         swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
     }
     for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
-        if (!swa__tile_lanes(range, t, &a, &z)) continue;
+        if (!swa__tile_range(range, t, &a, &z)) continue;
         if (before >= 0) swa__expand_tiles(e, before, t, room, &latents, b);
         before = before >= 0 ? -1 : t;
     }
@@ -9973,7 +9984,7 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > least ? all : least, &x->best);
     swa__take(w, base, &w->q, (rows + SWA__FEW - 1) / SWA__FEW * swa__index_q(s));
     swa__take(w, base, &w->q_scale, rows);
-    swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__LANES);
+    swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__PANEL);
     swa__take(w, base, &x->sum, rows / (size_t)s->per * SWA_BLOCK);
     swa__room_carve(&s->call.shape, base, w);
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, SWA_BLOCK * 4);
@@ -10107,7 +10118,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     int range[4], t, i;
     swa__scores scores;
     swa__block b;
-    swa__lanes l;
+    swa__sight l;
     b.g = &j->geo;
     b.pos = at * SWA_BLOCK;
     b.l1 = swa__fetch_l1();

@@ -24,16 +24,16 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
     ("SWA_NO_INDEX", r"index|select|swa__best|swa__rank"),
-    ("SWA_NO_LISTS", r"picked|wanted|swa__gather|unit_(listed|tree)|swa__list_(scalar|narrow|avx|neon)"),
+    ("SWA_NO_LISTS", r"picked|wanted|swa__gather|unit_(listed|tree)|swa__list_(scalar|half|avx|neon)"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
     ("SWA_NO_BLOB", r"save|load$|record|swa__blob"),
     ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
-    ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|rare|narrow)_(half|pairs)|exp_half|swa__sums|tile_(pv|scores|values)"),
+    ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|half)_pairs|exp_bf16|swa__sums|summed_(pv|scores|values)"),
     ("SWA_NO_Q8", r"_q8|few_dots"),
     ("SWA_NO_AVX2", r"avx2"),
-    ("SWA_NO_AVX512", r"avx512|(many|rare|narrow)_pairs"),
+    ("SWA_NO_AVX512", r"avx512|(many|half)_pairs"),
     ("SWA_NO_SIMD", r"avx|neon"),
-    ("SWA_SMALL", r"(keys|values)2_|(many|list)_narrow"),
+    ("SWA_SMALL", r"(keys|values)2_|(many|list)_half"),
 ]
 SETS = [[name] for name, _ in SWITCHES] + [
     ["SWA_NO_AVX2", "SWA_NO_AVX512"],
