@@ -3212,7 +3212,7 @@ typedef struct {
                                   of f32 it fetches a share of V each time                        */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
-    swa__tile    tile[SWA_BLOCK / 16 + 1];
+    swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
 } swa__block;
 
 /* Products in bf16 come in two orders, each as an instruction has it, and each in f32 on rounded
@@ -3352,7 +3352,7 @@ static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
 }
 /* Keys that p.v takes at least: 1, or a tile of 16, or a group. */
 static int swa__key_grain(int form) {
-    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : 16;
+    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : SWA__TILE;
 }
 
 /* Rows that so many numbers fill in a form. */
@@ -3361,7 +3361,12 @@ static int swa__stored(int form, int n) {
     return form == SWA__PAIRS || form == SWA__TILE_AMX ? (n + 1) / 2 : n;
 }
 
-/* Stretches of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
+/* Where the tile of key k ends, or at `end` if that comes first. */
+static int swa__tile_end(int k, int end) {
+    const int last = k / SWA__TILE * SWA__TILE + SWA__TILE;
+    return last < end ? last : end;
+}
+/* Spans of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_span;
 static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr, const float *p,
@@ -3371,8 +3376,9 @@ static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = end) {
             const float *v =
-                (const float *)b->tile[k / 16].v + (size_t)(k % 16 / per) * (size_t)g->v_along;
-            end = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+                (const float *)b->tile[k / SWA__TILE].v
+                + (size_t)(k % SWA__TILE / per) * (size_t)g->v_along;
+            end = swa__tile_end(k, range[r + 1]);
             if (n > 0 && span[n - 1].p + span[n - 1].n * (size_t)nr == p + k / per * nr
                 && span[n - 1].v + span[n - 1].n * (size_t)g->v_along == v) {
                 span[n - 1].n += (size_t)((end - k) / per);
@@ -3394,21 +3400,21 @@ SWA__NOINLINE void swa__summed_scores(const swa__geo *g, const swa__block *b, in
     int rows, at;
     if (end > k - k % SWA__SUMMED + SWA__SUMMED) end = k - k % SWA__SUMMED + SWA__SUMMED;
     if (tiles) {
-        k -= k % 16;
-        end = (end + 15) / 16 * 16;
+        k -= k % SWA__TILE;
+        end = (end + SWA__TILE - 1) / SWA__TILE * SWA__TILE;
     }
-    x.along = tiles ? 512 : 16;
+    x.along = tiles ? 512 : SWA__TILE;
     x.form = g->form;
     x.from = 0;
     for (; k < end; k += rows) {
-        rows = tiles || end - k < 16 - k % 16 ? end - k : 16 - k % 16;
-        at = tiles ? k % SWA__SUMMED * 16 : k % 16;
-        x.a = (const float *)b->tile[k / 16].k + at;
+        rows = tiles || end - k < SWA__TILE - k % SWA__TILE ? end - k : SWA__TILE - k % SWA__TILE;
+        at = tiles ? k % SWA__SUMMED * SWA__TILE : k % SWA__TILE;
+        x.a = (const float *)b->tile[k / SWA__TILE].k + at;
         x.b = q;
         x.to = g->dk;
         g->sums(&x, rows, 0, s + k % SWA__SUMMED * nr);
         if (g->dt == 0) continue;
-        x.a = (const float *)b->tile[k / 16].tail + at;
+        x.a = (const float *)b->tile[k / SWA__TILE].tail + at;
         x.b = q + swa__stored(g->form, g->dk) * nr;
         x.to = g->dt;
         g->sums(&x, rows, 1, s + k % SWA__SUMMED * nr);
@@ -3422,11 +3428,11 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
               rows = g->dvp - d < SWA__SUMMED ? g->dvp - d : SWA__SUMMED;
     swa__summed x;
     int r, more = 0;
-    x.along = (size_t)g->dvp * (tiles ? 16 : 1);
+    x.along = (size_t)g->dvp * (tiles ? SWA__TILE : 1);
     x.form = g->form;
     for (r = 0; r < 4; r += 2) {
         if (range[r] >= range[r + 1]) continue;
-        x.a = (const float *)b->tile[range[r] / 16].v + d * (tiles ? 16 : 1);
+        x.a = (const float *)b->tile[range[r] / SWA__TILE].v + d * (tiles ? SWA__TILE : 1);
         x.b = p + swa__stored(g->form, range[r]) * nr;
         x.from = range[r];
         x.to = range[r + 1];
@@ -3443,8 +3449,8 @@ static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__S
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
    over at once. */
 static int swa__few_piece(int rows, int dims, int type) {
-    const int keys = 16384 / (dims * (int)swa__type_size(type)) / 16 * 16;
-    return rows <= 4 ? SWA_BLOCK + 16 : keys < 16 ? 16 : keys;
+    const int keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
+    return rows <= 4 ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
 }
 /* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four
    int8. */
@@ -3614,7 +3620,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
-    const int lines = (NW * SWV_N + 15) / 16 * (int)es; /* of V, for every four dims */
+    /* of V, for every four dims */
+    const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers;
     int i, j, u;
@@ -3630,7 +3637,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                 pf.left += pf.per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
-                x = SWA__FN(load)(type, k->at[j] + at + (size_t)u * 16 * es);
+                x = SWA__FN(load)(type, k->at[j] + at + (size_t)u * SWA__TILE * es);
                 SWV_UNROLL for (i = 0; i < R; i++)
                     acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
             }
@@ -3644,9 +3651,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, const float *q,
                                                 float *s, int v) {
     const swa__geo *g = b->g;
-    const swa__tile *t = &b->tile[v * SWV_N / 16];
-    const size_t step = 16 * swa__type_size(t->k_type);
-    const char *k = (const char *)t->k + (size_t)(v * SWV_N % 16) * swa__type_size(t->k_type);
+    const swa__tile *t = &b->tile[v * SWV_N / SWA__TILE];
+    const size_t step = SWA__TILE * swa__type_size(t->k_type);
+    const char *k =
+        (const char *)t->k + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->k_type);
     int i, d;
     for (i = 0; i < rows; i++, s += SWA_BLOCK) {
         SWV chain = SWV_LOAD(s + v * SWV_N);
@@ -3664,7 +3672,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
                                            const float *q, float *s, int v) {
     const swa__geo *g = b->g;
     const swa__tile *t[8];
-    const swa__tile *first = &b->tile[v * SWV_N / 16];
+    const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
     const size_t v_size = swa__type_size(first->v_type);
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf;
@@ -3680,11 +3688,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     k.fours = g->dk / 4;
     if (b->passes > 1 && type == SWA_F32 && pf.gap == 0) {         /* narrow types wait for FMAs */
         pf.move = 64 / b->passes;
-        pf.at += k.fours * ((NW * SWV_N + 15) / 16) * (int64_t)es * pf.move * b->pass;
+        pf.at += k.fours * ((NW * SWV_N + SWA__TILE - 1) / SWA__TILE) * (int64_t)es * pf.move
+               * b->pass;
     }
     SWV_UNROLL for (j = 0; j < NW; j++) {
-        t[j] = &b->tile[(v + j) * SWV_N / 16];
-        k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % 16) * es;
+        t[j] = &b->tile[(v + j) * SWV_N / SWA__TILE];
+        k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % SWA__TILE) * es;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
     if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
@@ -3700,7 +3709,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     }
     SWV_UNROLL for (j = 0; j < NW; j++) {
         if (t[j]->k_scale != NULL) {
-            x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % 16);
+            x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % SWA__TILE);
             SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
         }
         SWV_UNROLL for (i = 0; i < R; i++)
@@ -3711,9 +3720,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
 static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const float *q, float *s,
                                          int v) {
     const swa__geo *g = b->g;
-    const swa__tile *t = &b->tile[v * SWV_N / 16];
-    const char *k = (const char *)t->tail + (size_t)(v * SWV_N % 16) * swa__type_size(t->tail_type);
-    size_t step = 16 * swa__type_size(t->tail_type);
+    const swa__tile *t = &b->tile[v * SWV_N / SWA__TILE];
+    const char *k =
+        (const char *)t->tail + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->tail_type);
+    size_t step = SWA__TILE * swa__type_size(t->tail_type);
     int i, d;
     for (i = 0; i < rows; i++) {
         const float *qi = q + g->dk * rows + i;
@@ -3725,7 +3735,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
             apart = SWV_FMA(SWV_SET1(qi[d * rows]), x, apart);
         }
         if (t->tail_scale != NULL) {     /* some keys of the tile may be SWA__UNSCALED */
-            scale = SWV_LOAD(t->tail_scale + v * SWV_N % 16);
+            scale = SWV_LOAD(t->tail_scale + v * SWV_N % SWA__TILE);
             chain = SWV_PICK(scale, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), SWV_FMA(apart, scale, old),
                              chain);
         }
@@ -3779,13 +3789,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
     for (k = keys[0]; k < last; k = end) {
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
-        const swa__tile *t = &b->tile[k / 16];
-        const int at = d0 * (b->t1 - b->t0) + (k / 16 - b->t0) * dims, next = b->t0 + at / g->dk,
-                  type = t->v_type;
+        const swa__tile *t = &b->tile[k / SWA__TILE];
+        const int at = d0 * (b->t1 - b->t0) + (k / SWA__TILE - b->t0) * dims,
+                  next = b->t0 + at / g->dk, type = t->v_type;
         const int64_t es = (int64_t)swa__type_size(type);
-        end = k / 16 * 16 + 16 < last ? k / 16 * 16 + 16 : last;
+        end = swa__tile_end(k, last);
         in.row = t->v_token * es;
-        in.at = (const char *)t->v + (k % 16 * in.row + d0 * es);
+        in.at = (const char *)t->v + (k % SWA__TILE * in.row + d0 * es);
         in.step = (size_t)(dims * es);
         in.n = end - k;
         pf.at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
@@ -3794,7 +3804,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         pf.per = per;
         pf.l1 = b->l1;
         if (pf.at != NULL) {
-            const int from = at % g->dk * 16 + k % 16 * dims;
+            const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
             pf.gap = b->tile[next].next_gap;
             if (pf.gap != 0 && per > 0) pf.left = per - from / dims % per;
             pf.at += from * es + from / g->dk * pf.gap;
@@ -3823,7 +3833,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
    width. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
                                              float *s, int v0, int v1) {
-    enum { PER = 16 / SWV_N };
+    enum { PER = SWA__TILE / SWV_N };
     int v, end;
     for (v = v0; v < v1; v = end) {
         int type = b->tile[v / PER].k_type;
@@ -3849,7 +3859,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const 
     int d = 0; \
     for (; d + SWV_FEW(R) * SWV_N <= dvp; d += SWV_FEW(R) * SWV_N) \
         SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d); \
-    for (; SWV_FEW(R) * SWV_N > 16 && d < dvp; d += SWV_N) \
+    for (; SWV_FEW(R) * SWV_N > SWA__TILE && d < dvp; d += SWV_N) \
         SWA__FN(few_dims)(R, 1, b, range, x, d); \
 }
 SWV_ROWS(1)
@@ -3868,7 +3878,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]),
         last = SWV_SET1(n->last[i]), zero = SWV_SET1(0.0f);
     const swa__biases biases = swa__bias_of(b);
-    float bias[16];
+    float bias[SWA__TILE];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     if (v[0] >= v[1] && !n->mods && b->present == NULL) {
         SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
@@ -3880,7 +3890,8 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
             }
             if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
                 int k = x * SWV_N;
-                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16)));
+                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % SWA__TILE),
+                                  SWV_SET1((float)(k - k % SWA__TILE)));
                 a = SWV_PICK(key, first, last, a, none);
                 SWV_STORE(s + k, a);
             }
@@ -3890,8 +3901,9 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     }
     for (x = from; x < to; x++) {
         int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
-        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % 16), SWV_SET1((float)(k - k % 16))), a = none,
-            e = none;
+        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % SWA__TILE),
+                          SWV_SET1((float)(k - k % SWA__TILE))),
+            a = none, e = none;
         SWV distance = zero, slope = zero, extra = zero;
         if (!in_sinks && !in_window) continue;
         if (n->mods) {
@@ -3925,17 +3937,17 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
 /* p = exp2(s - m) in place over the vectors of both intervals; lanes: sums by key mod 16; then
    times V's scale. */
 static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4],
-                                        float lanes[16]) {
+                                        float lanes[SWA__TILE]) {
     const swa__geo *g = b->g;
-    SWV vm = SWV_SET1(m), sum[16 / SWV_N], none, p;
+    SWV vm = SWV_SET1(m), sum[SWA__TILE / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
     none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
-    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
-    for (x = from; x < to; x += 16 / SWV_N) {
-        const float *scale = b->tile[x * SWV_N / 16].v_scale;
+    SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
+    for (x = from; x < to; x += SWA__TILE / SWV_N) {
+        const float *scale = b->tile[x * SWV_N / SWA__TILE].v_scale;
         if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
-        SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) {
+        SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) {
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
             p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
@@ -3952,7 +3964,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
         s[x] = s[x + 1];
         s[x + 1] = first;
     }
-    SWV_UNROLL for (i = 0; i < 16 / SWV_N; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
+    SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
 }
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
@@ -3983,8 +3995,9 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
    scores, of which there are none. */
 static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__sight *n,
                                             const float *q, const int32_t *qi, float *s) {
-    enum { PER = 16 / SWV_N, END = SWA_BLOCK / SWV_N };
-    const int from = (n->lo[1] + b->shift) / 16 * PER, to = (n->hi[1] + b->shift + 15) / 16 * PER;
+    enum { PER = SWA__TILE / SWV_N, END = SWA_BLOCK / SWV_N };
+    const int from = (n->lo[1] + b->shift) / SWA__TILE * PER,
+              to = (n->hi[1] + b->shift + SWA__TILE - 1) / SWA__TILE * PER;
     float *last = s + SWA__FEW * SWA_BLOCK;
     int i, x;
     SWA__FN(few_scores)(rows, b, q, qi, s, from, to < END ? to : END);
@@ -4003,7 +4016,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, swa__block *b, const 
                                                  int v, int v1) {
     const swa__geo *g = b->g;
     const int piece =
-        v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / 16].k_type) / SWV_N : 1;
+        v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / SWA__TILE].k_type) / SWV_N : 1;
     int r, x, end, step;
     b->passes = (rows + 3) / 4;
     for (; v < v1; v = end) {
@@ -4022,14 +4035,14 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, swa__block *b, const 
    next. */
 static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, const swa__block *b, const int range[4],
                                                  const float *p, float *o) {
-    const int type = range[2] < range[3] ? b->tile[range[2] / 16].v_type : SWA_F32;
+    const int type = range[2] < range[3] ? b->tile[range[2] / SWA__TILE].v_type : SWA_F32;
     const int dvp = b->g->dvp, piece = swa__few_piece(rows, dvp, type);
     int some[4], r, step;
     swa__pv x;
     memcpy(some, range, sizeof some);
     x.more = 0;
     do {
-        if (range[3] - some[2] > piece) some[3] = some[2] / 16 * 16 + piece;
+        if (range[3] - some[2] > piece) some[3] = some[2] / SWA__TILE * SWA__TILE + piece;
         else some[3] = range[3];
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;
@@ -4067,10 +4080,12 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows
     float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
     int v[4], range[4], i, r, x, step;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
-        v[2 * i] = n->lo[i] / 16 * 16 / SWV_N;
-        v[2 * i + 1] = n->lo[i] < n->hi[i] ? (n->hi[i] + 15) / 16 * 16 / SWV_N : v[2 * i];
+        v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
+        v[2 * i + 1] = n->lo[i] < n->hi[i]
+                         ? (n->hi[i] + SWA__TILE - 1) / SWA__TILE * SWA__TILE / SWV_N
+                         : v[2 * i];
     }
-    swa__ranges(n, g->form == SWA__PLAIN ? 1 : 16, range);
+    swa__ranges(n, g->form == SWA__PLAIN ? 1 : SWA__TILE, range);
     if (b->shift == 0) {
         SWA__FN(few_score_pieces)(rows, b, q[0], s2, v[0], v[1]);
         SWA__FN(few_score_pieces)(rows, b, q[1], s, v[2], v[3]);
@@ -4084,7 +4099,7 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows
             SWV_STORE(lanes[i - r],
                       SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
-            for (x = SWV_N; x < 16; x++) lanes[i - r][x] = SWA__NONE;
+            for (x = SWV_N; x < SWA__TILE; x++) lanes[i - r][x] = SWA__NONE;
             /* of +0 and -0 either may have come out: make it +0 */
             to->m[i] = SWA__FN(few_top)(lanes[i - r]) + 0.0f;
         }
@@ -4122,7 +4137,7 @@ static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
     const SWV least = SWV_SET1(x->least);
     int range[4], v[2], r, i, j, k, step;
-    swa__ranges(n, 16, range);
+    swa__ranges(n, SWA__TILE, range);
     for (i = 0; i < 4; i += 2)
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
@@ -4174,7 +4189,7 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
     size_t p;
     int i, j, u;
     for (p = 0; p + SWV_N <= n; p += SWV_N, *a += SWV_N, *b += SWV_N * nv * SWV_N) {
-        SWV_UNROLL for (i = 0; i < rows; i++) numbers[i] = SWV_LOAD(*a + i * 16);
+        SWV_UNROLL for (i = 0; i < rows; i++) numbers[i] = SWV_LOAD(*a + i * SWA__TILE);
         SWV_UNROLL for (u = 0; u < SWV_N; u++) {
             SWV_UNROLL for (j = 0; j < nv; j++) x[j] = SWV_LOAD(*b + (u * nv + j) * SWV_N);
             SWV_UNROLL for (i = 0; i < rows; i++)
@@ -4195,7 +4210,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
     size_t p = 0;
     int i, j;
 #ifdef SWV_AT
-    if (x.rs == 16) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
+    if (x.rs == SWA__TILE) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
 #endif
     SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += step * nv * SWV_N) {
         if (x.fetches) {
@@ -4265,29 +4280,29 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
     x->fetches = 1;
     x->fetch = (const char *)x->a;
     x->line = 0;
-    if (!fetch || next == NULL || (k % 16 != 0 && !pairs)) return;
-    x->fetch = next + (size_t)(k % 16 / mr) * x->n * 64;
+    if (!fetch || next == NULL || (k % SWA__TILE != 0 && !pairs)) return;
+    x->fetch = next + (size_t)(k % SWA__TILE / mr) * x->n * 64;
     x->line = 64;
 }
 /* The tail's part of a group's scores where keys with and without a scale meet in a tile: each as
    its own storage asks. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
                                                        int k, const float *qt, SWV *acc) {
-    const swa__tile *t = &b->tile[k / 16];
+    const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = b->g->dt, mr = MR * NV / nv;
     SWA__FN(operands) x;
     int i, j;
     x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
     x.rs = 1;
-    x.cs = 16;
+    x.cs = SWA__TILE;
     x.b = qt;
     x.fetches = 0;
     x.fetch = NULL;
     x.line = 0;
     for (i = 0; i < mr; i++, acc += nv) {
-        const float scale = t->tail_scale[k % 16 + i];
+        const float scale = t->tail_scale[k % SWA__TILE + i];
         SWV sum[NV];
-        x.a = (const float *)t->tail + k % 16 + i;
+        x.a = (const float *)t->tail + k % SWA__TILE + i;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
         SWA__FN(mk)(pairs, 1, nv, 1, x, sum);
         for (j = 0; j < nv; j++)
@@ -4298,7 +4313,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
    in q8 is a chain of its own, and its scale the last step of it. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__block *b, int k,
                                               const float *qt, int fetch, SWV *acc) {
-    const swa__tile *t = &b->tile[k / 16];
+    const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = b->g->dt, mr = MR * NV / nv;
     SWA__FN(operands) x;
     SWV before[MR * NV];
@@ -4306,10 +4321,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
     if (t->k_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % 16 + i]));
+                acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % SWA__TILE + i]));
     if (dt == 0) return;
     if (t->tail_scale != NULL) {
-        for (i = 0; i < mr && t->tail_scale[k % 16 + i] >= 0.0f;) i++;
+        for (i = 0; i < mr && t->tail_scale[k % SWA__TILE + i] >= 0.0f;) i++;
         if (i < mr) {                    /* keys stored in two ways meet in this tile */
             /* acc stays in registers: no address */
             SWV_UNROLL for (i = 0; i < mr * nv; i++) before[i] = acc[i];
@@ -4320,8 +4335,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
     }
     x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
     x.rs = 1;
-    x.cs = 16;
-    x.a = (const float *)t->tail + k % 16;
+    x.cs = SWA__TILE;
+    x.a = (const float *)t->tail + k % SWA__TILE;
     x.b = qt;
     SWA__FN(many_next)(pairs, mr, fetch, t->next_tail, k, &x);
     SWV_UNROLL for (i = 0; i < mr * nv; i++) {
@@ -4332,8 +4347,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
     if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % 16 + i]),
-                                          before[i * nv + j]);
+                acc[i * nv + j] =
+                    SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % SWA__TILE + i]),
+                            before[i * nv + j]);
 }
 #if SWA__BF16
 /* Kernels of whole panels multiply in the order of SWA_BF16_TILE too; its products come out of line,
@@ -4396,13 +4412,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     int k, i, j, w, old = 0;             /* old: keys below it hold sinks' scores */
     x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     x.rs = 1;
-    x.cs = 16;
+    x.cs = SWA__TILE;
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
         x.b = q[w];
         for (k = lo; k < n->hi[w]; k += mr) {
-            const swa__tile *t = &b->tile[k / 16];
+            const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
 #if SWA__BF16
             if (SWV_SUMMED) {
@@ -4414,7 +4430,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
 #endif
             {
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-                x.a = (const float *)t->k + k % 16;
+                x.a = (const float *)t->k + k % SWA__TILE;
                 SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
                 SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
                 SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
@@ -4471,18 +4487,18 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float 
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
                                                 int edge, float *s, const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
-    SWV lanes[16][NV];
+    SWV lanes[SWA__TILE][NV];
     int i, j, k, r, w;
-    for (i = 0; i < 16; i++)
+    for (i = 0; i < SWA__TILE; i++)
         for (j = 0; j < nv; j++) {
             float *at = s + j * SWV_N;
             SWV sum = SWV_SET1(0.0f);
             for (r = 0; r < 4; r += 2) {
-                k = range[r] + ((i - range[r]) & 15);
+                k = range[r] + ((i - range[r]) & (SWA__TILE - 1));
                 for (; k + 48 < range[r + 1]; k += 64)
-                    sum = SWA__FN(exp_keys)(4, 16 * nr, edge, at + k * nr, top[j], sum);
-                for (; k < range[r + 1]; k += 16)
-                    sum = SWA__FN(exp_keys)(1, 16 * nr, edge, at + k * nr, top[j], sum);
+                    sum = SWA__FN(exp_keys)(4, SWA__TILE * nr, edge, at + k * nr, top[j], sum);
+                for (; k < range[r + 1]; k += SWA__TILE)
+                    sum = SWA__FN(exp_keys)(1, SWA__TILE * nr, edge, at + k * nr, top[j], sum);
             }
             lanes[i][j] = sum;
         }
@@ -4492,12 +4508,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
     for (j = 0; j < nv; j++) l[j] = lanes[0][j];
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = i) {
-            const float *scale = b->tile[k / 16].v_scale;
-            i = k / 16 * 16 + 16 < range[r + 1] ? k / 16 * 16 + 16 : range[r + 1];
+            const float *scale = b->tile[k / SWA__TILE].v_scale;
+            i = swa__tile_end(k, range[r + 1]);
             for (; scale != NULL && k < i; k++)
                 for (j = 0; j < nv; j++)
                     SWV_STORE(s + k * nr + j * SWV_N,
-                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N), SWV_SET1(scale[k % 16])));
+                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N),
+                                      SWV_SET1(scale[k % SWA__TILE])));
         }
 }
 #if SWA__BF16
@@ -4542,16 +4559,17 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
                                                      const int range[4], float *s, const SWV *top,
                                                      SWV *l) {
     const int nr = nv * SWV_N;
-    SWV sum[16];
+    SWV sum[SWA__TILE];
     int i, j, k, r, w;
     for (j = 0; j < nv; j++) {
-        for (i = 0; i < 16; i++) sum[i] = SWV_SET1(0.0f);
+        for (i = 0; i < SWA__TILE; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += 4) {
-                const float *scale = b->tile[k / 16].v_scale;
+                const float *scale = b->tile[k / SWA__TILE].v_scale;
                 SWA__FN(exp_bf16)(form, nr, s + k * nr + j * SWV_N,
                                   s + swa__stored(form, k) * nr + j * SWV_N,
-                                  scale != NULL ? scale + k % 16 : NULL, top[j], sum + k % 16);
+                                  scale != NULL ? scale + k % SWA__TILE : NULL, top[j],
+                                  sum + k % SWA__TILE);
             }
         for (w = 8; w > 0; w /= 2)
             for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
@@ -4583,10 +4601,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
         in.b = span->p;
-        if (!pairs && g->v_across == 16) { /* V in K's tiles: a constant, or 16 addresses would
-                                              be kept alive                                       */
-            in.a = span->v + d * 16;
-            in.rs = 16;
+        if (!pairs && g->v_across == SWA__TILE) { /* V in K's tiles: a constant, or 16 addresses
+                                                     would be kept alive                          */
+            in.a = span->v + d * SWA__TILE;
+            in.rs = SWA__TILE;
             in.cs = 1;
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
@@ -4611,7 +4629,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
                                              float *l) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N;
-    SWV sum[16][NV], y;
+    SWV sum[SWA__TILE][NV], y;
     int g, i, j, k;
     for (g = 0; g < x->groups; g++)
         for (j = 0; j < nv; j++) {
@@ -4627,17 +4645,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         for (j = 0; j < nv; j++) {
             top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
             sum[0][j] = SWV_SET1(0.0f);
-            for (i = 1; x->tree && i < 16; i++) sum[i][j] = sum[0][j];   /* keys left out */
+            for (i = 1; x->tree && i < SWA__TILE; i++) sum[i][j] = sum[0][j]; /* keys left out */
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
-            const float *scale = b->tile[k / 16].v_scale;
-            const int at = x->sum[k] & 15, first = x->sum[k] >> 4;
+            const float *scale = b->tile[k / SWA__TILE].v_scale;
+            const int at = x->sum[k] & (SWA__TILE - 1), first = x->sum[k] >> 4;
             for (j = 0; j < nv; j++) {
                 float *p = s + k * nr + j * SWV_N;
                 y = SWV_LOAD(p);
                 y = SWV_FROM(y, SWV_SET1(-3.4e38f), SWA__FN(exp2)(SWV_SUB(y, top[j])));
                 sum[at][j] = first ? y : SWV_ADD(sum[at][j], y);
-                SWV_STORE(p, scale != NULL ? SWV_MUL(y, SWV_SET1(scale[k % 16])) : y);
+                SWV_STORE(p, scale != NULL ? SWV_MUL(y, SWV_SET1(scale[k % SWA__TILE])) : y);
             }
         }
         for (i = 0; i < x->adds[g]; i++)
@@ -4726,7 +4744,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     of.more = !n->first_block; \
     SWA__FN(list_exp)(nv, b, s, to->m, to->l); \
     /* a constant, as in many_pv */ \
-    if (across == 16) d = SWA__FN(list_pv)(rows, 16, nv, b, &of); \
+    if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
     else d = SWA__FN(list_pv)(rows, 1, nv, b, &of); \
     for (; rows == 6 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
     for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
@@ -4773,7 +4791,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     const int mr = MR * NV / nv;
     SWA__FN(panel_pv) of;
     SWV top[NV], sum[NV], a[NV], c[NV];
-    swa__v_span span[2 * SWA_BLOCK / 16];
+    swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
     int range[4], j, d;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     swa__ranges(n, swa__key_grain(g->form), range);
