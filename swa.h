@@ -3352,7 +3352,7 @@ static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
 }
 /* Keys that p.v takes at least: 1, or a tile of 16, or a group. */
 static int swa__key_grain(int form) {
-    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : SWA__TILE;
+    return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : 16;
 }
 
 /* Rows that so many numbers fill in a form. */
