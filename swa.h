@@ -116,6 +116,9 @@
    which drops every function that it does not call (139 with SWA_SMALL too, 131 without f16);
    without AVX-512 127 KB; with SWA_SMALL at -Os 127 KB. */
 
+/* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
+/* clang-format off */
+
 /* ==== [SECTION 1] PUBLIC API =====================================================================
    Shapes stand behind every pointer, last index fastest. Sizes are in elements unless a name ends
    in bytes. */

@@ -19,19 +19,18 @@
 #include "work.h"
 #include "report.h"
 
-#define COLD_BYTES  ((size_t)512 << 20)  /* decode rotates over at least this much K/V: less would sit in the L3 */
-#define QUICK_BYTES ((size_t)192 << 20)  /* with --quick: enough for an L3 of 32 MiB                             */
+#define COLD_BYTES  ((size_t)512 << 20) /* decode rotates over at least this much K/V: less would sit in the L3 */
+#define QUICK_BYTES ((size_t)192 << 20) /* with --quick: enough for an L3 of 32 MiB                             */
 
 /* ---- cases ---- */
 
-static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us",
-    "scores" };
+static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us", "scores" };
 
-#define PREFILL(N, W)  .n = N, .window = W
-#define DECODE(W)      .n = 1, .window = W, .start = 8192
-#define LATENT(N, H)   .n = 1, .window = N, .start = 8192, .heads = H, .kv_heads = 1, .dim = 512, .tail = 64
+#define PREFILL(N, W) .n = N, .window = W
+#define DECODE(W)     .n = 1, .window = W, .start = 8192
+#define LATENT(N, H)  .n = 1, .window = N, .start = 8192, .heads = H, .kv_heads = 1, .dim = 512, .tail = 64
 
-#define SCORES(H)      .n = 1, .start = 131071, .heads = H, .kv_heads = 1, .flags = INDEX
+#define SCORES(H) .n = 1, .start = 131071, .heads = H, .kv_heads = 1, .flags = INDEX
 
 static const spec cases[] = {
     { "prefill-8192-w4096-d128", F32 | F16 | BF16, 0, PREFILL(8192, 4096) },
@@ -105,8 +104,7 @@ static const spec cases[] = {
     { "index-n131072-h64-avx2", F32, 0, SCORES(64), .isa = SWA_ISA_AVX2 },
     { "index-n131072-h64-int8", Q8, 0, SCORES(64), .compute = SWA_Q8 },
     { "index-n131072-h4", F32, BF16, SCORES(4) },
-    { "index-n131072-h64-top2048-against-scores", F32, BF16 | Q8, SCORES(64), .top = 2048,
-      .against = AGAINST_SCORES },
+    { "index-n131072-h64-top2048-against-scores", F32, BF16 | Q8, SCORES(64), .top = 2048, .against = AGAINST_SCORES },
 
     { "put-1-w4096-d128", F32 | F16 | Q8, BF16, DECODE(4096), .flags = PUT },
     { "put-512-w4096-d128", F32 | F16 | Q8, BF16, .n = 512, .window = 4096, .start = 8192, .flags = PUT },
@@ -120,16 +118,14 @@ static const spec cases[] = {
 static int spec_compute_bound(const spec *s) { return !spec_decode(s) || s->tail > 0 || s->flags & INDEX; }
 
 /* (query, key) pairs of n tokens from position 0 on, W = 0 for no window. */
-static double visible_pairs(int64_t n, int64_t W)
-{
+static double visible_pairs(int64_t n, int64_t W) {
     double p = 0;
     for (int64_t i = 0; i < n; i++) p += (double)(W > 0 && i + 1 > W ? W : i + 1);
     return p;
 }
 
 /* Flops of one call (one layer, all steps of a sample): 2 per multiply-add of every visible pair. */
-static double spec_flops(const spec *s)
-{
+static double spec_flops(const spec *s) {
     double pairs = (double)(s->start + 1 - spec_lo(s, s->start));
     if (s->flags & PUT) return 0;
     if (!spec_decode(s)) pairs = visible_pairs((int64_t)s->n * spec_steps(s), s->window);
@@ -138,8 +134,7 @@ static double spec_flops(const spec *s)
 
 /* Bytes that a call cannot avoid: the window's K and V once, as stored; in prefill the f32 rows in and out; for a
    put both. */
-static double spec_bytes(const spec *s, swa_type type)
-{
+static double spec_bytes(const spec *s, swa_type type) {
     double row = row_bytes(s, type);
     double in = (double)s->n * spec_steps(s) * 4 * row_numbers(s);
     if (s->flags & PUT) return in + (double)s->n * row;
@@ -148,21 +143,22 @@ static double spec_bytes(const spec *s, swa_type type)
 }
 
 /* The other side of a comparison. */
-static spec spec_base(const spec *s, swa_type *type)
-{
+static spec spec_base(const spec *s, swa_type *type) {
     spec b = *s;
     b.against = AGAINST_LIMIT;
     if (s->against == AGAINST_RING) b.form = RING;
     if (s->against == AGAINST_ALIGNED) b.capacity = 0;
     if (s->against == AGAINST_8192) b.start = 8192;
     if (s->against == AGAINST_SCORES) b.top = 0;
-    if (s->against == AGAINST_F16) { *type = SWA_F16; b.compute = SWA_F32; }
+    if (s->against == AGAINST_F16) {
+        *type = SWA_F16;
+        b.compute = SWA_F32;
+    }
     return b;
 }
 
 /* A put attends to nothing: what the ring holds against the inputs, rounded and not. */
-static accuracy put_check(work *w)
-{
+static accuracy put_check(work *w) {
     int64_t n = w->s.window, lo = w->pos - n, size = n * 2 * spec_dim(&w->s);
     float *got = (float *)buffer_get(BUF_CHECK, (size_t)size * 2 * 4), *want = got + size;
     rms_sum sum[2] = { { 0, 0 }, { 0, 0 } };
@@ -182,8 +178,7 @@ static accuracy put_check(work *w)
 }
 
 /* The accuracy that the project promises; a NaN fails too. */
-static int accuracy_holds(const spec *s, swa_type type, accuracy a)
-{
+static int accuracy_holds(const spec *s, swa_type type, accuracy a) {
     double stored = spec_decode(s) ? 2e-6 : 4e-7, input = 1;
     if (s->compute == SWA_BF16 || s->compute == SWA_BF16_TILE) stored = 4e-3;
     if (s->compute == SWA_Q8) stored = s->flags & INDEX ? 2e-2 : 1.2e-2;
@@ -208,8 +203,7 @@ typedef struct {
 } samples;
 
 /* Wakes clocks and caches. A long prefill is warm after its first 512 tokens. */
-static double work_warm(work *w)
-{
+static double work_warm(work *w) {
     work c = *w;
     double lost, t;
     if (c.s.form == RING && c.s.n > 512 && !spec_decode(&c.s)) {
@@ -222,8 +216,7 @@ static double work_warm(work *w)
 }
 
 /* A sample during which somebody else had the CPU for more than 2 % is dropped while clean ones can be had. */
-static void take_samples(samples *r, work *w, work *base, const options *o)
-{
+static void take_samples(samples *r, work *w, work *base, const options *o) {
     double flops = spec_flops(&w->s), bytes = spec_bytes(&w->s, w->type), estimate = work_warm(w), lost, lost2 = 0;
     double budget = o->quick ? 0.15 : o->full ? 2.0 : 0.7, began, limit_s = 0.05 * estimate;
     int least = o->quick || estimate > 2 ? 2 : 3, tries = 0;
@@ -247,13 +240,15 @@ static void take_samples(samples *r, work *w, work *base, const options *o)
         if (base) r->percent[r->n] = 100 * r->base[r->n] / t;
         tries++;
         if (lost < 0.02 && lost2 < 0.02) r->n++;
-        else if (late > 3 * budget && tries >= 2 * least && r->n < least) { r->n++; r->disturbed = 1; }
+        else if (late > 3 * budget && tries >= 2 * least && r->n < least) {
+            r->n++;
+            r->disturbed = 1;
+        }
         if (r->n >= least && late >= budget) break;
     }
 }
 
-static void write_row(options *o, const work *w, const samples *s, const char *limit, const accuracy *acc)
-{
+static void write_row(options *o, const work *w, const samples *s, const char *limit, const accuracy *acc) {
     const spec *c = &w->s;
     int holds = accuracy_holds(c, w->type, *acc);
     char more[64];
@@ -276,16 +271,14 @@ static void write_row(options *o, const work *w, const samples *s, const char *l
     o->wrong += !holds;
 }
 
-static void failed_row(options *o, const work *w)
-{
+static void failed_row(options *o, const work *w) {
     printf("%-46s %-7s %-5s %d FAILED in %s: %s\n", w->s.name, swa_isa_name(w->isa), type_name(w->type), w->parts,
            w->failed, swa_status_str(w->status));
     o->failed++;
 }
 
 /* Scores of a few thousand keys of the last layer. Without scores nothing is compared: the tests hold lists. */
-static accuracy index_check(work *w)
-{
+static accuracy index_check(work *w) {
     const spec *s = &w->s;
     const int dim = spec_dim(s), n = 512;
     float *k = (float *)buffer_get(BUF_CHECK, (size_t)(n * 2 * dim) * 4);
@@ -310,8 +303,7 @@ static accuracy index_check(work *w)
     return acc;
 }
 
-static void run_threads(options *o, work *w, work *base, int threads)
-{
+static void run_threads(options *o, work *w, work *base, int threads) {
     static samples r;
     accuracy acc = { 0, 0 };
     const char *limit;
@@ -326,7 +318,7 @@ static void run_threads(options *o, work *w, work *base, int threads)
         base->parts = threads;
     }
     if (!w->failed && !(base && base->failed)) take_samples(&r, w, base, o);
-    if (base && !w->failed && !base->failed) work_sample(w, &lost);     /* both wrote the same output: check ours */
+    if (base && !w->failed && !base->failed) work_sample(w, &lost); /* both wrote the same output: check ours */
     if (!w->failed && !(base && base->failed))
         acc = w->s.flags & INDEX ? index_check(w) : w->s.flags & PUT ? put_check(w) : work_check(w);
     if (w->failed || (base && base->failed)) {
@@ -338,13 +330,13 @@ static void run_threads(options *o, work *w, work *base, int threads)
     pool_stop(&p);
 }
 
-static void run_case(options *o, const spec *s, swa_type type)
-{
+static void run_case(options *o, const spec *s, swa_type type) {
     int isa = s->isa ? s->isa : o->isa ? o->isa : swa_isa_best(), most = 1;
     int two = s->against != AGAINST_LIMIT && s->against != AGAINST_HALF_US;
     size_t cold = o->quick ? QUICK_BYTES : COLD_BYTES;
     static work w, base;
-    for (int i = 0; i < o->n_threads; i++) if (o->threads[i] > most) most = o->threads[i];
+    for (int i = 0; i < o->n_threads; i++)
+        if (o->threads[i] > most) most = o->threads[i];
     work_setup(&w, s, type, isa, most, cold, BUF_CACHE);
     if (two) {
         swa_type bt = type;
@@ -358,16 +350,18 @@ static void run_case(options *o, const spec *s, swa_type type)
     w.kv = base.kv = NULL;
 }
 
-static void run_all(options *o)
-{
+static void run_all(options *o) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const spec *s = &cases[c];
         unsigned types = s->types | (o->full || o->type || o->list ? s->more : 0);
         if (o->filter && strstr(s->name, o->filter) == NULL) continue;
-        if (o->filter && strcmp(s->name, o->filter) == 0) types |= s->more;   /* asked for by its whole name */
+        if (o->filter && strcmp(s->name, o->filter) == 0) types |= s->more; /* asked for by its whole name */
         for (int t = SWA_F32; t <= SWA_Q8; t++) {
             if (!(types >> t & 1) || (o->type && strcmp(o->type, type_name((swa_type)t)) != 0)) continue;
-            if (o->list) { printf("%s %s\n", s->name, type_name((swa_type)t)); continue; }
+            if (o->list) {
+                printf("%s %s\n", s->name, type_name((swa_type)t));
+                continue;
+            }
             if (s->isa && (!swa_isa_usable(s->isa) || s->isa == (o->isa ? o->isa : swa_isa_best()))) {
                 printf("%-46s SKIPPED: %s is %s here\n", s->name, swa_isa_name(s->isa),
                        swa_isa_usable(s->isa) ? "the plain case" : "not usable");
@@ -386,13 +380,12 @@ static const char usage[] =
     "      [--list]\n"
     "Without --case, --type or --quick the results also go to bench/results/CPU/latest.csv.\n";
 
-static int parse(options *o, int argc, char **argv)
-{
+static int parse(options *o, int argc, char **argv) {
     const char *threads = "1,2", *isa = "0";
     const option known[] = {
-        { "--full", &o->full, NULL }, { "--quick", &o->quick, NULL }, { "--list", &o->list, NULL },
-        { "--case", NULL, &o->filter }, { "--type", NULL, &o->type }, { "--csv", NULL, &o->csv },
-        { "--isa", NULL, &isa }, { "--threads", NULL, &threads },
+        { "--full", &o->full, NULL },   { "--quick", &o->quick, NULL },  { "--list", &o->list, NULL },
+        { "--case", NULL, &o->filter }, { "--type", NULL, &o->type },    { "--csv", NULL, &o->csv },
+        { "--isa", NULL, &isa },        { "--threads", NULL, &threads },
     };
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
@@ -401,8 +394,7 @@ static int parse(options *o, int argc, char **argv)
     return o->n_threads > 0 && (o->isa == 0 || swa_isa_usable(o->isa));
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static options o;
     double began = now();
     if (!parse(&o, argc, argv)) {

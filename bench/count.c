@@ -17,19 +17,16 @@ EXPORT int qemu_plugin_version = 1;
 EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv);
 
 static uint64_t executed;
-static void translated(uint64_t id, struct qemu_plugin_tb *block)
-{
+static void translated(uint64_t id, struct qemu_plugin_tb *block) {
     (void)id;
     qemu_plugin_register_vcpu_tb_exec_inline(block, 0, &executed, qemu_plugin_tb_n_insns(block));
 }
-static void at_end(uint64_t id, void *arg)
-{
+static void at_end(uint64_t id, void *arg) {
     (void)id;
     (void)arg;
     fprintf(stderr, "%" PRIu64 "\n", executed);
 }
-int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
-{
+int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv) {
     (void)info;
     (void)argc;
     (void)argv;
@@ -45,7 +42,11 @@ int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
 #include <string.h>
 
 /* One layer, one KV head, so that the emulator is done in seconds. n tokens from `pos` on, the window before them. */
-typedef struct { const char *name; int n, window, pos, heads, dim, tail; swa_type type; } work;
+typedef struct {
+    const char *name;
+    int n, window, pos, heads, dim, tail;
+    swa_type type;
+} work;
 static const work works[] = {
     { "prefill of 512, causal, f32", 512, 0, 0, 4, 128, 0, SWA_F32 },
     { "prefill of 1024, W=256, f32", 1024, 256, 0, 4, 128, 0, SWA_F32 },
@@ -63,8 +64,7 @@ static const work works[] = {
     { "MLA, 16 heads over 1024 latents, f32", 1, 1024, 1024, 16, 512, 64, SWA_F32 },
 };
 
-static float *numbers(size_t n)
-{
+static float *numbers(size_t n) {
     float *x = (float *)malloc(n * sizeof *x);
     uint32_t seed = 1;
     if (x == NULL) exit(2);
@@ -76,8 +76,7 @@ static float *numbers(size_t n)
 }
 
 /* argv: which of the works (none: their names), how often. Prints the FMAs of one call, in vectors of four. */
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const int which = argc > 1 ? atoi(argv[1]) : -1, times = argc > 2 ? atoi(argv[2]) : 1;
     swa_cache_desc d = { 0 };
     swa_cache cache;
@@ -126,8 +125,7 @@ int main(int argc, char **argv)
     a.mode = SWA_ATTEND_NO_STORE;
     for (int i = 0; i < times; i++)
         if (swa_step_one(&cache, 0, w->pos, w->n) != SWA_OK || swa_attend(&cache, 0, &a) != SWA_OK) return 1;
-    for (int t = 0; t < w->n; t++)
-        pairs += w->window && w->pos + t + 1 > w->window ? w->window : w->pos + t + 1;
+    for (int t = 0; t < w->n; t++) pairs += w->window && w->pos + t + 1 > w->window ? w->window : w->pos + t + 1;
     printf("%.0f\n", pairs * w->heads * (2 * w->dim + w->tail) / 4);
     return 0;
 }

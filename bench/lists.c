@@ -16,7 +16,7 @@ enum { SAMPLES = 41, LISTS = 32, LAYERS = 24 };
 
 typedef struct {
     const char *name;
-    int heads, kv_heads, dim, tail, block, keys, n;      /* n: tokens of a call, each with a list of its own */
+    int heads, kv_heads, dim, tail, block, keys, n; /* n: tokens of a call, each with a list of its own */
     swa_type type;
     int64_t context;
 } spec;
@@ -32,15 +32,27 @@ static const spec specs[] = {
     { "qsa-decode", 24, 2, 256, 0, 4, 2048, 1, SWA_F16, 131072 },
 };
 
-typedef struct { spec s; swa_cache cache; swa_window window; int layers; float *q, *k, *out; } side;
+typedef struct {
+    spec s;
+    swa_cache cache;
+    swa_window window;
+    int layers;
+    float *q, *k, *out;
+} side;
 
 static swa_attn attn_of(const side *x, swa_mode mode) {
     const spec *s = &x->s;
     swa_attn a;
     memset(&a, 0, sizeof a);
     a.mode = mode;
-    a.q.p = x->q; a.k.p = x->k; a.v.p = x->k; a.out.p = x->out;
-    if (s->tail) { a.q_tail.p = x->q + 64; a.k_tail.p = x->k + 64; }
+    a.q.p = x->q;
+    a.k.p = x->k;
+    a.v.p = x->k;
+    a.out.p = x->out;
+    if (s->tail) {
+        a.q_tail.p = x->q + 64;
+        a.k_tail.p = x->k + 64;
+    }
     a.scale = 1.0f / sqrtf((float)(s->tail ? 192 : s->dim));
     return a;
 }
@@ -55,20 +67,30 @@ static void open_side(side *x, const spec *s, int64_t window) {
     x->s = *s;
     x->window = window ? swa_window_sliding(window) : swa_window_causal();
     x->layers = window ? LAYERS : 1;
-    d.shape.n_heads = s->heads; d.shape.n_kv_heads = s->kv_heads; d.shape.head_dim = s->dim;
-    d.shape.tail_dim = s->tail; d.shape.v_in_k = s->tail > 0;
+    d.shape.n_heads = s->heads;
+    d.shape.n_kv_heads = s->kv_heads;
+    d.shape.head_dim = s->dim;
+    d.shape.tail_dim = s->tail;
+    d.shape.v_in_k = s->tail > 0;
     d.k_type = s->type;
-    d.n_layers = x->layers; d.windows = &x->window; d.n_windows = 1;
-    d.k_rows = &rows; d.n_k_rows = 1;
+    d.n_layers = x->layers;
+    d.windows = &x->window;
+    d.n_windows = 1;
+    d.k_rows = &rows;
+    d.n_k_rows = 1;
     d.max_context = s->context + s->n;
     d.max_rollback = s->n;
     bytes = swa_cache_bytes(&d);
     must(swa_cache_init(&x->cache, &d, memset(big_alloc(bytes), 0, bytes), bytes), "init");
     bytes = swa_cache_scratch_bytes(&d, 1);
     must(swa_cache_set_scratch(&x->cache, big_alloc(bytes), bytes), "scratch");
-    x->q = (float *)big_alloc(most * sizeof(float)); x->k = (float *)big_alloc(most * sizeof(float));
+    x->q = (float *)big_alloc(most * sizeof(float));
+    x->k = (float *)big_alloc(most * sizeof(float));
     x->out = (float *)big_alloc(most * sizeof(float));
-    for (size_t i = 0; i < most; i++) { x->q[i] = rng_uniform(&seed); x->k[i] = rng_uniform(&seed); }
+    for (size_t i = 0; i < most; i++) {
+        x->q[i] = rng_uniform(&seed);
+        x->k[i] = rng_uniform(&seed);
+    }
     for (int64_t p = window ? s->context - window : 0; p < s->context; p += 512) {
         const int32_t n = (int32_t)(s->context - p < 512 ? s->context - p : 512);
         if (window && p == s->context - window) must(swa_cache_reset(&x->cache, 0, p, 0), "reset");
@@ -116,25 +138,43 @@ static void run(const spec *s) {
         swa_attn a = attn_of(&list, SWA_ATTEND_NO_STORE), b = attn_of(&dense, SWA_ATTEND_NO_STORE);
         double x, y;
         a.pick = pick + (size_t)((i + 2) % LISTS) * (size_t)(s->n * s->kv_heads * per);
-        a.pick_n = per; a.pick_head = per; a.pick_token = (int64_t)per * s->kv_heads; a.pick_block = s->block;
+        a.pick_n = per;
+        a.pick_head = per;
+        a.pick_token = (int64_t)per * s->kv_heads;
+        a.pick_block = s->block;
         y = call(&dense, &b, (i + 2) % LAYERS);
         x = call(&list, &a, 0);
         if (i < 0) continue;
-        t[0][i] = x; t[1][i] = y; ratio[i] = x / y;
+        t[0][i] = x;
+        t[1][i] = y;
+        ratio[i] = x / y;
     }
     for (int64_t i = 0; i < s->context; i++) bias[i] = -1e30f;
-    for (int j = 0; j < per; j++) for (int i = 0; i < s->block; i++) bias[(int64_t)pick[j] * s->block + i] = 0.0f;
+    for (int j = 0; j < per; j++)
+        for (int i = 0; i < s->block; i++) bias[(int64_t)pick[j] * s->block + i] = 0.0f;
     masked = attn_of(&list, SWA_ATTEND_NO_STORE);
-    masked.bias = bias; masked.bias_n = s->context;
+    masked.bias = bias;
+    masked.bias_n = s->context;
     t[2][0] = call(&list, &masked, 0);
     for (int i = 0; i < 2; i++) med[i] = median(t[i], SAMPLES);
     printf("%-16s %-5s %7lld keys  list %8.3f ms  dense %8.3f ms  list/dense %5.2f (least %5.2f)  mask/list %6.1f\n",
-           s->name, s->type == SWA_F32 ? "f32" : s->type == SWA_F16 ? "f16" : "bf16", (long long)s->context,
-           med[0] * 1e3, med[1] * 1e3, median(ratio, SAMPLES), t[0][0] / t[1][0], t[2][0] / med[0]);
+           s->name,
+           s->type == SWA_F32   ? "f32"
+           : s->type == SWA_F16 ? "f16"
+                                : "bf16",
+           (long long)s->context, med[0] * 1e3, med[1] * 1e3, median(ratio, SAMPLES), t[0][0] / t[1][0],
+           t[2][0] / med[0]);
     fflush(stdout);
-    free(pick); free(bias);
-    free(list.cache.mem_); free(dense.cache.mem_);
-    free(list.q); free(list.k); free(list.out); free(dense.q); free(dense.k); free(dense.out);
+    free(pick);
+    free(bias);
+    free(list.cache.mem_);
+    free(dense.cache.mem_);
+    free(list.q);
+    free(list.k);
+    free(list.out);
+    free(dense.q);
+    free(dense.k);
+    free(dense.out);
 }
 int main(int argc, char **argv) {
     const char *word = "";

@@ -30,31 +30,34 @@
 
 enum { HIDDEN = 7168, HEADS = 128, Q_LORA = 1536, KV_LORA = 512, ROPE = 64, NOPE = 128, V_DIM = 128 };
 enum { MOST_CACHED = 4096 };
-enum { MERGED = SWA_MLA_ABSORBED + 1, N_PATHS };     /* the absorbed path over merged weights counts as one */
+enum { MERGED = SWA_MLA_ABSORBED + 1, N_PATHS }; /* the absorbed path over merged weights counts as one */
 static const char *const path_names[N_PATHS] = { "auto", "naive", "absorbed", "merged" };
 
-#define TOLERANCE   2e-5                 /* relative rms between two paths                                         */
-#define TOO_LONG    60.0                 /* seconds of a cell of the grid, by its multiply-adds                    */
+#define TOLERANCE 2e-5 /* relative rms between two paths                                         */
+#define TOO_LONG  60.0 /* seconds of a cell of the grid, by its multiply-adds                    */
 
 /* ---- weights ---- */
 
 /* As DeepSeek ships them: wq_a, wkv_a, wq_b, wkv_b, wo, each [rows][cols]. */
 enum { WQ_A, WKV_A, WQ_B, WKV_B, WO, MATRICES };
-static const struct { size_t rows, cols; } matrices[MATRICES] = {
-    { Q_LORA, HIDDEN }, { KV_LORA + ROPE, HIDDEN }, { (size_t)HEADS * (NOPE + ROPE), Q_LORA },
-    { (size_t)HEADS * (NOPE + V_DIM), KV_LORA }, { HIDDEN, (size_t)HEADS * V_DIM },
+static const struct {
+    size_t rows, cols;
+} matrices[MATRICES] = {
+    { Q_LORA, HIDDEN },
+    { KV_LORA + ROPE, HIDDEN },
+    { (size_t)HEADS * (NOPE + ROPE), Q_LORA },
+    { (size_t)HEADS * (NOPE + V_DIM), KV_LORA },
+    { HIDDEN, (size_t)HEADS *V_DIM },
 };
 
-static size_t weight_count(void)
-{
+static size_t weight_count(void) {
     size_t n = 0;
     for (int i = 0; i < MATRICES; i++) n += matrices[i].rows * matrices[i].cols;
     return n;
 }
 
 /* All matrices behind each other, made once per type; outputs of a matrix are about as large as its inputs. */
-static const void *weights_get(swa_type type)
-{
+static const void *weights_get(swa_type type) {
     static void *made[4];
     uint64_t s = 88172645463325252u;
     float *w;
@@ -72,8 +75,7 @@ static const void *weights_get(swa_type type)
     return made[type];
 }
 
-static void weights_set(swa_mla *m, swa_type type)
-{
+static void weights_set(swa_mla *m, swa_type type) {
     swa_matrix *const to[MATRICES] = { &m->w_dq, &m->w_dkv, &m->w_uq, &m->w_uk, &m->w_o };
     const char *p = (const char *)weights_get(type);
     for (int i = 0; i < MATRICES; i++) {
@@ -84,8 +86,7 @@ static void weights_set(swa_mla *m, swa_type type)
 }
 
 /* The block with merged matrices, of the f32 weights: 2.3 GB and some seconds, so once. */
-static const swa_mla *merged_get(const swa_mla *m)
-{
+static const swa_mla *merged_get(const swa_mla *m) {
     static swa_mla made;
     size_t bytes = swa_mla_merged_bytes(m);
     double began = now();
@@ -98,20 +99,19 @@ static const swa_mla *merged_get(const swa_mla *m)
 /* ---- the block over a cache ---- */
 
 typedef struct {
-    swa_mla   mla;
-    const swa_mla *use;                  /* this, or the merged one                                                */
+    swa_mla mla;
+    const swa_mla *use; /* this, or the merged one                                                */
     swa_cache cache;
-    int64_t   cached;                    /* positions before the step, the same for every sample                   */
-    int       fresh;                     /* tokens of the step                                                     */
-    pool     *p;
+    int64_t cached; /* positions before the step, the same for every sample                   */
+    int fresh;      /* tokens of the step                                                     */
+    pool *p;
     const float *h;
-    float    *out;
-    double    phase[SWA_MLA_PHASES];     /* seconds of the last step                                               */
-    double    lost;                      /* share of it that somebody else had the CPU                             */
+    float *out;
+    double phase[SWA_MLA_PHASES]; /* seconds of the last step                                               */
+    double lost;                  /* share of it that somebody else had the CPU                             */
 } block;
 
-static void block_sizes(swa_mla *m, swa_type type)
-{
+static void block_sizes(swa_mla *m, swa_type type) {
     static double freq[ROPE / 2];
     static float ones[Q_LORA];
     swa_yarn_desc y = { 10000, 40, 4096, 1, 32, 1 };
@@ -133,8 +133,7 @@ static void block_sizes(swa_mla *m, swa_type type)
 }
 
 /* Random rows at positions 0..n-1. */
-static void block_fill(block *b, int64_t n)
-{
+static void block_fill(block *b, int64_t n) {
     swa_attn a = { 0 };
     a.mode = SWA_STORE_ONLY;
     a.k.p = inputs_get(BUF_NORMAL_K, (size_t)MOST_CACHED * KV_LORA);
@@ -144,8 +143,7 @@ static void block_fill(block *b, int64_t n)
 }
 
 /* fresh tokens over `cached` ones, on all threads of p, by any path. */
-static void block_setup(block *b, swa_type type, int64_t cached, int fresh, pool *p)
-{
+static void block_setup(block *b, swa_type type, int64_t cached, int fresh, pool *p) {
     swa_cache_desc d = { 0 };
     size_t bytes, most = 0;
     memset(b, 0, sizeof *b);
@@ -156,7 +154,7 @@ static void block_setup(block *b, swa_type type, int64_t cached, int fresh, pool
     d.n_layers = 1;
     d.max_context = cached + fresh;
     b->fresh = fresh;
-    for (int path = 0; path < MERGED; path++) {          /* merged takes less */
+    for (int path = 0; path < MERGED; path++) { /* merged takes less */
         b->mla.path = (swa_mla_path)path;
         bytes = swa_mla_scratch_bytes(&b->mla, &d, fresh, p->n);
         if (bytes > most) most = bytes;
@@ -167,8 +165,7 @@ static void block_setup(block *b, swa_type type, int64_t cached, int fresh, pool
     b->out = (float *)buffer_get(BUF_OUT, (size_t)fresh * HIDDEN * sizeof(float));
 }
 
-static void block_part(void *arg, int part, int parts)
-{
+static void block_part(void *arg, int part, int parts) {
     block *b = (block *)arg;
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++) {
         double began = now();
@@ -179,8 +176,7 @@ static void block_part(void *arg, int part, int parts)
 }
 
 /* Seconds of one step. Every sample takes the last one's tokens back and is the same step again. */
-static double block_sample(block *b, int path)
-{
+static double block_sample(block *b, int path) {
     swa_run run = { .n = b->fresh, .pos = b->cached, .rewind = 1 };
     double t;
     b->mla.path = path == MERGED ? SWA_MLA_AUTO : (swa_mla_path)path;
@@ -192,15 +188,13 @@ static double block_sample(block *b, int path)
 }
 
 static size_t out_count(const block *b) { return (size_t)b->fresh * HIDDEN; }
-static float *out_copy(const block *b)
-{
+static float *out_copy(const block *b) {
     float *copy = (float *)buffer_get(BUF_CHECK, out_count(b) * sizeof(float));
     memcpy(copy, b->out, out_count(b) * sizeof(float));
     return copy;
 }
 /* The last step's answer against another's. */
-static double out_error(const block *b, const float *other)
-{
+static double out_error(const block *b, const float *other) {
     rms_sum sum = { 0, 0 };
     for (size_t i = 0; i < out_count(b); i++) {
         double e = (double)b->out[i] - (double)other[i];
@@ -220,14 +214,13 @@ typedef struct {
 } options;
 
 typedef struct {
-    int    n, disturbed;
+    int n, disturbed;
     double time[MAX_SAMPLES], absorbed[MAX_SAMPLES], phase[SWA_MLA_PHASES][MAX_SAMPLES];
     limits limit[MAX_SAMPLES];
 } samples;
 
 /* Steps by a path; if that is not the absorbed one, each beside a step by that. */
-static void take_samples(samples *s, block *b, int path, int quick)
-{
+static void take_samples(samples *s, block *b, int path, int quick) {
     double budget = quick ? 0.3 : 2.0, lost = 0, limit_s = 0.002, began;
     int least = quick ? 2 : 3, tries = 0, isa = swa_isa_best();
     limits before, after;
@@ -249,14 +242,16 @@ static void take_samples(samples *s, block *b, int path, int quick)
         late = now() - began;
         tries++;
         if (lost < 0.02) s->n++;
-        else if (late > 3 * budget && tries >= 2 * least && s->n < least) { s->n++; s->disturbed = 1; }
+        else if (late > 3 * budget && tries >= 2 * least && s->n < least) {
+            s->n++;
+            s->disturbed = 1;
+        }
         lost = 0;
         if (s->n >= least && late >= budget) return;
     }
 }
 
-static void write_row(options *o, const result *r, int disturbed, int wrong, const char *more)
-{
+static void write_row(options *o, const result *r, int disturbed, int wrong, const char *more) {
     char text[160];
     snprintf(text, sizeof text, "%s%s%s", more, disturbed ? " disturbed" : "", wrong ? " WRONG" : "");
     report(o->out, r, text);
@@ -267,8 +262,7 @@ static void write_row(options *o, const result *r, int disturbed, int wrong, con
 
 /* What took time[] and had so many flops and bytes to do, against the limits beside each sample. */
 static void limited_row(options *o, const char *name, int threads, const samples *s, const double *time, double flops,
-                        double bytes, double error)
-{
+                        double bytes, double error) {
     double fma[MAX_SAMPLES], dram[MAX_SAMPLES], percent[MAX_SAMPLES];
     result r = { .name = name, .isa = swa_isa_best(), .threads = threads };
     char more[32];
@@ -293,10 +287,10 @@ static void limited_row(options *o, const char *name, int threads, const samples
 
 typedef struct {
     const char *name;
-    int64_t cached;                      /* 1: the matrices by phase too                                           */
+    int64_t cached; /* 1: the matrices by phase too                                           */
     int path;
     swa_type type;
-    const char *against;                 /* how the row of pairs is called                                         */
+    const char *against; /* how the row of pairs is called                                         */
 } test;
 
 static const test tests[] = {
@@ -309,16 +303,19 @@ static const test tests[] = {
 };
 
 /* The phases that are matrix products. */
-static const struct { int phase; const char *name; double weights; } products[] = {
+static const struct {
+    int phase;
+    const char *name;
+    double weights;
+} products[] = {
     { 0, "w_dq-w_dkv-w_kr", (double)(Q_LORA + KV_LORA + ROPE) * HIDDEN },
-    { 2, "w_uq-w_qr", (double)HEADS * (NOPE + ROPE) * Q_LORA },
-    { 3, "w_uk", (double)HEADS * NOPE * KV_LORA },
-    { 6, "w_uv", (double)HEADS * V_DIM * KV_LORA },
-    { 7, "w_o", (double)HIDDEN * HEADS * V_DIM },
+    { 2, "w_uq-w_qr", (double)HEADS *(NOPE + ROPE) * Q_LORA },
+    { 3, "w_uk", (double)HEADS *NOPE *KV_LORA },
+    { 6, "w_uv", (double)HEADS *V_DIM *KV_LORA },
+    { 7, "w_o", (double)HIDDEN *HEADS *V_DIM },
 };
 
-static void product_rows(options *o, const test *t, const samples *s, int threads)
-{
+static void product_rows(options *o, const test *t, const samples *s, int threads) {
     char name[96];
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         double n = products[i].weights;
@@ -327,8 +324,7 @@ static void product_rows(options *o, const test *t, const samples *s, int thread
     }
 }
 
-static void against_row(options *o, const test *t, const samples *s, int threads)
-{
+static void against_row(options *o, const test *t, const samples *s, int threads) {
     double ratio[MAX_SAMPLES];
     result r = { .name = t->against, .isa = swa_isa_best(), .threads = threads, .unit = "times" };
     for (int i = 0; i < s->n; i++) ratio[i] = s->time[i] / s->absorbed[i];
@@ -340,8 +336,7 @@ static void against_row(options *o, const test *t, const samples *s, int threads
     write_row(o, &r, s->disturbed, 0, "");
 }
 
-static void run_test(options *o, const test *t, int threads)
-{
+static void run_test(options *o, const test *t, int threads) {
     static samples s;
     int other = t->path == SWA_MLA_NAIVE ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
     swa_mla_cost cost[4];
@@ -370,16 +365,19 @@ static const int quick_cached[] = { 0, 1, 0, 0, 1, 0 }, quick_fresh[] = { 1, 1, 
 enum { N_CACHED = 6, N_FRESH = 5 };
 
 typedef struct {
-    int    choice, best;
-    double over;                         /* percent; 0 if the choice is the best                                   */
-    int    state;                        /* 0 = not asked for, 1 = measured, 2 = would take too long               */
+    int choice, best;
+    double over; /* percent; 0 if the choice is the best                                   */
+    int state;   /* 0 = not asked for, 1 = measured, 2 = would take too long               */
 } cell;
 
-typedef struct { int n[N_PATHS], disturbed; double time[N_PATHS][MAX_SAMPLES]; double error, differs; } cell_samples;
+typedef struct {
+    int n[N_PATHS], disturbed;
+    double time[N_PATHS][MAX_SAMPLES];
+    double error, differs;
+} cell_samples;
 
 /* AUTO once, for its bits and to touch all memory, then the paths in turn. */
-static void cell_take(cell_samples *s, block *b, int choice, int quick)
-{
+static void cell_take(cell_samples *s, block *b, int choice, int quick) {
     double budget = quick ? 0.2 : 1.0, began;
     int least = quick ? 1 : 2, clean = 0, tries = 0, most = b->fresh == 1 ? MERGED : SWA_MLA_ABSORBED;
     const float *want;
@@ -403,8 +401,7 @@ static void cell_take(cell_samples *s, block *b, int choice, int quick)
     s->disturbed = clean < least;
 }
 
-static void run_cell(options *o, pool *p, int cached, int fresh, cell *c)
-{
+static void run_cell(options *o, pool *p, int cached, int fresh, cell *c) {
     static cell_samples s;
     swa_mla_cost cost[4];
     char name[48], more[128];
@@ -444,8 +441,7 @@ static void run_cell(options *o, pool *p, int cached, int fresh, cell *c)
     write_row(o, &r, s.disturbed, s.differs != 0 || !(s.error <= TOLERANCE), more);
 }
 
-static void auto_table(cell grid[N_CACHED][N_FRESH])
-{
+static void auto_table(cell grid[N_CACHED][N_FRESH]) {
     double worst = 0;
     printf("\nAUTO's choice, and what it takes over the fastest path; down: cached positions, across: new tokens\n%8s",
            "");
@@ -462,8 +458,7 @@ static void auto_table(cell grid[N_CACHED][N_FRESH])
     printf("\nworst: %.1f %% over the best\n\n", worst);
 }
 
-static void run_auto(options *o)
-{
+static void run_auto(options *o) {
     static cell grid[N_CACHED][N_FRESH];
     int any = 0;
     pool p;
@@ -485,12 +480,11 @@ static const char usage[] =
     "The grid of AUTO runs on the first number of threads. Without --case or --quick the results also go to\n"
     "bench/results/CPU/mla.csv.\n";
 
-static int parse(options *o, int argc, char **argv)
-{
+static int parse(options *o, int argc, char **argv) {
     const char *threads = "1,2";
     const option known[] = {
-        { "--quick", &o->quick, NULL }, { "--list", &o->list, NULL }, { "--case", NULL, &o->filter },
-        { "--csv", NULL, &o->csv }, { "--threads", NULL, &threads },
+        { "--quick", &o->quick, NULL }, { "--list", &o->list, NULL },    { "--case", NULL, &o->filter },
+        { "--csv", NULL, &o->csv },     { "--threads", NULL, &threads },
     };
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
@@ -498,8 +492,7 @@ static int parse(options *o, int argc, char **argv)
     return o->n_threads > 0;
 }
 
-static void run_all(options *o)
-{
+static void run_all(options *o) {
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         if (o->filter && strstr(tests[i].name, o->filter) == NULL) continue;
         if (o->list) puts(tests[i].name);
@@ -508,8 +501,7 @@ static void run_all(options *o)
     run_auto(o);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static options o;
     double began = now();
     if (!parse(&o, argc, argv)) {

@@ -15,34 +15,33 @@ enum { KEYS = 1024, QUERIES = 48, MOST = 512, WAYS = 3 };
 static float k[KEYS][MOST], v[KEYS][MOST], k8[KEYS][MOST], v8[KEYS][MOST], q[QUERIES][MOST];
 static uint64_t state = 88172645463325252u;
 
-static float normal(void)
-{
+static float normal(void) {
     double s = -6;
     for (int i = 0; i < 12; i++) {
-        state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
         s += (double)(state >> 11) / 9007199254740992.0;
     }
     return (float)s;
 }
-static void rotated(float *x, int dim)
-{
+static void rotated(float *x, int dim) {
     if (swa_hadamard(x, 1, 1, dim, 64) != SWA_OK) puts("swa_hadamard fails");
 }
 /* to = from as int8 holds it. */
-static void through_q8(float *to, const float *from, int dim, int way)
-{
+static void through_q8(float *to, const float *from, int dim, int way) {
     const int group = way == 1 ? 32 : dim;
     memcpy(to, from, (size_t)dim * sizeof *to);
     if (way == 2) rotated(to, dim);
     for (int g = 0; g < dim; g += group) {
         float top = 0;
-        for (int i = g; i < g + group; i++) if (fabsf(to[i]) > top) top = fabsf(to[i]);
+        for (int i = g; i < g + group; i++)
+            if (fabsf(to[i]) > top) top = fabsf(to[i]);
         for (int i = g; i < g + group && top > 0; i++) to[i] = rintf(to[i] * 127 / top) * (top / 127);
     }
     if (way == 2) rotated(to, dim);
 }
-static void attention(float (*keys)[MOST], float (*values)[MOST], const float *query, int dim, double *out)
-{
+static void attention(float (*keys)[MOST], float (*values)[MOST], const float *query, int dim, double *out) {
     static double s[KEYS];
     double top = -1e300, sum = 0;
     for (int i = 0; i < KEYS; i++) {
@@ -58,8 +57,7 @@ static void attention(float (*keys)[MOST], float (*values)[MOST], const float *q
     }
     for (int d = 0; d < dim; d++) out[d] /= sum;
 }
-static void compare(int dim, int large_v, int of_k, int of_v, int way)
-{
+static void compare(int dim, int large_v, int of_k, int of_v, int way) {
     double a[MOST], b[MOST], error = 0, size = 0, worst = 0, top = 0, error_rest = 0, rest = 0;
     for (int i = 0; i < KEYS; i++) {
         memcpy(k8[i], k[i], sizeof k[i]);
@@ -84,29 +82,29 @@ static void compare(int dim, int large_v, int of_k, int of_v, int way)
     printf("  %.1e %.1e", sqrt(error / size), large_v ? sqrt(error_rest / rest) : worst / top);
 }
 /* Two channels of K times by_k (or, constant, by_k more: a bias that all keys have), four of V times by_v. */
-static void data(int dim, float by_k, int constant, float by_v)
-{
+static void data(int dim, float by_k, int constant, float by_v) {
     for (int i = 0; i < KEYS; i++)
         for (int d = 0; d < dim; d++) {
             const int large = by_k > 1 && (d == 5 || d == dim - 9);
             k[i][d] = large && constant ? normal() + by_k : normal() * (large ? by_k : 1);
             v[i][d] = normal() * (d % (dim / 4) == 3 ? by_v : 1);
         }
-    for (int t = 0; t < QUERIES; t++)       /* q is smaller where a channel varies as much, or nothing else counts */
+    for (int t = 0; t < QUERIES; t++) /* q is smaller where a channel varies as much, or nothing else counts */
         for (int d = 0; d < dim; d++) {
             const int large = by_k > 1 && (d == 5 || d == dim - 9);
             q[t][d] = 2 * normal() / (large && !constant ? by_k : 1);
         }
 }
 
-int main(void)
-{
+int main(void) {
+    /* clang-format off */
     static const struct { const char *name; float by_k, by_v; int constant, of_k, of_v; } cases[] = {
         { "normal, K", 1, 1, 0, 1, 0 }, { "normal, V", 1, 1, 0, 0, 1 },
         { "K x20, varying", 20, 1, 0, 1, 0 }, { "K x50, varying", 50, 1, 0, 1, 0 },
         { "K +20, constant", 20, 1, 1, 1, 0 }, { "K +50, constant", 50, 1, 1, 1, 0 },
         { "V x20", 1, 20, 0, 0, 1 }, { "V x50", 1, 50, 0, 0, 1 }, { "K +20 and V x20", 20, 20, 1, 1, 1 },
     };
+    /* clang-format on */
     printf("dim  %-18s  %-15s  %-15s  %-15s\n", "", "per row", "per 32", "per row, rotated");
     for (int dim = 64; dim <= MOST; dim *= dim == 64 ? 2 : 4)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -6,8 +6,7 @@
 #include "kind.h"
 
 /* The CSV, and beside it a .txt that names the machine. */
-static FILE *csv_open(const char *path)
-{
+static FILE *csv_open(const char *path) {
     FILE *csv = fopen(path, "w");
     if (csv == NULL) die("cannot write the CSV");
     fprintf(csv, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");
@@ -15,23 +14,22 @@ static FILE *csv_open(const char *path)
     return csv;
 }
 
-static double smallest(const double *x, int n)
-{
+static double smallest(const double *x, int n) {
     double m = x[0];
-    for (int i = 1; i < n; i++) if (x[i] < m) m = x[i];
+    for (int i = 1; i < n; i++)
+        if (x[i] < m) m = x[i];
     return m;
 }
 
 typedef struct {
     const char *name, *unit, *limit;
-    int         isa, threads;
-    swa_type    type;                           /* of K and V                                                     */
-    double      med, min, rate, percent;        /* seconds, seconds, in units, of the limit                       */
+    int isa, threads;
+    swa_type type;                  /* of K and V                                                     */
+    double med, min, rate, percent; /* seconds, seconds, in units, of the limit                       */
 } result;
 
 /* more: what the log says behind it; csv may be NULL. */
-static void report(FILE *csv, const result *r, const char *more)
-{
+static void report(FILE *csv, const result *r, const char *more) {
     printf("%-46s %-7s %-5s %d %12.2f %12.2f %9.2f %-8s %7.1f %% of %-8s %s\n", r->name, swa_isa_name(r->isa),
            type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->percent, r->limit, more);
     fflush(stdout);
@@ -41,15 +39,13 @@ static void report(FILE *csv, const result *r, const char *more)
 }
 
 /* The limits themselves, as rows of their own. */
-static void limit_row(FILE *csv, const char *name, int isa, int threads, double rate, const char *unit)
-{
+static void limit_row(FILE *csv, const char *name, int isa, int threads, double rate, const char *unit) {
     printf("%-46s %-7s %-5s %d %47.2f %s\n", name, swa_isa_name(isa), "-", threads, rate, unit);
     if (csv) fprintf(csv, "%s,%s,-,-,%d,0,0,%.3f,%s,%s,100\n", name, swa_isa_name(isa), threads, rate, unit, name);
 }
 
 /* The best of five FMA loops; of product loops the median, and longer: the clock takes its time to fall. */
-static double fma_limit(pool *p, int isa, int product)
-{
+static double fma_limit(pool *p, int isa, int product) {
     double rate[5], best = 0;
     for (int r = 0; r < 5; r++) {
         rate[r] = fma_sample(p, isa, product, product ? 0.1 : 0.005);
@@ -58,8 +54,7 @@ static double fma_limit(pool *p, int isa, int product)
     return product ? median(rate, 5) : best;
 }
 
-static void limit_rows(FILE *csv, const int *threads, int n)
-{
+static void limit_rows(FILE *csv, const int *threads, int n) {
     for (int i = 0; i < n; i++) {
         pool p;
         pool_start(&p, threads[i]);
@@ -78,8 +73,7 @@ static void limit_rows(FILE *csv, const int *threads, int n)
 }
 
 /* What stands before the first case; errors: what its last column is. Returns the CSV, NULL if there is to be none. */
-static FILE *report_begin(const char *path, int quick, const int *threads, int n, const char *errors)
-{
+static FILE *report_begin(const char *path, int quick, const int *threads, int n, const char *errors) {
     FILE *csv = path ? csv_open(path) : NULL;
     describe(stdout);
     machine_init();

@@ -8,8 +8,7 @@
 
 enum { LAYERS = 25, WINDOW = 1024, KV_HEADS = 8, DIM = 256, DRAFT = 16, RUNS = 7 };
 
-static swa_cache cache_of(int64_t rollback, size_t *bytes)
-{
+static swa_cache cache_of(int64_t rollback, size_t *bytes) {
     swa_window window = swa_window_sliding(WINDOW);
     swa_cache_desc d = { 0 };
     swa_cache kv;
@@ -30,8 +29,7 @@ static swa_cache cache_of(int64_t rollback, size_t *bytes)
 }
 
 /* n tokens of arbitrary rows at the end of the sequence. */
-static void put(swa_cache *kv, int32_t n)
-{
+static void put(swa_cache *kv, int32_t n) {
     static float row[WINDOW * KV_HEADS * DIM];
     swa_attn a = { 0 };
     a.mode = SWA_STORE_ONLY;
@@ -40,15 +38,14 @@ static void put(swa_cache *kv, int32_t n)
     for (int l = 0; l < LAYERS; l++) must(swa_attend(kv, l, &a), "store");
 }
 
-static double least(const double *x)
-{
+static double least(const double *x) {
     double m = x[0];
-    for (int i = 1; i < RUNS; i++) if (x[i] < m) m = x[i];
+    for (int i = 1; i < RUNS; i++)
+        if (x[i] < m) m = x[i];
     return m;
 }
 
-int main(void)
-{
+int main(void) {
     size_t plain, spare, blob_bytes;
     swa_cache ring = cache_of(DRAFT, &spare), other = cache_of(0, &plain);
     double save[RUNS], load[RUNS], copy[RUNS], cut[RUNS];

@@ -11,15 +11,16 @@
 
 enum { PLACES = 16, MOST = 21, NODES = 64 };
 
-typedef struct { const char *name; int heads, kv_heads, dim, tail, window, n; swa_type type; } spec;
+typedef struct {
+    const char *name;
+    int heads, kv_heads, dim, tail, window, n;
+    swa_type type;
+} spec;
 
 static const spec specs[] = {
-    { "gqa-4096", 32, 8, 128, 0, 4096, 64, SWA_F16 },
-    { "gqa-4096", 32, 8, 128, 0, 4096, 64, SWA_F32 },
-    { "gqa-4096", 32, 8, 128, 0, 4096, 16, SWA_F16 },
-    { "gqa-4096", 32, 8, 128, 0, 4096, 6, SWA_F16 },
-    { "gqa-1024", 32, 8, 128, 0, 1024, 64, SWA_F16 },
-    { "gqa-128", 64, 8, 64, 0, 128, 64, SWA_F16 },
+    { "gqa-4096", 32, 8, 128, 0, 4096, 64, SWA_F16 },   { "gqa-4096", 32, 8, 128, 0, 4096, 64, SWA_F32 },
+    { "gqa-4096", 32, 8, 128, 0, 4096, 16, SWA_F16 },   { "gqa-4096", 32, 8, 128, 0, 4096, 6, SWA_F16 },
+    { "gqa-1024", 32, 8, 128, 0, 1024, 64, SWA_F16 },   { "gqa-128", 64, 8, 64, 0, 128, 64, SWA_F16 },
     { "mla-4096", 128, 1, 512, 64, 4096, 16, SWA_F16 },
 };
 
@@ -30,17 +31,27 @@ static float *noise(size_t n) {
     return x;
 }
 
-typedef struct { swa_cache cache; swa_attn a; void *scratch; } side;
+typedef struct {
+    swa_cache cache;
+    swa_attn a;
+    void *scratch;
+} side;
 
 static void open_side(side *x, const spec *s, const swa_attn *a) {
     const swa_window window = swa_window_sliding(s->window);
     swa_cache_desc d;
     size_t bytes;
     memset(&d, 0, sizeof d);
-    d.shape.n_heads = s->heads; d.shape.n_kv_heads = s->kv_heads; d.shape.head_dim = s->dim;
-    d.shape.tail_dim = s->tail; d.shape.v_in_k = s->tail > 0;
+    d.shape.n_heads = s->heads;
+    d.shape.n_kv_heads = s->kv_heads;
+    d.shape.head_dim = s->dim;
+    d.shape.tail_dim = s->tail;
+    d.shape.v_in_k = s->tail > 0;
     d.k_type = s->type;
-    d.n_layers = 1; d.windows = &window; d.n_windows = 1; d.max_rollback = NODES;
+    d.n_layers = 1;
+    d.windows = &window;
+    d.n_windows = 1;
+    d.max_rollback = NODES;
     bytes = swa_cache_bytes(&d);
     must(swa_cache_init(&x->cache, &d, malloc(bytes), bytes), "init");
     bytes = swa_cache_scratch_bytes(&d, 1);
@@ -59,7 +70,9 @@ static void begin(side *x, const spec *s, int64_t pos, const int32_t *parents) {
         must(swa_step_one(&x->cache, 0, p, NODES), "begin");
         must(swa_attend(&x->cache, 0, &a), "store");
     }
-    run.pos = pos; run.n = s->n; run.parents = parents;
+    run.pos = pos;
+    run.n = s->n;
+    run.parents = parents;
     must(swa_step_begin(&x->cache, &run, 1), "begin");
 }
 static double call(side *x) {
@@ -76,10 +89,11 @@ static void run(const spec *s, int samples) {
     swa_attn a;
     memset(&a, 0, sizeof a);
     a.mode = SWA_ATTEND_NO_STORE;
-    a.q.p = a.k.p = a.v.p = q; a.out.p = out;
+    a.q.p = a.k.p = a.v.p = q;
+    a.out.p = out;
     if (s->tail) a.q_tail.p = a.k_tail.p = q + s->dim;
     a.scale = 0.1f;
-    for (int i = 0; i < s->n; i++) parents[i] = i < 4 ? -1 : (i - 4) / 2;        /* four roots, two to each node */
+    for (int i = 0; i < s->n; i++) parents[i] = i < 4 ? -1 : (i - 4) / 2; /* four roots, two to each node */
     open_side(&chain, s, &a);
     open_side(&tree, s, &a);
     for (int place = 0; place < PLACES; place++) {
@@ -100,8 +114,12 @@ static void run(const spec *s, int samples) {
     printf("%-10s %-4s %3d nodes  chain %8.3f ms  tree %8.3f ms  tree/chain %5.2f  at the worst place %5.2f\n", s->name,
            s->type == SWA_F32 ? "f32" : "f16", s->n, chain_ms, tree_ms, tree_ms / chain_ms, worst);
     fflush(stdout);
-    free(q); free(out);
-    free(chain.cache.mem_); free(tree.cache.mem_); free(chain.scratch); free(tree.scratch);
+    free(q);
+    free(out);
+    free(chain.cache.mem_);
+    free(tree.cache.mem_);
+    free(chain.scratch);
+    free(tree.scratch);
 }
 int main(int argc, char **argv) {
     const char *word = "";

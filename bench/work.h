@@ -8,47 +8,43 @@
 /* ---- what is measured ---- */
 
 enum { F32 = 1 << SWA_F32, F16 = 1 << SWA_F16, BF16 = 1 << SWA_BF16, Q8 = 1 << SWA_Q8 };
-enum { RING, ROWS };                            /* where K and V live: swa_cache, or the caller's own rows        */
-enum { PUT = 1, NO_STORE = 2, INDEX = 4 };         /* INDEX: K is an index, and swa_select is timed           */
-enum { AGAINST_LIMIT, AGAINST_RING, AGAINST_ALIGNED, AGAINST_8192, AGAINST_F16, AGAINST_HALF_US,
-       AGAINST_SCORES };
+enum { RING, ROWS };                       /* where K and V live: swa_cache, or the caller's own rows        */
+enum { PUT = 1, NO_STORE = 2, INDEX = 4 }; /* INDEX: K is an index, and swa_select is timed           */
+enum { AGAINST_LIMIT, AGAINST_RING, AGAINST_ALIGNED, AGAINST_8192, AGAINST_F16, AGAINST_HALF_US, AGAINST_SCORES };
 
 typedef struct {
     const char *name;
-    unsigned types, more;                       /* K/V types of the default set; further ones with --full         */
-    int      form, n, steps;                    /* tokens per step, steps per sample (0 = 1)                      */
-    int64_t  window, start;                     /* 0 = causal; position of the first timed token, all that it sees
+    unsigned types, more;           /* K/V types of the default set; further ones with --full         */
+    int form, n, steps;             /* tokens per step, steps per sample (0 = 1)                      */
+    int64_t window, start;          /* 0 = causal; position of the first timed token, all that it sees
                                                    before it is in the ring                                       */
-    int      heads, kv_heads, dim, tail;        /* 0 = 32, 8, 128, no tail; a tail means MLA: V is K's first dim  */
+    int heads, kv_heads, dim, tail; /* 0 = 32, 8, 128, no tail; a tail means MLA: V is K's first dim  */
     swa_type compute;
-    int      isa;
-    int64_t  capacity;
-    int      flags, repeat;                     /* repeat > 0: that many calls on one hot layer                   */
-    int      top;                               /* of an index: entries of its list; 0 = scores alone             */
-    int      against;
+    int isa;
+    int64_t capacity;
+    int flags, repeat; /* repeat > 0: that many calls on one hot layer                   */
+    int top;           /* of an index: entries of its list; 0 = scores alone             */
+    int against;
 } spec;
 
-static int spec_heads(const spec *s)    { return s->heads ? s->heads : 32; }
+static int spec_heads(const spec *s) { return s->heads ? s->heads : 32; }
 static int spec_kv_heads(const spec *s) { return s->kv_heads ? s->kv_heads : 8; }
-static int spec_dim(const spec *s)      { return s->dim ? s->dim : 128; }
-static int spec_steps(const spec *s)    { return s->steps ? s->steps : 1; }
-static int spec_krow(const spec *s)     { return spec_dim(s) + s->tail; }
-static int spec_decode(const spec *s)   { return s->start > 0; }
+static int spec_dim(const spec *s) { return s->dim ? s->dim : 128; }
+static int spec_steps(const spec *s) { return s->steps ? s->steps : 1; }
+static int spec_krow(const spec *s) { return spec_dim(s) + s->tail; }
+static int spec_decode(const spec *s) { return s->start > 0; }
 
 /* Keys that the token at position pos sees in this case. */
-static int64_t spec_lo(const spec *s, int64_t pos)
-{
+static int64_t spec_lo(const spec *s, int64_t pos) {
     return s->window > 0 && pos - s->window + 1 > 0 ? pos - s->window + 1 : 0;
 }
 
 /* K and V of one token and layer, and their bytes in the ring (q8 with its scales). */
-static int spec_v_in_k(const spec *s)   { return s->tail > 0 || s->flags & INDEX; }
-static double row_numbers(const spec *s)
-{
+static int spec_v_in_k(const spec *s) { return s->tail > 0 || s->flags & INDEX; }
+static double row_numbers(const spec *s) {
     return spec_kv_heads(s) * (spec_v_in_k(s) ? spec_krow(s) : 2.0 * spec_dim(s));
 }
-static double row_bytes(const spec *s, swa_type type)
-{
+static double row_bytes(const spec *s, swa_type type) {
     double scales = type == SWA_Q8 ? spec_kv_heads(s) * (spec_v_in_k(s) ? 4 : 8) : 0;
     return row_numbers(s) * (double)type_bytes(type) + scales;
 }
@@ -56,38 +52,36 @@ static double row_bytes(const spec *s, swa_type type)
 /* ---- one side of a case, set up ---- */
 
 typedef struct {
-    spec      s;
-    swa_type  type;
-    int       isa, layers, parts;
-    pool     *p;                 /* who runs the next sample                                                     */
+    spec s;
+    swa_type type;
+    int isa, layers, parts;
+    pool *p; /* who runs the next sample                                                     */
     swa_cache cache;
-    swa_attn  attn;
+    swa_attn attn;
     swa_index index;
-    swa_rows  rows;
-    swa_kv   *kv;                /* [layers] */
-    float    *k, *v;             /* [in_rows][kv_heads][krow | dim] inputs; position p: row (p-in0) mod in_rows */
-    int64_t   in0, in_rows;
-    int64_t   pos;               /* of the next sample's first token                                              */
-    const char *failed;          /* where the library refused, else NULL                                          */
+    swa_rows rows;
+    swa_kv *kv;   /* [layers] */
+    float *k, *v; /* [in_rows][kv_heads][krow | dim] inputs; position p: row (p-in0) mod in_rows */
+    int64_t in0, in_rows;
+    int64_t pos;        /* of the next sample's first token                                              */
+    const char *failed; /* where the library refused, else NULL                                          */
     swa_status status;
 } work;
 
 /* The first refusal stays; the case is then reported as failed and the others still run. */
-static void work_fail(work *w, const char *where, swa_status st)
-{
+static void work_fail(work *w, const char *where, swa_status st) {
     if (w->failed) return;
     w->failed = where;
     w->status = st;
 }
 
 /* Inputs and the attention arguments that both forms share. */
-static void work_inputs(work *w)
-{
+static void work_inputs(work *w) {
     const spec *s = &w->s;
     int kvh = spec_kv_heads(s), dim = spec_dim(s), normal = w->type == SWA_Q8 ? BUF_NORMAL_Q - BUF_Q : 0;
     int64_t tokens = (int64_t)s->n * spec_steps(s), rows = tokens;
     if (spec_decode(s)) rows = s->start - spec_lo(s, s->start) + s->n;
-    if (rows > 8192) rows = 8192;               /* a longer context repeats them */
+    if (rows > 8192) rows = 8192; /* a longer context repeats them */
     w->in0 = spec_decode(s) ? spec_lo(s, s->start) : 0;
     w->in_rows = rows;
     w->k = inputs_get(BUF_K + normal, (size_t)(rows + s->n) * (size_t)(kvh * spec_krow(s)));
@@ -112,7 +106,7 @@ static void work_inputs(work *w)
         }
         w->attn.mode = SWA_STORE_ONLY;
     }
-    if (s->tail) {                              /* q rows are [dim | tail], so are k's */
+    if (s->tail) { /* q rows are [dim | tail], so are k's */
         w->attn.scale = 1.0f / sqrtf(128 + 64);
         w->attn.q.head = w->attn.q_tail.head = spec_krow(s);
         w->attn.q.token = w->attn.q_tail.token = (int64_t)spec_heads(s) * spec_krow(s);
@@ -120,8 +114,7 @@ static void work_inputs(work *w)
     }
 }
 
-static swa_shape work_shape(const spec *s)
-{
+static swa_shape work_shape(const spec *s) {
     swa_shape sh = { 0 };
     sh.n_heads = spec_heads(s);
     sh.n_kv_heads = spec_kv_heads(s);
@@ -133,8 +126,7 @@ static swa_shape work_shape(const spec *s)
 }
 
 /* K and V of the token at position pos, for a step of n tokens. */
-static void work_point(const work *w, swa_attn *a, int64_t pos)
-{
+static void work_point(const work *w, swa_attn *a, int64_t pos) {
     const spec *s = &w->s;
     int64_t row = (pos - w->in0) % w->in_rows, krow = spec_krow(s), kvh = spec_kv_heads(s);
     a->k.p = w->k + row * kvh * krow;
@@ -148,8 +140,7 @@ static void work_point(const work *w, swa_attn *a, int64_t pos)
 }
 
 /* Puts positions lo..start-1 into every layer, in pieces that do not wrap around the inputs. */
-static void ring_fill(work *w)
-{
+static void ring_fill(work *w) {
     const spec *s = &w->s;
     swa_status st = swa_cache_reset(&w->cache, 0, w->in0, 0);
     int64_t n = 0;
@@ -166,14 +157,12 @@ static void ring_fill(work *w)
     if (st != SWA_OK) work_fail(w, "fill", st);
 }
 
-static int cold_layers(const spec *s, swa_type type, size_t cold_bytes)
-{
+static int cold_layers(const spec *s, swa_type type, size_t cold_bytes) {
     double rows = (double)(s->start + 1 - spec_lo(s, s->start));
     return spec_decode(s) ? (int)((double)cold_bytes / (rows * row_bytes(s, type))) + 1 : 1;
 }
 
-static void ring_setup(work *w, int slot)
-{
+static void ring_setup(work *w, int slot) {
     const spec *s = &w->s;
     swa_cache_desc d = { 0 };
     swa_window win = swa_window_sliding(s->window);
@@ -185,8 +174,10 @@ static void ring_setup(work *w, int slot)
     if (s->tail && w->type == SWA_Q8) d.tail_type = SWA_BF16;
     d.capacity = s->capacity;
     d.isa = w->isa;
-    if (s->window > 0) { d.windows = &win; d.n_windows = 1; }
-    else d.max_context = s->start + (int64_t)s->n * spec_steps(s) + 2 * MAX_SAMPLES;
+    if (s->window > 0) {
+        d.windows = &win;
+        d.n_windows = 1;
+    } else d.max_context = s->start + (int64_t)s->n * spec_steps(s) + 2 * MAX_SAMPLES;
     scratch = swa_cache_scratch_bytes(&d, w->parts);
     if (s->flags & INDEX && swa_select_bytes(&d.shape, &w->index, w->parts) > scratch)
         scratch = swa_select_bytes(&d.shape, &w->index, w->parts);
@@ -200,8 +191,7 @@ static void ring_setup(work *w, int slot)
 }
 
 /* The caller's rows, [slot][kv head][dim]: the window of one query (decode, per layer) or a whole prompt. */
-static void rows_setup(work *w, int slot)
-{
+static void rows_setup(work *w, int slot) {
     const spec *s = &w->s;
     size_t n = (size_t)w->in_rows, numbers = n * (size_t)(spec_kv_heads(s) * spec_dim(s));
     size_t part = numbers * type_bytes(w->type);
@@ -237,8 +227,7 @@ static void rows_setup(work *w, int slot)
 }
 
 /* For at most `parts` threads. */
-static void work_setup(work *w, const spec *s, swa_type type, int isa, int parts, size_t cold_bytes, int slot)
-{
+static void work_setup(work *w, const spec *s, swa_type type, int isa, int parts, size_t cold_bytes, int slot) {
     memset(w, 0, sizeof *w);
     w->s = *s;
     w->type = type;
@@ -253,8 +242,7 @@ static void work_setup(work *w, const spec *s, swa_type type, int isa, int parts
 /* ---- one sample ---- */
 
 /* The same call again and again, by one thread. A layer stores a step once, so one that stores is begun each time. */
-static swa_status ring_repeat(work *w, const swa_attn *a, int layer, int64_t pos)
-{
+static swa_status ring_repeat(work *w, const swa_attn *a, int layer, int64_t pos) {
     swa_status st = SWA_OK;
     for (int r = 0; r < w->s.repeat && st == SWA_OK; r++) {
         swa_run run = { .n = w->s.n, .pos = pos, .rewind = 1 };
@@ -265,8 +253,7 @@ static swa_status ring_repeat(work *w, const swa_attn *a, int layer, int64_t pos
 }
 
 /* One worker's share. The host's two duties are all that stands here: begin a step, join between phases. */
-static void ring_part(void *arg, int part, int parts)
-{
+static void ring_part(void *arg, int part, int parts) {
     work *w = (work *)arg;
     const spec *s = &w->s;
     swa_attn a = w->attn;
@@ -282,7 +269,7 @@ static void ring_part(void *arg, int part, int parts)
         }
         pool_join(w->p);
         for (int l = 0; l < w->layers; l++) {
-            if (s->flags & INDEX && part == 0) st = swa_attend(&w->cache, l, &a);          /* its one new key */
+            if (s->flags & INDEX && part == 0) st = swa_attend(&w->cache, l, &a); /* its one new key */
             if (s->flags & INDEX) {
                 pool_join(w->p);
                 for (int phase = 0; phase < SWA_PHASES && st == SWA_OK; phase++) {
@@ -302,8 +289,7 @@ static void ring_part(void *arg, int part, int parts)
     }
 }
 
-static void rows_part(void *arg, int part, int parts)
-{
+static void rows_part(void *arg, int part, int parts) {
     work *w = (work *)arg;
     for (int l = 0; l < w->layers; l++) {
         swa_rows rows = w->rows;
@@ -318,8 +304,7 @@ static void rows_part(void *arg, int part, int parts)
 }
 
 /* Seconds per call, where a call is one layer with all steps. */
-static double work_sample(work *w, double *lost)
-{
+static double work_sample(work *w, double *lost) {
     const spec *s = &w->s;
     double t;
     if (s->form == ROWS) {
@@ -337,8 +322,7 @@ static double work_sample(work *w, double *lost)
 /* ---- the answer against double ---- */
 
 /* K and V of positions lo..lo+n-1, one head, from the inputs, rounded as the ring rounds. */
-static void keys_of_inputs(const work *w, swa_type type, int64_t lo, int64_t n, int kvh, float *k, float *v)
-{
+static void keys_of_inputs(const work *w, swa_type type, int64_t lo, int64_t n, int kvh, float *k, float *v) {
     int dk = spec_krow(&w->s), dv = spec_dim(&w->s), heads = spec_kv_heads(&w->s);
     for (int64_t i = 0; i < n; i++) {
         int64_t row = (lo + i - w->in0) % w->in_rows;
@@ -349,8 +333,7 @@ static void keys_of_inputs(const work *w, swa_type type, int64_t lo, int64_t n, 
 }
 
 /* The same from the ring itself: what was stored, unrotated. */
-static void keys_of_ring(work *w, int64_t lo, int64_t n, int kvh, float *k, float *v)
-{
+static void keys_of_ring(work *w, int64_t lo, int64_t n, int kvh, float *k, float *v) {
     int dk = spec_krow(&w->s), dv = spec_dim(&w->s), heads = spec_kv_heads(&w->s);
     float *kr = (float *)buffer_get(BUF_KREAD, (size_t)(n * heads * dk) * 4);
     float *vr = (float *)buffer_get(BUF_VREAD, (size_t)(n * heads * dv) * 4);
@@ -362,13 +345,14 @@ static void keys_of_ring(work *w, int64_t lo, int64_t n, int kvh, float *k, floa
     }
 }
 
-typedef struct { double stored, input; } accuracy;   /* relative rms against the stored K/V, and the f32 inputs */
+typedef struct {
+    double stored, input;
+} accuracy; /* relative rms against the stored K/V, and the f32 inputs */
 
 enum { CHECK_ROWS = 12 };
 
 /* Rows spread over the last sample's tokens and heads. The last token is held against the ring's own rows. */
-static accuracy work_check(work *w)
-{
+static accuracy work_check(work *w) {
     const spec *s = &w->s;
     int64_t tokens = (int64_t)s->n * spec_steps(s);
     int64_t first = spec_decode(s) && s->form == RING ? w->pos - s->n : w->pos;
@@ -385,7 +369,7 @@ static accuracy work_check(work *w)
         oracle_row(&input, q, k, v, n, dk, dv, dv, scale, got);
         if (s->form == RING && !(s->flags & NO_STORE) && t == tokens - 1) keys_of_ring(w, lo, n, kvh, k, v);
         else if (w->type != SWA_Q8) keys_of_inputs(w, w->type, lo, n, kvh, k, v);
-        else continue;                          /* what q8 makes of a row, only the ring tells */
+        else continue; /* what q8 makes of a row, only the ring tells */
         oracle_row(&stored, q, k, v, n, dk, dv, dv, scale, got);
     }
     acc.stored = rms_value(&stored);

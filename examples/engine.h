@@ -7,29 +7,29 @@
 #include <float.h>
 
 typedef struct {
-    int64_t window;        /* of the layers that have one; 0 = full attention */
-    int64_t capacity;      /* slots per windowed layer; 0 = as many as the window needs */
-    int64_t context;       /* most positions; what full attention has to hold */
-    int32_t chunk;         /* most rows of one step */
-    int     threads;
+    int64_t window;   /* of the layers that have one; 0 = full attention */
+    int64_t capacity; /* slots per windowed layer; 0 = as many as the window needs */
+    int64_t context;  /* most positions; what full attention has to hold */
+    int32_t chunk;    /* most rows of one step */
+    int threads;
 } setup;
 typedef struct {
     const model *m;
     swa_cache cache;
-    void     *memory, *scratch;   /* of the cache, and what it works in */
-    swa_window *windows;          /* [n_layers] */
-    size_t    bytes, scratch_bytes;
-    int32_t   chunk;
-    swa_status status;            /* of the step */
-    int       far;                /* 1 = RoPE factors for long texts */
-    float    *work;               /* of the arrays below, [chunk] rows each */
-    float    *x, *h, *y;          /* [dim] the residual stream, what a half of a block reads, and what it adds */
-    float    *q, *k, *v;          /* [n_heads][head_dim], twice [n_kv_heads][head_dim]; attention goes into q */
-    float    *gate, *up;          /* [hidden] */
-    float    *route, *expert;     /* one row: [n_experts] weights of the experts, [dim] what one of them says */
-    activations space;            /* for products; in `rounded` */
-    void     *rounded;
-    int64_t  *pos;                /* positions of the rows */
+    void *memory, *scratch; /* of the cache, and what it works in */
+    swa_window *windows;    /* [n_layers] */
+    size_t bytes, scratch_bytes;
+    int32_t chunk;
+    swa_status status;     /* of the step */
+    int far;               /* 1 = RoPE factors for long texts */
+    float *work;           /* of the arrays below, [chunk] rows each */
+    float *x, *h, *y;      /* [dim] the residual stream, what a half of a block reads, and what it adds */
+    float *q, *k, *v;      /* [n_heads][head_dim], twice [n_kv_heads][head_dim]; attention goes into q */
+    float *gate, *up;      /* [hidden] */
+    float *route, *expert; /* one row: [n_experts] weights of the experts, [dim] what one of them says */
+    activations space;     /* for products; in `rounded` */
+    void *rounded;
+    int64_t *pos; /* positions of the rows */
 } engine;
 
 /* ---- memory ---- */
@@ -137,7 +137,7 @@ static inline void normed(engine *e, float *out, const float *x, const float *w,
     }
 }
 
-static inline void add_bias(float *out, const float *bias, int n, int dim) {    /* bias NULL: none */
+static inline void add_bias(float *out, const float *bias, int n, int dim) { /* bias NULL: none */
     for (int t = 0; bias && t < n; t++) add(out + (size_t)t * (size_t)dim, bias, (size_t)dim);
 }
 
@@ -164,7 +164,7 @@ static inline void attend(engine *e, int l) {
     if (keys * swa_step_tokens(&e->cache) * m->n_heads * m->head_dim > 1000000) {
         status = swa_attend(&e->cache, l, &a);
     } else {
-        for (int phase = 0; phase < SWA_PHASES && status == SWA_OK; phase++) {     /* too little to wake threads for */
+        for (int phase = 0; phase < SWA_PHASES && status == SWA_OK; phase++) { /* too little to wake threads for */
             status = swa_attend_part(&e->cache, l, &a, phase, 0, 1);
         }
     }
@@ -320,7 +320,7 @@ static inline swa_status prefill(engine *e, const int32_t *ids, int32_t n, int64
     swa_status status = swa_prefill_begin(&plan, NULL, &start, &n, 1, e->chunk);
     while (status == SWA_OK && swa_prefill_next(&plan, &run, &n_runs)) {
         int32_t done = (int32_t)(run.pos - start);
-        int32_t first = all ? 0 : done + run.n == n ? run.n - 1 : run.n;     /* no logits before the last chunk */
+        int32_t first = all ? 0 : done + run.n == n ? run.n - 1 : run.n; /* no logits before the last chunk */
         float *out = all ? logits + (size_t)done * (size_t)e->m->n_vocab : logits;
         status = forward(e, &run, ids + done, first, out);
         done += run.n;

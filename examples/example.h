@@ -47,7 +47,10 @@ static inline swa_cache_desc one_layer(int heads, int kv_heads, int head_dim, co
 }
 
 /* A cache with its memory and its scratch for `parts` parts. free_cache gives both back. */
-typedef struct { swa_cache kv; void *mem, *scratch; } cache;
+typedef struct {
+    swa_cache kv;
+    void *mem, *scratch;
+} cache;
 static inline cache new_cache(const swa_cache_desc *d, int parts) {
     cache c;
     size_t bytes = swa_cache_bytes(d), scratch = swa_cache_scratch_bytes(d, parts);
@@ -66,7 +69,7 @@ static inline void free_cache(cache *c) {
    and v depend on the position and the seed alone, so that the same text gives the same numbers however it is cut. */
 static inline swa_status attend_at(swa_cache *kv, const swa_shape *s, int layer, uint32_t seed, int64_t pos, int32_t n,
                                    float *out) {
-    swa_attn a = {0};
+    swa_attn a = { 0 };
     swa_status status;
     float *q = rows_at(seed + 100 * (uint32_t)layer, pos, n, s->n_heads * s->head_dim);
     float *k = rows_at(seed + 100 * (uint32_t)layer + 1, pos, n, s->n_kv_heads * s->head_dim);

@@ -11,35 +11,38 @@ enum { MOST_LAYERS = 78 };
 
 typedef struct {
     const char *name;
-    int         n_layers;
-    const char *pattern;         /* layer l is of the kind pattern[l % its length]: L = with the window, G = full,
+    int n_layers;
+    const char *pattern;     /* layer l is of the kind pattern[l % its length]: L = with the window, G = full,
                                     P = full but read by lists of keys, C, H = with the window and beside it
                                     compressed rows                                                                  */
-    int64_t     window;          /* keys that an L layer sees, the query's own included                              */
-    int         chunked;         /* 1: window is the length of a chunk instead                                       */
-    swa_shape   local, global;   /* of the L, C, H and of the G, P layers                                            */
-    const char *sinks;           /* kinds of layer with a learned sink logit per head (attn.sink_logits); NULL: none */
-    double      scale_dim;       /* scores are divided by its root; 0 = head_dim                                     */
-    double      mscale;          /* and multiplied by its square, where YaRN says so; 0 = 1                          */
-    float       softcap;         /* 0 = none                                                                         */
-    int         bias;            /* distances for which a token has a bias of its own in a G layer, in an L layer those
+    int64_t window;          /* keys that an L layer sees, the query's own included                              */
+    int chunked;             /* 1: window is the length of a chunk instead                                       */
+    swa_shape local, global; /* of the L, C, H and of the G, P layers                                            */
+    const char *sinks;       /* kinds of layer with a learned sink logit per head (attn.sink_logits); NULL: none */
+    double scale_dim;        /* scores are divided by its root; 0 = head_dim                                     */
+    double mscale;           /* and multiplied by its square, where YaRN says so; 0 = 1                          */
+    float softcap;           /* 0 = none                                                                         */
+    int bias;                /* distances for which a token has a bias of its own in a G layer, in an L layer those
                                     of the window: attn.bias_by_distance. 0 = none                                   */
-    int         n_shared;        /* the last so many layers read the rows of the last layer of their kind before     */
-    int         images;          /* tokens of an image all see each other: run.prefix                                */
-    int         pick, pick_block;   /* P, C: entries of a token's list, as swa_select gives them; keys of an entry   */
-    int         pick_by_head;    /* 1: a list per KV head; 0: one for all                                            */
-    int         pick_own;        /* 1: the block that the query lies in is seen without being listed: pick_window    */
-    int         rate[2];         /* tokens that a compressed row of a C and of an H layer stands for. A token sees those
+    int n_shared;            /* the last so many layers read the rows of the last layer of their kind before     */
+    int images;              /* tokens of an image all see each other: run.prefix                                */
+    int pick, pick_block;    /* P, C: entries of a token's list, as swa_select gives them; keys of an entry   */
+    int pick_by_head;        /* 1: a list per KV head; 0: one for all                                            */
+    int pick_own;            /* 1: the block that the query lies in is seen without being listed: pick_window    */
+    int rate[2];             /* tokens that a compressed row of a C and of an H layer stands for. A token sees those
                                     of groups that are whole: the host's own rows, by swa_attention and swa_merge    */
 } family;
 
+/* clang-format off */
 #define GQA(q, kv, dim)         { .n_heads = q, .n_kv_heads = kv, .head_dim = dim }
 #define GQA_V(q, kv, dim, v)    { .n_heads = q, .n_kv_heads = kv, .head_dim = dim, .v_dim = v }
 /* Multi-head latent attention, queries absorbed: the ring holds [latent | rope] once for all heads (mla_core.c). */
 #define MLA(q, latent, rope)    { .n_heads = q, .n_kv_heads = 1, .head_dim = latent, .v_dim = latent, \
                                   .tail_dim = rope, .v_in_k = 1 }
 #define BOTH(shape)             .local = shape, .global = shape
+/* clang-format on */
 
+/* clang-format off */
 static const family families[] = {
     /* one kind of layer */
     { .name = "Mistral 7B v0.1", .n_layers = 32, .pattern = "L", .window = 4096, BOTH(GQA(32, 8, 128)) },
@@ -108,14 +111,15 @@ static const family families[] = {
     /* q has a temperature, in the host */
     { .name = "Mistral Small 4", .n_layers = 36, .pattern = "G", BOTH(MLA(32, 256, 64)), .scale_dim = 64 + 64 },
 };
+/* clang-format on */
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 /* A desc and the arrays that it points to; init copies them, so that they may go afterwards. */
 typedef struct {
     swa_cache_desc desc;
-    swa_window     windows[MOST_LAYERS];
-    swa_shape      shapes[MOST_LAYERS];
-    int            kv_layer[MOST_LAYERS], k_rows[MOST_LAYERS];
+    swa_window windows[MOST_LAYERS];
+    swa_shape shapes[MOST_LAYERS];
+    int kv_layer[MOST_LAYERS], k_rows[MOST_LAYERS];
 } family_room;
 
 static inline char kind_of(const family *f, int layer) { return f->pattern[layer % (int)strlen(f->pattern)]; }
@@ -134,9 +138,10 @@ static inline void family_desc(const family *f, int64_t max_context, int32_t chu
     memset(room, 0, sizeof *room);
     for (int l = 0; l < period; l++) {
         room->windows[l] = !is_local(f, l) ? swa_window_causal()
-                         : f->chunked ? swa_window_chunked(f->window) : swa_window_sliding(f->window);
+                         : f->chunked      ? swa_window_chunked(f->window)
+                                           : swa_window_sliding(f->window);
         room->shapes[l] = is_local(f, l) ? f->local : f->global;
-        room->k_rows[l] = kind_of(f, l) == 'P' && f->pick_block < 16;      /* else keys are read in tiles of 16 */
+        room->k_rows[l] = kind_of(f, l) == 'P' && f->pick_block < 16; /* else keys are read in tiles of 16 */
     }
     for (int l = 0; l < f->n_layers; l++) {
         int from = l < own ? l : own - 1;

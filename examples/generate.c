@@ -13,18 +13,18 @@
 
 typedef struct {
     const char *model, *prompt, *prompt_file, *ids_file;
-    int64_t     n, window, context, chunk, threads;     /* window -1 and context 0: the model's */
-    double      temperature, top_p;
-    uint64_t    seed;
-    int         compare, bench, special, warm;
+    int64_t n, window, context, chunk, threads; /* window -1 and context 0: the model's */
+    double temperature, top_p;
+    uint64_t seed;
+    int compare, bench, special, warm;
 } options;
 typedef struct {
-    int32_t *ids;               /* [n_prompt + options.n] the prompt, then the text */
-    int32_t  n_prompt, n;       /* n: tokens so far */
-    double   prefill, decode;   /* seconds */
+    int32_t *ids;           /* [n_prompt + options.n] the prompt, then the text */
+    int32_t n_prompt, n;    /* n: tokens so far */
+    double prefill, decode; /* seconds */
 } passage;
 
-static int fail(const char *what, const char *about) {    /* the one line on stderr, and the exit code */
+static int fail(const char *what, const char *about) { /* the one line on stderr, and the exit code */
     fprintf(stderr, "generate: %s%s\n", what, about);
     return 1;
 }
@@ -102,7 +102,7 @@ static int write_text(engine *e, const options *o, passage *x, int all, float *l
     x->prefill = between - start;
     x->decode = seconds() - between;
     puts("");
-    fflush(stdout);                                      /* before what goes to stderr, where both end in one file */
+    fflush(stdout); /* before what goes to stderr, where both end in one file */
     return failed;
 }
 
@@ -120,9 +120,11 @@ static int generate(const model *m, const options *o, const setup *s, passage *x
         full.context = o->context;
         fprintf(stderr, "prefill %ld tokens, %.0f tokens/s; decode %ld tokens, %.0f tokens/s\n", (long)x->n_prompt,
                 x->n_prompt / (x->prefill + 1e-9), (long)written, written / (x->decode + 1e-9));
-        fprintf(stderr, "keys and values %lu bytes (with working memory %lu); full attention over the context of "
-                "%ld: %lu bytes\n", (unsigned long)engine_rows(m, s), (unsigned long)(e.bytes + e.scratch_bytes),
-                (long)o->context, (unsigned long)engine_rows(m, &full));
+        fprintf(stderr,
+                "keys and values %lu bytes (with working memory %lu); full attention over the context of "
+                "%ld: %lu bytes\n",
+                (unsigned long)engine_rows(m, s), (unsigned long)(e.bytes + e.scratch_bytes), (long)o->context,
+                (unsigned long)engine_rows(m, &full));
     }
     engine_close(&e);
     free(logits);
@@ -209,7 +211,7 @@ static int compare_all(const model *m, const options *o, const setup *base, pass
         if (way == 2) s.window = 0;
         printf("--- %s: ", title[way]);
         if (compare_way(m, o, &s, x, held, n_held, logits[way]) != 0) return 1;
-        if (way == 0) rows = x->n - 1 + n_held;      /* the last token drawn is not fed back */
+        if (way == 0) rows = x->n - 1 + n_held; /* the last token drawn is not fed back */
     }
     same = memcmp(logits[0], logits[1], numbers * sizeof(float)) == 0;
     differs = memcmp(logits[0], logits[2], numbers * sizeof(float)) != 0;
@@ -277,8 +279,9 @@ static int run(const model *m, options *o, const char *prompt, size_t bytes) {
                  (unsigned long)n_prompt, (long)o->n, (long)o->context);
         failed = fail("the prompt is too long: ", why);
     } else {
-        failed = o->bench ? !show_speed(m, &s, o->context)
-               : o->compare ? compare(m, o, &s, &x) : generate(m, o, &s, &x);
+        failed = o->bench   ? !show_speed(m, &s, o->context)
+               : o->compare ? compare(m, o, &s, &x)
+                            : generate(m, o, &s, &x);
     }
     free(x.ids);
     return failed;
@@ -320,11 +323,12 @@ static int parse_real(const char *text, double lo, double hi, double *out) {
     return end != text && !*end && *out >= lo && *out <= hi;
 }
 
-static int parse_value(options *o, const char *name, const char *v) {    /* -1 = no such option, 0 = bad value */
-    static const struct { const char *brief, *name; } known[] = {
-        { "-m", "--model" }, { "-p", "--prompt" }, { "-f", "--file" }, { "", "--ids" }, { "-n", "--tokens" },
-        { "-w", "--window" }, { "-c", "--chunk" }, { "", "--context" }, { "", "--threads" }, { "-s", "--seed" },
-        { "-t", "--temperature" }, { "", "--top-p" } };
+static int parse_value(options *o, const char *name, const char *v) { /* -1 = no such option, 0 = bad value */
+    static const struct {
+        const char *brief, *name;
+    } known[] = { { "-m", "--model" },  { "-p", "--prompt" }, { "-f", "--file" },        { "", "--ids" },
+                  { "-n", "--tokens" }, { "-w", "--window" }, { "-c", "--chunk" },       { "", "--context" },
+                  { "", "--threads" },  { "-s", "--seed" },   { "-t", "--temperature" }, { "", "--top-p" } };
     int64_t seed = 0;
     size_t i = 0, n = sizeof known / sizeof *known;
     while (i < n && strcmp(name, known[i].brief) != 0 && strcmp(name, known[i].name) != 0) i++;
@@ -332,7 +336,10 @@ static int parse_value(options *o, const char *name, const char *v) {    /* -1 =
     if (!v) return 0;
     switch (i) {
     case 0: o->model = v; return 1;
-    case 1: o->prompt = v; o->prompt_file = NULL; return 1;
+    case 1:
+        o->prompt = v;
+        o->prompt_file = NULL;
+        return 1;
     case 2: o->prompt_file = v; return 1;
     case 3: o->ids_file = v; return 1;
     case 4: return parse_int(v, 0, 1 << 24, &o->n);
@@ -340,17 +347,23 @@ static int parse_value(options *o, const char *name, const char *v) {    /* -1 =
     case 6: return parse_int(v, 1, 1 << 16, &o->chunk);
     case 7: return parse_int(v, 1, 1 << 28, &o->context);
     case 8: return parse_int(v, 1, 1024, &o->threads);
-    case 9: if (!parse_int(v, 0, INT64_MAX, &seed)) return 0; o->seed = (uint64_t)seed; return 1;
+    case 9:
+        if (!parse_int(v, 0, INT64_MAX, &seed)) return 0;
+        o->seed = (uint64_t)seed;
+        return 1;
     case 10: return parse_real(v, 0.0, 100.0, &o->temperature);
     default: return parse_real(v, 1e-6, 1.0, &o->top_p);
     }
 }
 
-static int parse_options(options *o, int argc, char **argv) {    /* 0 = go on, else a line was written */
+static int parse_options(options *o, int argc, char **argv) { /* 0 = go on, else a line was written */
     for (int i = 1; i < argc; i++) {
         int ok;
-        int *on = strcmp(argv[i], "--compare") == 0 ? &o->compare : strcmp(argv[i], "--bench") == 0 ? &o->bench
-                : strcmp(argv[i], "--special") == 0 ? &o->special : strcmp(argv[i], "--warm") == 0 ? &o->warm : NULL;
+        int *on = strcmp(argv[i], "--compare") == 0 ? &o->compare
+                : strcmp(argv[i], "--bench") == 0   ? &o->bench
+                : strcmp(argv[i], "--special") == 0 ? &o->special
+                : strcmp(argv[i], "--warm") == 0    ? &o->warm
+                                                    : NULL;
         if (on) {
             *on = 1;
             continue;
@@ -370,9 +383,16 @@ static int parse_options(options *o, int argc, char **argv) {    /* 0 = go on, e
 }
 
 int main(int argc, char **argv) {
-    options o = { .model = "examples/austen-w64.gguf", .ids_file = "examples/austen-heldout.ids",
-                  .prompt = "Elizabeth was", .n = 200, .window = -1, .chunk = 128,
-                  .threads = 1, .temperature = 0.8, .top_p = 0.9, .seed = 1 };
+    options o = { .model = "examples/austen-w64.gguf",
+                  .ids_file = "examples/austen-heldout.ids",
+                  .prompt = "Elizabeth was",
+                  .n = 200,
+                  .window = -1,
+                  .chunk = 128,
+                  .threads = 1,
+                  .temperature = 0.8,
+                  .top_p = 0.9,
+                  .seed = 1 };
     model m = { 0 };
     gguf g;
     char *file = NULL;

@@ -20,54 +20,83 @@
 #include <stdlib.h>
 #include <string.h>
 #if defined(__unix__) || defined(__APPLE__)
-#  include <fcntl.h>
-#  include <sys/mman.h>
-#  include <sys/stat.h>
-#  include <unistd.h>
-#  define GGUF_MAPS 1
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define GGUF_MAPS 1
 #else
-#  define GGUF_MAPS 0
+#define GGUF_MAPS 0
 #endif
 
 /* Kinds of metadata values, numbered as in the file. */
-enum { GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
-       GGUF_U64, GGUF_I64, GGUF_F64, GGUF_KINDS };
+enum {
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
+    GGUF_KINDS
+};
 /* Types of tensors, likewise. */
-enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1, GGUF_TENSOR_Q4_0 = 2, GGUF_TENSOR_Q8_0 = 8, GGUF_TENSOR_Q4_K = 12,
-       GGUF_TENSOR_Q5_K = 13, GGUF_TENSOR_Q6_K = 14, GGUF_TENSOR_BF16 = 30, GGUF_TENSOR_MXFP4 = 39 };
+enum {
+    GGUF_TENSOR_F32 = 0,
+    GGUF_TENSOR_F16 = 1,
+    GGUF_TENSOR_Q4_0 = 2,
+    GGUF_TENSOR_Q8_0 = 8,
+    GGUF_TENSOR_Q4_K = 12,
+    GGUF_TENSOR_Q5_K = 13,
+    GGUF_TENSOR_Q6_K = 14,
+    GGUF_TENSOR_BF16 = 30,
+    GGUF_TENSOR_MXFP4 = 39
+};
 
 #define GGUF_MAX_DIMS 4
 
-typedef struct { const char *p; size_t n; } gguf_str;     /* n bytes, not terminated */
+typedef struct {
+    const char *p;
+    size_t n;
+} gguf_str; /* n bytes, not terminated */
 typedef struct {
     gguf_str key;
-    uint32_t kind;            /* of the value, or of an array's elements */
-    int      is_array;
-    uint64_t count;           /* elements; 1 for a plain value */
+    uint32_t kind; /* of the value, or of an array's elements */
+    int is_array;
+    uint64_t count; /* elements; 1 for a plain value */
     const unsigned char *data;
-    size_t   bytes;           /* of all elements, as they lie in the file */
+    size_t bytes; /* of all elements, as they lie in the file */
 } gguf_pair;
 typedef struct {
     gguf_str name;
     uint32_t type, n_dims;
-    uint64_t dims[GGUF_MAX_DIMS];    /* dims[0] is the fastest; missing ones are 1 */
-    size_t   n, bytes;               /* elements, and what they take */
-    const unsigned char *data;       /* little-endian, of no particular alignment in memory */
+    uint64_t dims[GGUF_MAX_DIMS]; /* dims[0] is the fastest; missing ones are 1 */
+    size_t n, bytes;              /* elements, and what they take */
+    const unsigned char *data;    /* little-endian, of no particular alignment in memory */
 } gguf_tensor;
 typedef struct {
-    gguf_pair   *pairs;       /* [n_pairs], sorted by key */
-    gguf_tensor *tensors;     /* [n_tensors], sorted by name */
-    size_t       n_pairs, n_tensors;
-    unsigned char *file;      /* what gguf_load read or mapped; NULL after gguf_parse */
-    size_t       mapped;      /* bytes at file that are a mapping; 0 = it was read */
-    char         error[200];
+    gguf_pair *pairs;     /* [n_pairs], sorted by key */
+    gguf_tensor *tensors; /* [n_tensors], sorted by name */
+    size_t n_pairs, n_tensors;
+    unsigned char *file; /* what gguf_load read or mapped; NULL after gguf_parse */
+    size_t mapped;       /* bytes at file that are a mapping; 0 = it was read */
+    char error[200];
 } gguf;
 
 /* ---- reading bytes ---- */
 
-typedef struct { const unsigned char *at; size_t left; } gguf_in;
+typedef struct {
+    const unsigned char *at;
+    size_t left;
+} gguf_in;
 
-static inline const unsigned char *gguf_take(gguf_in *in, uint64_t n) {    /* NULL = fewer than n bytes are left */
+static inline const unsigned char *gguf_take(gguf_in *in, uint64_t n) { /* NULL = fewer than n bytes are left */
     const unsigned char *p = in->at;
     if (n > in->left) return NULL;
     in->at += n;
@@ -106,7 +135,7 @@ static inline int gguf_take_str(gguf_in *in, gguf_str *s) {
 /* Writes the error line and returns -1. The first error stays: it is the cause of those that follow. Names from the
    file may hold anything: control bytes become '?'. */
 #if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
+__attribute__((format(printf, 2, 3))) static inline int gguf_fail(gguf *g, const char *format, ...);
 #endif
 static inline int gguf_fail(gguf *g, const char *format, ...) {
     va_list args;
@@ -120,7 +149,7 @@ static inline int gguf_fail(gguf *g, const char *format, ...) {
     return -1;
 }
 
-static inline int gguf_show(gguf_str s) {    /* precision for printing a name with %.*s */
+static inline int gguf_show(gguf_str s) { /* precision for printing a name with %.*s */
     return s.n < 64 ? (int)s.n : 64;
 }
 
@@ -138,18 +167,16 @@ static inline gguf_str gguf_name(const char *text) {
     return s;
 }
 
-static inline int gguf_is(gguf_str s, const char *text) {
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
+static inline int gguf_is(gguf_str s, const char *text) { return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0; }
 
 /* ---- parsing ---- */
 
-static inline int gguf_kind_bytes(uint32_t kind) {    /* 0 = strings, arrays and unknown kinds */
+static inline int gguf_kind_bytes(uint32_t kind) { /* 0 = strings, arrays and unknown kinds */
     static const unsigned char size[GGUF_KINDS] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
     return kind < GGUF_KINDS ? size[kind] : 0;
 }
 
-static inline int gguf_values(gguf_in *in, gguf_pair *p) {    /* 1 = all there */
+static inline int gguf_values(gguf_in *in, gguf_pair *p) { /* 1 = all there */
     int size = gguf_kind_bytes(p->kind);
     p->data = in->at;
     if (p->kind == GGUF_STRING) {
@@ -191,19 +218,23 @@ static inline int gguf_parse_pair(gguf *g, gguf_in *in, gguf_pair *p) {
 }
 
 /* Elements of a type come in blocks, a row in whole blocks. NULL = a type not read here. */
-typedef struct { uint32_t type; unsigned short count, bytes; } gguf_block;
+typedef struct {
+    uint32_t type;
+    unsigned short count, bytes;
+} gguf_block;
 static inline const gguf_block *gguf_block_of(uint32_t type) {
     static const gguf_block blocks[] = {
-        { GGUF_TENSOR_F32, 1, 4 }, { GGUF_TENSOR_F16, 1, 2 }, { GGUF_TENSOR_BF16, 1, 2 }, { GGUF_TENSOR_Q8_0, 32, 34 },
-        { GGUF_TENSOR_Q4_0, 32, 18 }, { GGUF_TENSOR_MXFP4, 32, 17 }, { GGUF_TENSOR_Q4_K, 256, 144 },
-        { GGUF_TENSOR_Q5_K, 256, 176 }, { GGUF_TENSOR_Q6_K, 256, 210 } };
+        { GGUF_TENSOR_F32, 1, 4 },      { GGUF_TENSOR_F16, 1, 2 },      { GGUF_TENSOR_BF16, 1, 2 },
+        { GGUF_TENSOR_Q8_0, 32, 34 },   { GGUF_TENSOR_Q4_0, 32, 18 },   { GGUF_TENSOR_MXFP4, 32, 17 },
+        { GGUF_TENSOR_Q4_K, 256, 144 }, { GGUF_TENSOR_Q5_K, 256, 176 }, { GGUF_TENSOR_Q6_K, 256, 210 }
+    };
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         if (blocks[i].type == type) return &blocks[i];
     }
     return NULL;
 }
 
-static inline size_t gguf_bytes(uint32_t type, size_t n) {    /* of n elements, whole blocks, of a type read here */
+static inline size_t gguf_bytes(uint32_t type, size_t n) { /* of n elements, whole blocks, of a type read here */
     const gguf_block *b = gguf_block_of(type);
     return n / b->count * b->bytes;
 }
@@ -216,8 +247,7 @@ static inline int gguf_parse_tensor(gguf *g, gguf_in *in, gguf_tensor *t, uint64
         return gguf_fail(g, "the file ends in its tensor list");
     }
     if (t->n_dims < 1 || t->n_dims > GGUF_MAX_DIMS) {
-        return gguf_fail(g, "tensor %.*s has %lu dimensions", gguf_show(t->name), t->name.p,
-                         (unsigned long)t->n_dims);
+        return gguf_fail(g, "tensor %.*s has %lu dimensions", gguf_show(t->name), t->name.p, (unsigned long)t->n_dims);
     }
     for (uint32_t i = 0; i < GGUF_MAX_DIMS; i++) {
         t->dims[i] = 1;
@@ -244,7 +274,7 @@ static inline int gguf_parse_tensor(gguf *g, gguf_in *in, gguf_tensor *t, uint64
     return 0;
 }
 
-static inline int gguf_sort(gguf *g) {    /* and refuse names that occur twice */
+static inline int gguf_sort(gguf *g) { /* and refuse names that occur twice */
     if (g->n_pairs) qsort(g->pairs, g->n_pairs, sizeof *g->pairs, gguf_compare);
     if (g->n_tensors) qsort(g->tensors, g->n_tensors, sizeof *g->tensors, gguf_compare);
     for (size_t i = 1; i < g->n_pairs; i++) {
@@ -262,7 +292,7 @@ static inline int gguf_sort(gguf *g) {    /* and refuse names that occur twice *
     return 0;
 }
 
-static inline const gguf_pair *gguf_find(const gguf *g, const char *key) {    /* NULL = absent */
+static inline const gguf_pair *gguf_find(const gguf *g, const char *key) { /* NULL = absent */
     gguf_str s = gguf_name(key);
     return g->n_pairs ? (const gguf_pair *)bsearch(&s, g->pairs, g->n_pairs, sizeof *g->pairs, gguf_compare) : NULL;
 }
@@ -329,9 +359,7 @@ static inline int gguf_parse_body(gguf *g, gguf_in *in, size_t size, uint64_t n_
     g->tensors = (gguf_tensor *)calloc((size_t)n_tensors + 1, sizeof *g->tensors);
     offsets = (uint64_t *)calloc((size_t)n_tensors + 1, sizeof *offsets);
     if (!g->pairs || !g->tensors || !offsets) failed = gguf_fail(g, "out of memory");
-    for (; !failed && g->n_pairs < n_pairs; g->n_pairs++) {
-        failed = gguf_parse_pair(g, in, &g->pairs[g->n_pairs]);
-    }
+    for (; !failed && g->n_pairs < n_pairs; g->n_pairs++) { failed = gguf_parse_pair(g, in, &g->pairs[g->n_pairs]); }
     /* The alignment is looked up by a search, so the pairs have to be sorted before tensors are placed. */
     if (!failed) failed = gguf_sort(g);
     for (; !failed && g->n_tensors < n_tensors; g->n_tensors++) {
@@ -474,7 +502,7 @@ static inline int gguf_strings(const gguf_pair *p, gguf_str *out) {
     return 1;
 }
 
-static inline const gguf_tensor *gguf_tensor_named(const gguf *g, const char *name) {    /* NULL = absent */
+static inline const gguf_tensor *gguf_tensor_named(const gguf *g, const char *name) { /* NULL = absent */
     gguf_str s = gguf_name(name);
     if (!g->n_tensors) return NULL;
     return (const gguf_tensor *)bsearch(&s, g->tensors, g->n_tensors, sizeof *g->tensors, gguf_compare);
@@ -484,7 +512,7 @@ static inline const gguf_tensor *gguf_tensor_named(const gguf *g, const char *na
 static inline float gguf_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31u, mantissa = h & 1023u, bits;
     float v;
-    if (exponent == 0) {                                /* zero and subnormals: mantissa * 2^-24 */
+    if (exponent == 0) { /* zero and subnormals: mantissa * 2^-24 */
         v = (float)mantissa / 16777216.0f;
         return sign ? -v : v;
     }

@@ -16,8 +16,8 @@ K_FN K(vf) K(floats)(const unsigned char *w, uint32_t type) {
 
 /* `rows` rows times `tokens` tokens, one of the two being 1: rows side by side read x once, tokens side by side the
    weights. The next rows are fetched meanwhile. */
-K_FN void K(float_tile)(const weights *w, uint32_t type, const unsigned char *row, const float *x, int rows,
-                        int tokens, float *out) {
+K_FN void K(float_tile)(const weights *w, uint32_t type, const unsigned char *row, const float *x, int rows, int tokens,
+                        float *out) {
     K(vf) sum[K_TILE][4];
     size_t size = type == GGUF_TENSOR_F32 ? 4 : 2, ld = (size_t)w->cols, c = 0;
     int n = rows * tokens;
@@ -119,10 +119,10 @@ K_FN void K(block_tile)(const unsigned char *w, uint32_t type, const activations
    half, 4j+2 and 4j+3 in the second. v[2j + h] has groups 4j+h and 4j+2+h, a byte each; weights_place() brings the
    activations into that order. */
 K_FN void K(super_45)(const unsigned char *b, int five, K(vw) v[4]) {
-    K(vw) fifth = K(vw_twice)(b + 16);                   /* of no use to Q4_K, but inside its block */
+    K(vw) fifth = K(vw_twice)(b + 16); /* of no use to Q4_K, but inside its block */
     K_UNROLL
     for (int i = 0; i < 4; i++) {
-        int j = i / 2, h = i % 2, from = 4 * j + h;      /* the groups' bit in fifth: it becomes bit 4 */
+        int j = i / 2, h = i % 2, from = 4 * j + h; /* the groups' bit in fifth: it becomes bit 4 */
         K(vw) w = K(vw_bytes)(b + (five ? 48 : 16) + 64 * j), high = fifth;
         v[i] = K(vw_and)(h ? K(vw_shr)(w, 4) : w, 0x0f0f);
         if (from > 4) high = K(vw_shr)(fifth, from - 4);
@@ -175,10 +175,10 @@ K_FN void K(super_45_tile)(const unsigned char *w, uint32_t type, const activati
 /* A group's scale is multiplied in as an integer: 16 products to a lane stay below 2^31 with weights of 32, scales of
    128, and activations of 16 bits. */
 K_FN void K(super_6)(const unsigned char *b, K(vw) v[8]) {
-    K(vs) scales = K(vs_bytes)(weight_word(b + 192) | weight_word(b + 196) << 32,
-                                  weight_word(b + 200) | weight_word(b + 204) << 32);
+    K(vs) scales = K(vs_bytes)(
+        weight_word(b + 192) | weight_word(b + 196) << 32, weight_word(b + 200) | weight_word(b + 204) << 32);
     K_UNROLL
-    for (int g = 0; g < 8; g++) {                        /* group g: half g/4 of the block, quarter g%4 of the half */
+    for (int g = 0; g < 8; g++) { /* group g: half g/4 of the block, quarter g%4 of the half */
         K(vb) q = K(vb_load)(b + 64 * (g / 4) + 32 * (g % 2)), high = K(vb_load)(b + 128 + 32 * (g / 4));
         q = K(vb_and)(g % 4 < 2 ? q : K(vb_shr)(q, 4), 15);
         q = K(vb_or)(q, K(vb_shl)(K(vb_and)(K(vb_shr)(high, 2 * (g % 4)), 3), 4));

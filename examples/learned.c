@@ -94,8 +94,9 @@ int main(void) {
             worst = fmax(worst, error_of(&m, pos, head, out[0] + (pos * HEADS + head) * DIM));
     printf("%d learned rows and a window of %d: error below 1e-6: %s\n", LEARNED, WINDOW, worst < 1e-6 ? "yes" : "NO");
     printf("in chunks of %d and of %d: %s\n", (int)chunk[0], (int)chunk[1],
-           memcmp(out[0], out[1], sizeof out[0]) == 0 && memcmp(lse[0], lse[1], sizeof lse[0]) == 0 ? "the same bits"
-                                                                                                    : "OTHER BITS");
+           memcmp(out[0], out[1], sizeof out[0]) == 0 && memcmp(lse[0], lse[1], sizeof lse[0]) == 0
+               ? "the same bits"
+               : "OTHER BITS");
     free(m.q);
     free(m.k);
     free(m.v);

@@ -39,6 +39,7 @@ def ranges():
 def main():
     table = ranges()
     print(f'''/* unicode.h - kinds of characters, Unicode {unicodedata.unidata_version}. Written by make_unicode.py; do not edit. */
+/* clang-format off */
 #ifndef UNICODE_H_INCLUDED
 #define UNICODE_H_INCLUDED
 #include <stdint.h>

@@ -11,30 +11,30 @@
 #include "nn.h"
 #include "vocab.h"
 #ifdef _OPENMP
-#  include <omp.h>
+#include <omp.h>
 #endif
 
 /* ---- model ---- */
 
 typedef struct {
-    swa_mla      attention;
-    const float *attn_norm, *ffn_norm;     /* [dim] */
-    const float *gate, *up, *down;         /* twice [hidden][dim], then [dim][hidden] */
+    swa_mla attention;
+    const float *attn_norm, *ffn_norm; /* [dim] */
+    const float *gate, *up, *down;     /* twice [hidden][dim], then [dim][hidden] */
 } layer;
 typedef struct {
-    gguf    file;
-    vocab   vocab;
-    int     dim, hidden, n_layers, n_vocab;
-    int64_t window, context;               /* window 0 = full attention */
-    float   eps;
-    double *freq;                          /* [rope/2] */
-    float  *weights;                       /* what is not left in the file, widened to f32 */
-    size_t  n_weights;
+    gguf file;
+    vocab vocab;
+    int dim, hidden, n_layers, n_vocab;
+    int64_t window, context; /* window 0 = full attention */
+    float eps;
+    double *freq;   /* [rope/2] */
+    float *weights; /* what is not left in the file, widened to f32 */
+    size_t n_weights;
     const float *embedding, *output, *out_norm;
-    layer  *layers;
+    layer *layers;
 } model;
 
-static int fail(const char *what, const char *about) {    /* the one line on stderr, and the exit code */
+static int fail(const char *what, const char *about) { /* the one line on stderr, and the exit code */
     fprintf(stderr, "mla: %s%s\n", what, about);
     return 1;
 }
@@ -166,17 +166,16 @@ enum { MERGED = SWA_MLA_ABSORBED + 1, EXPANDED, N_WAYS };
 static const char *const way_name[N_WAYS] = { "auto", "naive", "absorbed", "merged", "expanded" };
 
 typedef struct {
-    model    *m;
+    model *m;
     swa_cache cache;
-    swa_mla  *attention;      /* [n_layers] the model's, with a path */
-    void     *memory, *scratch, **merged;
-    size_t    bytes;          /* of the cache */
-    int32_t   chunk;
-    float    *x, *h, *gate, *up;
+    swa_mla *attention; /* [n_layers] the model's, with a path */
+    void *memory, *scratch, **merged;
+    size_t bytes; /* of the cache */
+    int32_t chunk;
+    float *x, *h, *gate, *up;
 } engine;
 
-static swa_cache_desc cache_desc(const model *m, swa_shape shape, int64_t window, int64_t context,
-                                 swa_window *w) {
+static swa_cache_desc cache_desc(const model *m, swa_shape shape, int64_t window, int64_t context, swa_window *w) {
     swa_cache_desc d = { 0 };
     d.shape = shape;
     d.n_layers = m->n_layers;
@@ -281,8 +280,8 @@ static swa_status forward_all(engine *e, const int32_t *ids, int32_t n, float *l
 
 typedef struct {
     const char *model, *prompt, *ids;
-    int64_t n, window, chunk, threads, seed;     /* window -1: the model's */
-    double  temperature;
+    int64_t n, window, chunk, threads, seed; /* window -1: the model's */
+    double temperature;
 } options;
 
 /* Continues ids [n_prompt]; returns how many tokens there are then, -1 after an error.
@@ -431,10 +430,10 @@ static double document_macs(const swa_mla *a, int64_t n, int way) {
     swa_mla_cost cost[4];
     if (swa_mla_choose(a, n - 1, 1, cost) == SWA_MLA_AUTO) return 0.0;
     return cost[way].macs - a->hidden * ((double)a->q_lora_rank + a->kv_lora_rank + a->rope_dim)
-           - (q + (double)n) * rope;
+         - (q + (double)n) * rope;
 }
 static void show_v3(void) {
-    swa_mla a = { 0 };                     /* only the sizes count */
+    swa_mla a = { 0 }; /* only the sizes count */
     a.hidden = 7168;
     a.n_heads = 128;
     a.q_lora_rank = 1536;
@@ -458,7 +457,7 @@ static int run(model *m, const options *o) {
     int failed;
     if (!ids) return fail("out of memory for the prompt", "");
     ids[0] = m->vocab.bos;
-    n_prompt = 1 + vocab_encode(&m->vocab, o->prompt, bytes, 0, ids + 1);    /* (size_t)-1 and 1 is 0 */
+    n_prompt = 1 + vocab_encode(&m->vocab, o->prompt, bytes, 0, ids + 1); /* (size_t)-1 and 1 is 0 */
     if (n_prompt == 0) failed = fail("out of memory for the prompt", "");
     else if ((int64_t)n_prompt + o->n > m->context) failed = fail("prompt and text exceed the model's context", "");
     else failed = show_ways(m, o, window, ids, (int32_t)n_prompt);
@@ -491,10 +490,12 @@ static int parse_int(const char *text, int64_t lo, int64_t hi, int64_t *out) {
     *out = (int64_t)v;
     return 1;
 }
-static int parse_value(options *o, const char *name, const char *v) {    /* -1 = no such option, 0 = bad value */
-    static const struct { const char *brief, *name; } known[] = {
-        { "-m", "--model" }, { "-p", "--prompt" }, { "", "--ids" }, { "-n", "--tokens" }, { "-w", "--window" },
-        { "-c", "--chunk" }, { "", "--threads" }, { "-s", "--seed" }, { "-t", "--temperature" } };
+static int parse_value(options *o, const char *name, const char *v) { /* -1 = no such option, 0 = bad value */
+    static const struct {
+        const char *brief, *name;
+    } known[] = { { "-m", "--model" },  { "-p", "--prompt" }, { "", "--ids" },
+                  { "-n", "--tokens" }, { "-w", "--window" }, { "-c", "--chunk" },
+                  { "", "--threads" },  { "-s", "--seed" },   { "-t", "--temperature" } };
     size_t i = 0, n = sizeof known / sizeof *known;
     char *end;
     while (i < n && strcmp(name, known[i].brief) != 0 && strcmp(name, known[i].name) != 0) i++;
@@ -516,8 +517,15 @@ static int parse_value(options *o, const char *name, const char *v) {    /* -1 =
 }
 
 int main(int argc, char **argv) {
-    options o = { .model = "examples/austen-mla.gguf", .prompt = "She was", .ids = "examples/austen-mla-heldout.ids",
-                  .n = 300, .window = -1, .chunk = 128, .threads = 1, .seed = 1, .temperature = 0.6 };
+    options o = { .model = "examples/austen-mla.gguf",
+                  .prompt = "She was",
+                  .ids = "examples/austen-mla-heldout.ids",
+                  .n = 300,
+                  .window = -1,
+                  .chunk = 128,
+                  .threads = 1,
+                  .seed = 1,
+                  .temperature = 0.6 };
     model m;
     int failed;
     for (int i = 1; i < argc; i += 2) {

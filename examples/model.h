@@ -11,31 +11,32 @@
 /* ---- families ---- */
 
 enum {
-    PRE_NORM = 1,          /* attn_norm and ffn_norm, before each half of a block                                 */
-    POST_NORM = 2,         /* post_attention_norm and post_ffw_norm, behind each half, before it is added         */
-    FFN_NORM_POST = 4,     /* ffn_norm is called post_attention_norm                                              */
-    QK_NORM = 8,           /* queries and keys are normed, by head or whole as the vectors are long               */
-    SINKS = 16,            /* a learned logit per head in the softmax's denominator                               */
-    EXPERTS = 32,          /* the feed-forward half is a mixture                                                  */
-    MEAN_NORM = 64,        /* LayerNorm: the mean is taken off first                                              */
-    PARALLEL = 128,        /* both halves of a block read attn_norm's output                                      */
-    EMBED_SCALE = 256,     /* embeddings times sqrt(dim)                                                          */
-    GELU = 512,            /* else SiLU                                                                           */
-    CLAMPED = 1024,        /* gpt-oss: gate <= 7, |up| <= 7, gate * sigmoid(1.702 gate) * (up + 1)                */
-    LOCAL_ROPE_ONLY = 2048,/* layers without a window do not rotate                                               */
-    LOCAL_UNSCALED = 4096, /* RoPE scaling is for layers without a window                                         */
-    YARN_EXACT = 8192      /* YaRN's ramp ends are not rounded                                                    */
+    PRE_NORM = 1,           /* attn_norm and ffn_norm, before each half of a block                                 */
+    POST_NORM = 2,          /* post_attention_norm and post_ffw_norm, behind each half, before it is added         */
+    FFN_NORM_POST = 4,      /* ffn_norm is called post_attention_norm                                              */
+    QK_NORM = 8,            /* queries and keys are normed, by head or whole as the vectors are long               */
+    SINKS = 16,             /* a learned logit per head in the softmax's denominator                               */
+    EXPERTS = 32,           /* the feed-forward half is a mixture                                                  */
+    MEAN_NORM = 64,         /* LayerNorm: the mean is taken off first                                              */
+    PARALLEL = 128,         /* both halves of a block read attn_norm's output                                      */
+    EMBED_SCALE = 256,      /* embeddings times sqrt(dim)                                                          */
+    GELU = 512,             /* else SiLU                                                                           */
+    CLAMPED = 1024,         /* gpt-oss: gate <= 7, |up| <= 7, gate * sigmoid(1.702 gate) * (up + 1)                */
+    LOCAL_ROPE_ONLY = 2048, /* layers without a window do not rotate                                               */
+    LOCAL_UNSCALED = 4096,  /* RoPE scaling is for layers without a window                                         */
+    YARN_EXACT = 8192       /* YaRN's ramp ends are not rounded                                                    */
 };
 typedef struct {
-    const char *name;      /* general.architecture, and what the keys begin with                                  */
+    const char *name; /* general.architecture, and what the keys begin with                                  */
     swa_rope_pairs pairs;
-    int    flags;
-    int    period;         /* every period-th layer has no window; 0 = all have it. The file's pattern goes first */
-    int    odd_size;       /* with so many layers scores are divided by sqrt(dim/n_heads), not sqrt(head_dim)     */
-    double local_base;     /* RoPE base of windowed layers; 0 = as the others                                     */
-    double attn_cap, out_cap;  /* softcaps where the file has none                                                */
+    int flags;
+    int period;               /* every period-th layer has no window; 0 = all have it. The file's pattern goes first */
+    int odd_size;             /* with so many layers scores are divided by sqrt(dim/n_heads), not sqrt(head_dim)     */
+    double local_base;        /* RoPE base of windowed layers; 0 = as the others                                     */
+    double attn_cap, out_cap; /* softcaps where the file has none                                                */
 } family;
 
+/* clang-format off */
 static const family families[] = {
     { "llama",   SWA_ROPE_INTERLEAVED, PRE_NORM, 0, 0, 0, 0, 0 },                            /* Mistral, Llama 2, 3 */
     { "phi3",    SWA_ROPE_HALF, PRE_NORM, 0, 0, 0, 0, 0 },
@@ -49,40 +50,43 @@ static const family families[] = {
     { "olmo2",   SWA_ROPE_HALF, POST_NORM | QK_NORM | LOCAL_UNSCALED, 4, 0, 0, 0, 0 },       /* OLMo 3 with a window */
     { "olmo3",   SWA_ROPE_HALF, POST_NORM | QK_NORM | LOCAL_UNSCALED, 4, 0, 0, 0, 0 },
 };
+/* clang-format on */
 
 /* ---- what the file holds; NULL or rows 0 = not there ---- */
 
 typedef struct {
-    int          local, whole_norm;                      /* 1 = has the model's window; q, k normed across heads */
-    const float *attn_norm, *ffn_norm, *post_attn, *post_ffn;    /* [dim] */
-    const float *q_norm, *k_norm;                        /* [head_dim], or [n_heads*head_dim], [n_kv_heads*head_dim] */
+    int local, whole_norm;                                    /* 1 = has the model's window; q, k normed across heads */
+    const float *attn_norm, *ffn_norm, *post_attn, *post_ffn; /* [dim] */
+    const float *q_norm, *k_norm; /* [head_dim], or [n_heads*head_dim], [n_kv_heads*head_dim] */
     const float *q_bias, *k_bias, *v_bias, *o_bias, *sinks;
-    weights      q, k, v;                                /* [n_heads*head_dim][dim], then twice [n_kv_heads*head_dim] */
-    weights      o;                                      /* [dim][n_heads*head_dim] */
-    weights      gate, up, down;                         /* twice [hidden][dim], then [dim][hidden]; with experts all
+    weights q, k, v;                               /* [n_heads*head_dim][dim], then twice [n_kv_heads*head_dim] */
+    weights o;                                     /* [dim][n_heads*head_dim] */
+    weights gate, up, down;                        /* twice [hidden][dim], then [dim][hidden]; with experts all
                                                             of them one below the other */
-    weights      router, gate_bias, up_bias, down_bias;  /* [n_experts][dim], twice [n_experts][hidden], .. [dim] */
-    const float *router_bias;                            /* [n_experts] */
+    weights router, gate_bias, up_bias, down_bias; /* [n_experts][dim], twice [n_experts][hidden], .. [dim] */
+    const float *router_bias;                      /* [n_experts] */
 } layer;
 typedef struct {
     const family *kind;
-    gguf    *file;
-    int      dim, hidden, n_layers, n_heads, n_kv_heads, head_dim, rotary, n_vocab, n_experts, n_used;
-    int64_t  window, context, original;  /* window 0 = full attention; context that RoPE was first trained for */
-    float    eps, scale, attn_cap, out_cap, out_scale;
-    double  *freq[2][2];                 /* [0 full, 1 windowed layers][0 short, 1 long texts] each [rotary/2] */
-    double   mscale[2];
-    float   *vectors;                    /* all of them, widened to f32 */
-    size_t   n_vectors, n_read;          /* floats taken so far; tensors read */
-    weights  embedding, output;          /* [n_vocab][dim], often the same */
-    const float *out_norm;               /* [dim] */
-    layer   *layers;                     /* [n_layers] */
-    vocab    vocab;
+    gguf *file;
+    int dim, hidden, n_layers, n_heads, n_kv_heads, head_dim, rotary, n_vocab, n_experts, n_used;
+    int64_t window, context, original; /* window 0 = full attention; context that RoPE was first trained for */
+    float eps, scale, attn_cap, out_cap, out_scale;
+    double *freq[2][2]; /* [0 full, 1 windowed layers][0 short, 1 long texts] each [rotary/2] */
+    double mscale[2];
+    float *vectors;            /* all of them, widened to f32 */
+    size_t n_vectors, n_read;  /* floats taken so far; tensors read */
+    weights embedding, output; /* [n_vocab][dim], often the same */
+    const float *out_norm;     /* [dim] */
+    layer *layers;             /* [n_layers] */
+    vocab vocab;
 } model;
 
 /* ---- keys ---- */
 
-typedef struct { char text[96]; } model_key;
+typedef struct {
+    char text[96];
+} model_key;
 static inline model_key key_of(const model *m, const char *what) {
     model_key k;
     snprintf(k.text, sizeof k.text, "%s.%s", m->kind->name, what);
@@ -91,7 +95,7 @@ static inline model_key key_of(const model *m, const char *what) {
 static inline int64_t model_int(model *m, const char *what, int64_t absent, int64_t lo, int64_t hi) {
     return gguf_need_int(m->file, key_of(m, what).text, absent, lo, hi);
 }
-static inline double model_real(model *m, const char *what, double absent) {    /* > 0, or absent */
+static inline double model_real(model *m, const char *what, double absent) { /* > 0, or absent */
     return gguf_find(m->file, key_of(m, what).text) ? gguf_need_positive(m->file, key_of(m, what).text, 1.0) : absent;
 }
 
@@ -113,8 +117,8 @@ static inline int model_sizes(model *m, gguf *g) {
         m->n_used = (int)model_int(m, "expert_used_count", -1, 1, m->n_experts);
         if (INT32_MAX / m->n_experts < (m->hidden > m->dim ? m->hidden : m->dim)) gguf_fail(g, "too many experts");
     }
-    m->eps = (float)model_real(m, flags & MEAN_NORM ? "attention.layer_norm_epsilon"
-                                                    : "attention.layer_norm_rms_epsilon", 1e-5);
+    m->eps = (float)model_real(
+        m, flags & MEAN_NORM ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
     m->attn_cap = (float)model_real(m, "attn_logit_softcapping", m->kind->attn_cap);
     m->out_cap = (float)model_real(m, "final_logit_softcapping", m->kind->out_cap);
     m->out_scale = (float)model_real(m, "logit_scale", 1.0);
@@ -191,7 +195,9 @@ static inline weights weights_part(const weights *w, int from, int rows) {
     return part;
 }
 
-typedef struct { char text[64]; } tensor_name;
+typedef struct {
+    char text[64];
+} tensor_name;
 static inline tensor_name name_of(int l, const char *what) {
     tensor_name n;
     snprintf(n.text, sizeof n.text, "blk.%d.%s", l, what);
@@ -246,7 +252,7 @@ static inline void model_feed_forward(model *m, int l) {
         w->gate = MATRIX("ffn_gate.weight", m->hidden, m->dim, 1);
         w->up = MATRIX("ffn_up.weight", m->hidden, m->dim, 1);
     } else {
-        weights both = MATRIX("ffn_up.weight", 2 * m->hidden, m->dim, 1);    /* gate first */
+        weights both = MATRIX("ffn_up.weight", 2 * m->hidden, m->dim, 1); /* gate first */
         w->gate = weights_part(&both, 0, m->hidden);
         w->up = weights_part(&both, m->hidden, m->hidden);
     }
@@ -255,7 +261,7 @@ static inline void model_feed_forward(model *m, int l) {
 
 static inline int model_weights(model *m, gguf *g) {
     size_t total = 0;
-    for (size_t i = 0; i < g->n_tensors; i++) {          /* apart from each other in the file: no more than it has */
+    for (size_t i = 0; i < g->n_tensors; i++) { /* apart from each other in the file: no more than it has */
         if (g->tensors[i].n_dims == 1) total += g->tensors[i].n;
     }
     m->vectors = (float *)malloc(total * sizeof(float) + 1);
@@ -263,9 +269,7 @@ static inline int model_weights(model *m, gguf *g) {
     m->embedding = model_matrix(m, "token_embd.weight", m->n_vocab, m->dim, 1);
     m->out_norm = model_vector(m, "output_norm.weight", m->dim, 1);
     m->output = m->embedding;
-    if (gguf_tensor_named(g, "output.weight")) {
-        m->output = model_matrix(m, "output.weight", m->n_vocab, m->dim, 1);
-    }
+    if (gguf_tensor_named(g, "output.weight")) { m->output = model_matrix(m, "output.weight", m->n_vocab, m->dim, 1); }
     for (int l = 0; l < m->n_layers && !g->error[0]; l++) {
         model_attention(m, l);
         model_feed_forward(m, l);

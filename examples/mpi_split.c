@@ -28,6 +28,7 @@
 /* ---- options: what all ranks must agree about ---- */
 
 enum { HEADS, KV_HEADS, DIM, TAIL, WINDOW, CONTEXT, CHUNK, DECODE, SPLIT, CHECK, WAIT, PAPER, N_OPTIONS };
+/* clang-format off */
 static const struct { const char *name, *about; int64_t usual, lo, hi; } option[N_OPTIONS] = {
     { "--heads", "query heads", 32, 1, 4096 },
     { "--kv-heads", "KV heads", 8, 1, 4096 },
@@ -41,18 +42,19 @@ static const struct { const char *name, *about; int64_t usual, lo, hi; } option[
     { "--check", "1 = compare every row with a single process", 1, 0, 1 },
     { "--wait", "seconds to wait for another rank", 60, 1, 86400 },
     { "--paper", "1 = only print what the cost model says of 1 to 1,024 ranks", 0, 0, 1 } };
+/* clang-format on */
 
 typedef struct {
-    int        rank, ranks;
-    int64_t    opt[N_OPTIONS];
-    swa_shape  shape;          /* of the whole */
+    int rank, ranks;
+    int64_t opt[N_OPTIONS];
+    swa_shape shape; /* of the whole */
     swa_window window;
-    float      scale;
-    double     got;            /* bytes that this rank has received */
-    double     work;           /* seconds of processor time that it has attended and folded */
+    float scale;
+    double got;  /* bytes that this rank has received */
+    double work; /* seconds of processor time that it has attended and folded */
 } world;
 
-static void end_run(const world *w, const char *what, int who) {      /* for all ranks, from any of them */
+static void end_run(const world *w, const char *what, int who) { /* for all ranks, from any of them */
     fprintf(stderr, "mpi_split: rank %d: %s", w->rank, what);
     if (who >= 0) fprintf(stderr, " %d", who);
     fputs("; ending the run\n", stderr);
@@ -75,7 +77,7 @@ static double working(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int parse(world *w, int argc, char **argv) {    /* 0 = go on */
+static int parse(world *w, int argc, char **argv) { /* 0 = go on */
     for (int o = 0; o < N_OPTIONS; o++) w->opt[o] = option[o].usual;
     for (int i = 1; i < argc; i += 2) {
         char *end = NULL;
@@ -104,7 +106,10 @@ static int parse(world *w, int argc, char **argv) {    /* 0 = go on */
 
 /* ---- messages ---- */
 
-typedef struct { void *p; size_t bytes; } piece;
+typedef struct {
+    void *p;
+    size_t bytes;
+} piece;
 
 /* out[i] goes to rank i, in[i] comes from there. */
 static void exchange(world *w, const piece *out, const piece *in) {
@@ -129,18 +134,18 @@ static void exchange(world *w, const piece *out, const piece *in) {
             while (i + 1 < 2 * n && (MPI_Test(&req[i], &done, MPI_STATUS_IGNORE), done)) i++;
             end_run(w, "no answer in time from rank", i % n);
         }
-        if (++polls < 200) sched_yield();      /* there may be more ranks than cores */
+        if (++polls < 200) sched_yield(); /* there may be more ranks than cores */
         else nanosleep(&nap, NULL);
     }
     free(req);
 }
-static void share_out(world *w, const piece *all) {    /* all[i] is what rank i gives to everybody */
+static void share_out(world *w, const piece *all) { /* all[i] is what rank i gives to everybody */
     piece *out = (piece *)room(w, (size_t)w->ranks, sizeof *out);
     for (int i = 0; i < w->ranks; i++) out[i] = all[w->rank];
     exchange(w, out, all);
     free(out);
 }
-static double meet(world *w) {     /* a barrier that knows who is missing; what time it is then */
+static double meet(world *w) { /* a barrier that knows who is missing; what time it is then */
     piece *all = (piece *)room(w, (size_t)w->ranks, sizeof *all);
     share_out(w, all);
     free(all);
@@ -173,7 +178,9 @@ static int agree(world *w) {
 
 /* ---- the step's rows, the same on every rank: noise that depends on position and index alone ---- */
 
-typedef struct { float *q, *q_tail, *k, *k_tail, *v; } rows;    /* [n][heads][dim] */
+typedef struct {
+    float *q, *q_tail, *k, *k_tail, *v;
+} rows; /* [n][heads][dim] */
 
 static void noise(float *to, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) {
@@ -218,16 +225,16 @@ static void rows_free(rows *r) {
 /* ---- one rank's share ---- */
 
 typedef struct {
-    swa_cache cache;           /* keys split: a sequence per block; heads split: one */
-    int       slots;           /* how many blocks it holds */
-    int       head, n_heads, kv_head, n_kv_heads;    /* heads split: query heads, KV heads */
-    void     *memory, *scratch, *rows_scratch;       /* of the cache, what it works in, and calls on its spans */
-    size_t    bytes, scratch_bytes, rows_scratch_bytes;
-    float    *send, *got, *folded;
-    size_t    most;            /* numbers that fit into send, and into got */
+    swa_cache cache;                        /* keys split: a sequence per block; heads split: one */
+    int slots;                              /* how many blocks it holds */
+    int head, n_heads, kv_head, n_kv_heads; /* heads split: query heads, KV heads */
+    void *memory, *scratch, *rows_scratch;  /* of the cache, what it works in, and calls on its spans */
+    size_t bytes, scratch_bytes, rows_scratch_bytes;
+    float *send, *got, *folded;
+    size_t most; /* numbers that fit into send, and into got */
 } share;
 
-static int64_t reach_from(const world *w, int64_t pos) {       /* the first block that a query from pos on sees */
+static int64_t reach_from(const world *w, int64_t pos) { /* the first block that a query from pos on sees */
     int64_t lo = 0, hi;
     must(w, swa_visible_range(&w->window, pos, &lo, &hi));
     return lo / SWA_BLOCK;
@@ -284,7 +291,7 @@ static void share_close(share *s) {
     free(s->folded);
 }
 static share share_open(const world *w) {
-    enum { BUDGET = 1 << 23 };     /* numbers in flight; a single token may need more */
+    enum { BUDGET = 1 << 23 }; /* numbers in flight; a single token may need more */
     int64_t end = w->opt[CONTEXT] + w->opt[DECODE], held = (end + SWA_BLOCK - 1) / SWA_BLOCK;
     size_t row = (size_t)w->shape.n_heads * (size_t)(w->shape.v_dim + 2);
     swa_window block = swa_window_sliding(SWA_BLOCK);
@@ -302,7 +309,7 @@ static share share_open(const world *w) {
         r.shape = shape;
         r.window = w->window;
         s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
-        r.shape.n_heads = shape.n_kv_heads;            /* as measure_work reads the ring: another size */
+        r.shape.n_heads = shape.n_kv_heads; /* as measure_work reads the ring: another size */
         if (swa_attention_bytes(&r, 1) > s.rows_scratch_bytes) s.rows_scratch_bytes = swa_attention_bytes(&r, 1);
         s.rows_scratch = room(w, s.rows_scratch_bytes, 1);
         s.most = (size_t)(s.slots + 1) * (size_t)(w->shape.n_heads + w->ranks) * (size_t)(w->shape.v_dim + 2);
@@ -323,12 +330,12 @@ static share share_open(const world *w) {
 
 /* ---- keys split ---- */
 
-typedef struct {               /* some queries of a step, and the blocks that they see */
+typedef struct { /* some queries of a step, and the blocks that they see */
     int64_t pos;
     int32_t n;
-    int64_t from, to;          /* blocks, of all ranks */
+    int64_t from, to; /* blocks, of all ranks */
     const float *q, *q_tail;
-    float  *out;
+    float *out;
 } slice;
 
 /* Stores what of the rows at pos..pos+n-1 lives here. A block's first position empties the room that it takes. */
@@ -380,7 +387,7 @@ static void attend_block(const world *w, share *s, const slice *x, int64_t b, fl
 static void attend_blocks(const world *w, share *s, const slice *x, piece *out) {
     size_t n_rows = (size_t)x->n * (size_t)w->shape.n_heads, dim = (size_t)w->shape.v_dim;
     int64_t mine = blocks_of(w, x->from, x->to, w->rank), i = 0;
-    float *block = s->got, *stat = block + n_rows * dim, *at = s->send;   /* got is free until the exchange */
+    float *block = s->got, *stat = block + n_rows * dim, *at = s->send; /* got is free until the exchange */
     for (int to = 0; to < w->ranks; to++) {
         size_t share_rows = part_of(n_rows, to + 1, w->ranks) - part_of(n_rows, to, w->ranks);
         out[to].p = at;
@@ -432,7 +439,7 @@ static void attend_slice(world *w, share *s, const slice *x) {
     start = working();
     fold(w, s, x, in);
     w->work += working() - start;
-    for (int i = 0; i < w->ranks; i++) {       /* folded rows to everybody */
+    for (int i = 0; i < w->ranks; i++) { /* folded rows to everybody */
         in[i].p = x->out + part_of(n_rows, i, w->ranks) * dim;
         in[i].bytes = (part_of(n_rows, i + 1, w->ranks) - part_of(n_rows, i, w->ranks)) * dim * sizeof(float);
     }
@@ -478,7 +485,7 @@ static void step_alone(const world *w, share *s, const rows *r, int64_t pos, int
     a.k.p = r->k + s->kv_head * all->head_dim;
     a.v.p = r->v + s->kv_head * all->head_dim;
     a.k.token = a.v.token = all->n_kv_heads * all->head_dim;
-    a.k_tail.p = all->tail_dim > 0 ? r->k_tail : NULL;   /* rows with a tail have one KV head */
+    a.k_tail.p = all->tail_dim > 0 ? r->k_tail : NULL; /* rows with a tail have one KV head */
     a.out.p = out;
     a.scale = w->scale;
     must(w, swa_step_one(&s->cache, 0, pos, n));
@@ -513,12 +520,14 @@ static void step_by_heads(world *w, share *s, const rows *r, int64_t pos, int32_
 /* ---- cost model ---- */
 
 typedef struct {
-    double flops, token;       /* of one rank: multiply-adds times two per second, of many rows and of one token's */
-    double memory;             /* bytes of keys and values per second */
-    double wire, message;      /* bytes per second of one rank's network; seconds per message */
-    double fold;               /* bytes of partials folded per second */
+    double flops, token;  /* of one rank: multiply-adds times two per second, of many rows and of one token's */
+    double memory;        /* bytes of keys and values per second */
+    double wire, message; /* bytes per second of one rank's network; seconds per message */
+    double fold;          /* bytes of partials folded per second */
 } machine;
-typedef struct { double seconds, work, wire, bytes; } cost;    /* of one rank; work: attend and fold; bytes: received */
+typedef struct {
+    double seconds, work, wire, bytes;
+} cost; /* of one rank; work: attend and fold; bytes: received */
 
 /* A step of n tokens at pos, on the rank that has most to do. */
 static cost predict(const world *w, const machine *m, int split, int64_t pos, int64_t n) {
@@ -532,7 +541,7 @@ static cost predict(const world *w, const machine *m, int split, int64_t pos, in
         double seen = (double)(pos + t + 1);
         keys += w->opt[WINDOW] > 0 && seen > (double)w->opt[WINDOW] ? (double)w->opt[WINDOW] : seen;
     }
-    read = blocks * SWA_BLOCK * 2.0 * (p->v_in_k ? row : row + p->v_dim);          /* f16, per KV head */
+    read = blocks * SWA_BLOCK * 2.0 * (p->v_in_k ? row : row + p->v_dim); /* f16, per KV head */
     c.work = 2.0 * keys * heads * (row + p->v_dim) / (n > 1 ? m->flops : m->token);
     if (split == 0) {
         c.work = c.work > kv * read / m->memory ? c.work : kv * read / m->memory;
@@ -552,9 +561,7 @@ static cost predict(const world *w, const machine *m, int split, int64_t pos, in
     c.seconds = c.work + c.wire;
     return c;
 }
-static double faster(double best, double took) {
-    return best > 0.0 && best < took ? best : took;
-}
+static double faster(double best, double took) { return best > 0.0 && best < took ? best : took; }
 /* What one rank does with nobody beside it: a step of prefill, a token, a fold. */
 static void measure_work(const world *w, machine *m) {
     enum { TIMES = 3, BLOCKS = 8, KEYS = BLOCKS * SWA_BLOCK, TOKENS = 128 };
@@ -599,7 +606,7 @@ static void measure_work(const world *w, machine *m) {
         start = working();
         for (int b = 0; b < BLOCKS; b++) attend_block(&one, &s, &x, b, s.send, s.folded);
         token = faster(token, working() - start);
-        one.shape.n_heads = one.shape.n_kv_heads;      /* hardly any arithmetic */
+        one.shape.n_heads = one.shape.n_kv_heads; /* hardly any arithmetic */
         start = working();
         for (int b = 0; b < BLOCKS; b++) attend_block(&one, &s, &x, b, s.send, s.folded);
         reading = faster(reading, working() - start);
@@ -640,12 +647,13 @@ static int paper(world *w) {
     const machine m = { 2e12, 2e12, 200e9, 12.5e9, 2e-6, 20e9 };
     int64_t end = w->opt[CONTEXT];
     printf("| ranks | keys: token | received | chunk of %lld | received | heads: token | chunk |\n"
-           "|---:|---:|---:|---:|---:|---:|---:|\n", (long long)w->opt[CHUNK]);
+           "|---:|---:|---:|---:|---:|---:|---:|\n",
+           (long long)w->opt[CHUNK]);
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         cost c[4];
         w->ranks = ranks[i];
-        for (int k = 0; k < 4; k++) c[k] = predict(w, &m, k / 2, end - (k % 2 ? w->opt[CHUNK] : 1),
-                                                   k % 2 ? w->opt[CHUNK] : 1);
+        for (int k = 0; k < 4; k++)
+            c[k] = predict(w, &m, k / 2, end - (k % 2 ? w->opt[CHUNK] : 1), k % 2 ? w->opt[CHUNK] : 1);
         printf("| %d | %.3f ms | %.2f MB | %.1f ms | %.0f MB | %.3f ms | %.1f ms |\n", ranks[i], 1e3 * c[0].seconds,
                c[0].bytes / 1e6, 1e3 * c[1].seconds, c[1].bytes / 1e6, 1e3 * c[2].seconds, 1e3 * c[3].seconds);
     }
@@ -654,10 +662,12 @@ static int paper(world *w) {
 
 /* ---- the run ---- */
 
-typedef struct { double elapsed, work, got; } sums;     /* seconds, seconds, bytes */
 typedef struct {
-    sums    was[2], model[2];  /* of prefill, of decode */
-    int64_t differ;            /* rows */
+    double elapsed, work, got;
+} sums; /* seconds, seconds, bytes */
+typedef struct {
+    sums was[2], model[2]; /* of prefill, of decode */
+    int64_t differ;        /* rows */
 } result;
 
 /* was: of the rank that had most to do, which rank 0 then knows. */

@@ -23,7 +23,7 @@ static inline float dot(const float *a, const float *b, int n) {
    number of threads changes a bit. Small products stay on one thread: waking others costs more. */
 static inline void matmul(float *out, const float *x, const float *w, int n, int rows, int cols) {
 #ifdef _OPENMP
-#  pragma omp parallel for if ((double)n * rows * cols > 1e6)
+#pragma omp parallel for if ((double)n * rows * cols > 1e6)
 #endif
     for (int r = 0; r < rows; r++) {
         for (int t = 0; t < n; t++) {
@@ -62,18 +62,21 @@ static inline double loss(const float *logits, const int32_t *ids, int32_t n, in
     return n > 1 ? total / (n - 1) : 0.0;
 }
 
-typedef struct { float p; int32_t id; } candidate;
 typedef struct {
-    double     temperature, top_p;       /* temperature 0 = the likeliest token */
-    uint64_t   state;                    /* begins as the seed */
-    candidate *list;                     /* [n_vocab] */
+    float p;
+    int32_t id;
+} candidate;
+typedef struct {
+    double temperature, top_p; /* temperature 0 = the likeliest token */
+    uint64_t state;            /* begins as the seed */
+    candidate *list;           /* [n_vocab] */
 } sampler;
 
-static inline int candidate_before(const candidate *x, const candidate *y) {    /* likelier; of equals, the lower id */
+static inline int candidate_before(const candidate *x, const candidate *y) { /* likelier; of equals, the lower id */
     return x->p > y->p || (!(x->p < y->p) && x->id < y->id);
 }
 
-static inline double random_unit(uint64_t *state) {    /* in [0, 1): the upper bits of a 64-bit linear generator */
+static inline double random_unit(uint64_t *state) { /* in [0, 1): the upper bits of a 64-bit linear generator */
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (double)(*state >> 11) / 9007199254740992.0;
 }

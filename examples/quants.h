@@ -13,29 +13,31 @@
 #include "gguf.h"
 #include <math.h>
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(EXAMPLES_NO_SIMD)
-#  include <immintrin.h>
-#  define QUANTS_X86 1
+#include <immintrin.h>
+#define QUANTS_X86 1
 #else
-#  define QUANTS_X86 0
+#define QUANTS_X86 0
 #endif
 
 typedef struct {
-    uint32_t type;                  /* one of gguf_types */
-    int      rows, cols;            /* rows lie one after the other */
+    uint32_t type;  /* one of gguf_types */
+    int rows, cols; /* rows lie one after the other */
     const unsigned char *data;
 } weights;
 typedef struct {
-    const float *x;                 /* [n][cols] as they were given */
-    int16_t *q;                     /* [n][cols], and what has to be multiplied by: */
-    float   *scale;                 /* [n][cols / block] */
-    int16_t *sum;                   /* [n][cols / 256][16]: formats with a minimum, see activations_set */
+    const float *x; /* [n][cols] as they were given */
+    int16_t *q;     /* [n][cols], and what has to be multiplied by: */
+    float *scale;   /* [n][cols / block] */
+    int16_t *sum;   /* [n][cols / 256][16]: formats with a minimum, see activations_set */
 } activations;
 
 /* ---- formats: what a few bytes mean ---- */
 
-static inline int weights_block(uint32_t type) {    /* columns that share a scale of the activations; 0 = floats */
+static inline int weights_block(uint32_t type) { /* columns that share a scale of the activations; 0 = floats */
     return type == GGUF_TENSOR_Q8_0 || type == GGUF_TENSOR_Q4_0 || type == GGUF_TENSOR_MXFP4 ? 32
-         : type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K || type == GGUF_TENSOR_Q6_K ? 256 : 0;
+         : type == GGUF_TENSOR_Q4_K || type == GGUF_TENSOR_Q5_K || type == GGUF_TENSOR_Q6_K
+             ? 256
+             : 0;
 }
 
 /* Written out, compilers make one load of it. */
@@ -54,7 +56,7 @@ static inline float weight_float(const unsigned char *p, uint32_t type) {
 /* MXFP4: 2^(e-127) times {0, .5, 1, 1.5, 2, 3, 4, 6}, here in halves; e is a whole byte, without sign or mantissa. */
 static const signed char weight_fp4[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
 
-static inline float weight_exponent(unsigned e) {    /* 2^(e-128): below 2^-126 it is subnormal */
+static inline float weight_exponent(unsigned e) { /* 2^(e-128): below 2^-126 it is subnormal */
     uint32_t bits = e >= 2 ? (e - 1) << 23 : e == 1 ? 0x400000u : 0x200000u;
     float v;
     memcpy(&v, &bits, sizeof v);
@@ -63,7 +65,9 @@ static inline float weight_exponent(unsigned e) {    /* 2^(e-128): below 2^-126 
 
 /* Q4_K and Q5_K: eight scales and eight minima of six bits in twelve bytes, here one to a byte. The first four of
    each lie in the lower bits of bytes 0..3 and 4..7; their upper bits and bytes 8..11 make the other four. */
-typedef struct { uint64_t scales, mins; } weight_scales;
+typedef struct {
+    uint64_t scales, mins;
+} weight_scales;
 static inline weight_scales weight_scales_of(const unsigned char *p) {
     uint32_t a = (uint32_t)weight_word(p), b = (uint32_t)weight_word(p + 4), c = (uint32_t)weight_word(p + 8);
     weight_scales s;
@@ -75,7 +79,7 @@ static inline weight_scales weight_scales_of(const unsigned char *p) {
 /* ---- operations: 16 floats (vf), 16 sums (vi), 32 bytes (vb), 32 words of 16 bits or 64 bytes (vw), four floats (vl),
    16 integer scales (vs) or eight (vg), of which two are picked, one for each half of a vw; per instruction set ---- */
 
-#define K_TILE 4                    /* tokens for which a row is decoded once */
+#define K_TILE 4 /* tokens for which a row is decoded once */
 /* Rows side by side are streams that begin anew with every row, and the hardware sees no stream across a page of 4 KB:
    the rows after them are fetched, into L2. */
 static inline void weights_fetch(const unsigned char *p, size_t bytes) {
@@ -87,54 +91,54 @@ static inline void weights_fetch(const unsigned char *p, size_t bytes) {
 #endif
 }
 #if defined(__GNUC__) && !defined(__clang__)
-#  define K_UNROLL _Pragma("GCC unroll 16")    /* so that what a loop counts through can stay in registers */
+#define K_UNROLL _Pragma("GCC unroll 16") /* so that what a loop counts through can stay in registers */
 #else
-#  define K_UNROLL
+#define K_UNROLL
 #endif
 #if QUANTS_X86
 /* Bytes are the same for AVX2 and AVX-512. */
-#define K_BYTES                                                                                                   \
-    typedef __m256i K(vb);                                                                                        \
-    K_FN float K(half)(const unsigned char *p) { return _cvtsh_ss((unsigned short)(p[0] | p[1] << 8)); }          \
-    K_FN float K(total8)(__m256 v) {                                                                              \
-        __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));                            \
-        s = _mm_add_ps(s, _mm_movehl_ps(s, s));                                                                   \
-        return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));                                                  \
-    }                                                                                                             \
-    K_FN K(vb) K(vb_load)(const unsigned char *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); } \
-    K_FN K(vb) K(vb_and)(K(vb) v, int mask) { return _mm256_and_si256(v, _mm256_set1_epi8((char)mask)); }         \
-    K_FN K(vb) K(vb_or)(K(vb) v, K(vb) w) { return _mm256_or_si256(v, w); }                                       \
-    K_FN K(vb) K(vb_shr)(K(vb) v, int n) { return _mm256_srli_epi16(v, n); }    /* to be masked, as shl's input */  \
-    K_FN K(vb) K(vb_shl)(K(vb) v, int n) { return _mm256_slli_epi16(v, n); }                                      \
-    K_FN K(vb) K(vb_nibbles)(const unsigned char *p) {                                                            \
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p), m = _mm_set1_epi8(15);                     \
-        return _mm256_set_m128i(_mm_and_si128(_mm_srli_epi16(v, 4), m), _mm_and_si128(v, m));                     \
-    }                                                                                                             \
-    K_FN K(vb) K(vb_lookup)(const signed char *table, K(vb) v) {                                                  \
-        __m128i t = _mm_loadu_si128((const __m128i *)(const void *)table);                                        \
-        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), v);                                            \
-    }                                                                                                             \
-    typedef __m128 K(vl);                                                                                         \
-    K_FN K(vl) K(vl_zero)(void) { return _mm_setzero_ps(); }                                                      \
-    K_FN K(vl) K(vl_halves)(const unsigned char *p, float by) {     /* two halves times a number */               \
-        return _mm_mul_ps(_mm_cvtph_ps(_mm_cvtsi32_si128((int)weight_word(p))), _mm_set1_ps(by));                  \
-    }                                                                                                             \
-    K_FN K(vl) K(vl_mins)(K(vl) all, uint64_t mins, const int16_t *sum, K(vl) by) {                               \
-        const __m128i *p = (const __m128i *)(const void *)sum;                                                    \
-        __m128i m = _mm_cvtepu8_epi16(_mm_cvtsi64_si128((long long)mins));                                        \
-        __m128i s = _mm_slli_epi32(_mm_madd_epi16(m, _mm_loadu_si128(p)), 15);                                    \
-        s = _mm_add_epi32(s, _mm_madd_epi16(m, _mm_loadu_si128(p + 1)));                                          \
-        return _mm_fmadd_ps(_mm_cvtepi32_ps(s), _mm_shuffle_ps(by, by, 0x55), all);                               \
-    }                                                                                                             \
-    K_FN float K(vl_total)(K(vl) v) {                                                                             \
-        v = _mm_add_ps(v, _mm_movehl_ps(v, v));                                                                   \
-        return _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)));                                                  \
+#define K_BYTES                                                                                                        \
+    typedef __m256i K(vb);                                                                                             \
+    K_FN float K(half)(const unsigned char *p) { return _cvtsh_ss((unsigned short)(p[0] | p[1] << 8)); }               \
+    K_FN float K(total8)(__m256 v) {                                                                                   \
+        __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));                                 \
+        s = _mm_add_ps(s, _mm_movehl_ps(s, s));                                                                        \
+        return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));                                                       \
+    }                                                                                                                  \
+    K_FN K(vb) K(vb_load)(const unsigned char *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }     \
+    K_FN K(vb) K(vb_and)(K(vb) v, int mask) { return _mm256_and_si256(v, _mm256_set1_epi8((char)mask)); }              \
+    K_FN K(vb) K(vb_or)(K(vb) v, K(vb) w) { return _mm256_or_si256(v, w); }                                            \
+    K_FN K(vb) K(vb_shr)(K(vb) v, int n) { return _mm256_srli_epi16(v, n); } /* to be masked, as shl's input */        \
+    K_FN K(vb) K(vb_shl)(K(vb) v, int n) { return _mm256_slli_epi16(v, n); }                                           \
+    K_FN K(vb) K(vb_nibbles)(const unsigned char *p) {                                                                 \
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p), m = _mm_set1_epi8(15);                          \
+        return _mm256_set_m128i(_mm_and_si128(_mm_srli_epi16(v, 4), m), _mm_and_si128(v, m));                          \
+    }                                                                                                                  \
+    K_FN K(vb) K(vb_lookup)(const signed char *table, K(vb) v) {                                                       \
+        __m128i t = _mm_loadu_si128((const __m128i *)(const void *)table);                                             \
+        return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), v);                                                 \
+    }                                                                                                                  \
+    typedef __m128 K(vl);                                                                                              \
+    K_FN K(vl) K(vl_zero)(void) { return _mm_setzero_ps(); }                                                           \
+    K_FN K(vl) K(vl_halves)(const unsigned char *p, float by) { /* two halves times a number */                        \
+        return _mm_mul_ps(_mm_cvtph_ps(_mm_cvtsi32_si128((int)weight_word(p))), _mm_set1_ps(by));                      \
+    }                                                                                                                  \
+    K_FN K(vl) K(vl_mins)(K(vl) all, uint64_t mins, const int16_t *sum, K(vl) by) {                                    \
+        const __m128i *p = (const __m128i *)(const void *)sum;                                                         \
+        __m128i m = _mm_cvtepu8_epi16(_mm_cvtsi64_si128((long long)mins));                                             \
+        __m128i s = _mm_slli_epi32(_mm_madd_epi16(m, _mm_loadu_si128(p)), 15);                                         \
+        s = _mm_add_epi32(s, _mm_madd_epi16(m, _mm_loadu_si128(p + 1)));                                               \
+        return _mm_fmadd_ps(_mm_cvtepi32_ps(s), _mm_shuffle_ps(by, by, 0x55), all);                                    \
+    }                                                                                                                  \
+    K_FN float K(vl_total)(K(vl) v) {                                                                                  \
+        v = _mm_add_ps(v, _mm_movehl_ps(v, v));                                                                        \
+        return _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)));                                                       \
     }
 
-#define K(name) avx512_##name
+#define K(name)  avx512_##name
 #define K_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")))
-#define K_FN __attribute__((always_inline)) K_TARGET static inline
-#define K_ENTRY K_TARGET
+#define K_FN     __attribute__((always_inline)) K_TARGET static inline
+#define K_ENTRY  K_TARGET
 typedef __m512 K(vf);
 typedef __m512i K(vi);
 typedef __m512i K(vw);
@@ -152,7 +156,7 @@ K_FN K(vf) K(vf_brain)(const unsigned char *p) {
 K_FN K(vf) K(vf_add)(K(vf) a, K(vf) b) { return _mm512_add_ps(a, b); }
 K_FN K(vf) K(vf_fma)(K(vf) a, K(vf) b, K(vf) c) { return _mm512_fmadd_ps(a, b, c); }
 K_FN K(vf) K(vf_int)(K(vi) v) { return _mm512_cvtepi32_ps(v); }
-K_FN float K(vf_total)(K(vf) v) {                         /* halves upon halves, as everywhere */
+K_FN float K(vf_total)(K(vf) v) { /* halves upon halves, as everywhere */
     __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1));
     return K(total8)(_mm256_add_ps(_mm512_castps512_ps256(v), upper));
 }
@@ -199,18 +203,32 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { return _mm512_slli_epi16(v, (unsigned cha
 #undef K_FN
 #undef K_ENTRY
 
-#define K(name) avx2_##name
+#define K(name)  avx2_##name
 #define K_TARGET __attribute__((target("avx2,fma,f16c")))
-#define K_FN __attribute__((always_inline)) K_TARGET static inline
-#define K_ENTRY K_TARGET
-typedef struct { __m256 a, b; } K(vf);
-typedef struct { __m256i a, b; } K(vi);
-typedef struct { __m256i a, b; } K(vw);
-typedef struct { __m256i a, b; } K(vs);     /* scales 0..7 in both halves of a, 8..15 of b */
+#define K_FN     __attribute__((always_inline)) K_TARGET static inline
+#define K_ENTRY  K_TARGET
+typedef struct {
+    __m256 a, b;
+} K(vf);
+typedef struct {
+    __m256i a, b;
+} K(vi);
+typedef struct {
+    __m256i a, b;
+} K(vw);
+typedef struct {
+    __m256i a, b;
+} K(vs); /* scales 0..7 in both halves of a, 8..15 of b */
 typedef __m256i K(vg);
-#define K_VF(lo, hi) K(vf) r = { lo, hi }; return r
-#define K_VI(lo, hi) K(vi) r = { lo, hi }; return r
-#define K_VW(lo, hi) K(vw) r = { lo, hi }; return r
+#define K_VF(lo, hi)                                                                                                   \
+    K(vf) r = { lo, hi };                                                                                              \
+    return r
+#define K_VI(lo, hi)                                                                                                   \
+    K(vi) r = { lo, hi };                                                                                              \
+    return r
+#define K_VW(lo, hi)                                                                                                   \
+    K(vw) r = { lo, hi };                                                                                              \
+    return r
 #define K_M256(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define K_M128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 K_BYTES
@@ -282,22 +300,37 @@ K_FN K(vw) K(vw_shl)(K(vw) v, int n) { K_VW(_mm256_slli_epi16(v.a, n), _mm256_sl
 
 #define K(name) plain_##name
 #undef K_UNROLL
-#define K_UNROLL                    /* nothing stays in registers here, and compiling would take a minute */
-#define K_FN static inline
+#define K_UNROLL /* nothing stays in registers here, and compiling would take a minute */
+#define K_FN     static inline
 #define K_ENTRY
 #ifdef FP_FAST_FMAF
-#  define K_FMA(a, b, c) fmaf(a, b, c)
+#define K_FMA(a, b, c) fmaf(a, b, c)
 #else
-#  define K_FMA(a, b, c) ((a) * (b) + (c))
+#define K_FMA(a, b, c) ((a) * (b) + (c))
 #endif
-typedef struct { float v[16]; } K(vf);
-typedef struct { int32_t v[16]; } K(vi);
-typedef struct { int16_t v[32]; } K(vw);
-typedef struct { unsigned char v[32]; } K(vb);
-typedef struct { int16_t v[16]; } K(vs);
+typedef struct {
+    float v[16];
+} K(vf);
+typedef struct {
+    int32_t v[16];
+} K(vi);
+typedef struct {
+    int16_t v[32];
+} K(vw);
+typedef struct {
+    unsigned char v[32];
+} K(vb);
+typedef struct {
+    int16_t v[16];
+} K(vs);
 typedef uint64_t K(vg);
-typedef struct { float v[4]; } K(vl);
-#define K_EACH(type, n, value) K(type) r; for (int i = 0; i < (n); i++) r.v[i] = (value); return r
+typedef struct {
+    float v[4];
+} K(vl);
+#define K_EACH(type, n, value)                                                                                         \
+    K(type) r;                                                                                                         \
+    for (int i = 0; i < (n); i++) r.v[i] = (value);                                                                    \
+    return r
 K_FN float K(half)(const unsigned char *p) { return weight_float(p, GGUF_TENSOR_F16); }
 K_FN K(vb) K(vb_load)(const unsigned char *p) { K_EACH(vb, 32, p[i]); }
 K_FN K(vb) K(vb_and)(K(vb) b, int mask) { K_EACH(vb, 32, (unsigned char)(b.v[i] & mask)); }
@@ -388,7 +421,7 @@ static inline void weights_row(const weights *w, int row, float *out) {
     size_t unit = (size_t)weights_block(w->type), bytes = gguf_bytes(w->type, unit ? unit : 1);
     const unsigned char *p = w->data + (size_t)row * gguf_bytes(w->type, (size_t)w->cols);
     for (size_t c = 0; c < (size_t)w->cols; c += unit ? unit : 1, p += bytes) {
-        plain_vw v[8];                                   /* Q4_K, Q5_K: four, of 64 bytes */
+        plain_vw v[8]; /* Q4_K, Q5_K: four, of 64 bytes */
         weight_scales s = { 0, 0 };
         float scale = 0.0f, low = 0.0f;
         if (unit == 0) {
@@ -488,7 +521,8 @@ static inline void activations_set(activations *a, const float *x, const weights
             unsigned char *bytes = (unsigned char *)(a->q + b) + weights_place(i);
             int32_t q[32];
             if (inverse > 0.0f) activations_round(x + b + i, inverse, q);
-            else for (int j = 0; j < 32; j++) q[j] = 1;
+            else
+                for (int j = 0; j < 32; j++) q[j] = 1;
             if (reordered) activations_split(q, bytes, a->sum + b / 16 + i / 32);
             for (int j = 0; !reordered && j < 32; j++) a->q[b + i + (size_t)j] = (int16_t)q[j];
         }
@@ -499,15 +533,19 @@ typedef void rows_fn(const weights *w, const activations *x, int tokens, int fro
 
 static inline rows_fn *rows_best(void) {
 #if QUANTS_X86
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vnni")) return avx512_rows;
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512vnni"))
+        return avx512_rows;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_rows;
 #endif
     return plain_rows;
 }
 
 /* One matrix of several that the same x is multiplied with. Of a kind: x is rounded for them alike. */
-typedef struct { const weights *w; float *out; } one_product;
+typedef struct {
+    const weights *w;
+    float *out;
+} one_product;
 static inline int weights_of_a_kind(uint32_t a, uint32_t b) {
     return weights_block(a) == weights_block(b) && weights_reordered(a) == weights_reordered(b);
 }
@@ -515,7 +553,7 @@ static inline int weights_of_a_kind(uint32_t a, uint32_t b) {
 /* x is rounded once for neighbours of a kind, and threads are woken once. Small products stay on one thread: waking
    others costs more. */
 static inline void products(const one_product *f, int count, const float *x, int n, activations *space) {
-    enum { SHARE = 32 };    /* rows */
+    enum { SHARE = 32 }; /* rows */
     rows_fn *rows = rows_best();
     for (int from = 0, to = 0; from < count; from = to) {
         const weights *kind = f[from].w;
@@ -527,7 +565,7 @@ static inline void products(const one_product *f, int count, const float *x, int
         }
         activations_set(space, x, kind, n);
 #ifdef _OPENMP
-#  pragma omp parallel for schedule(static) if (work > 1e6)
+#pragma omp parallel for schedule(static) if (work > 1e6)
 #else
         (void)work;
 #endif

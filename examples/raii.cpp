@@ -77,9 +77,9 @@ int main() {
         attend(next, pos, 1, single);
         moved = std::move(next);
     }
-    std::printf("%lld tokens, one by one: %s as in one call\n", static_cast<long long>(moved.end(0)),
-                std::memcmp(whole.data(), single.data(), whole.size() * sizeof(float)) == 0 ? "the same bits"
-                                                                                            : "OTHER BITS");
+    std::printf(
+        "%lld tokens, one by one: %s as in one call\n", static_cast<long long>(moved.end(0)),
+        std::memcmp(whole.data(), single.data(), whole.size() * sizeof(float)) == 0 ? "the same bits" : "OTHER BITS");
     try {
         moved.begin(0, 7, 1); // neither the end nor a rewind that is meant
     } catch (const std::runtime_error &e) { std::printf("refused: %s\n", e.what()); }

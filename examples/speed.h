@@ -6,14 +6,14 @@
 #include "engine.h"
 #include <time.h>
 #ifdef _OPENMP
-#  include <omp.h>
+#include <omp.h>
 #endif
 
 static double seconds(void) {
 #ifdef _OPENMP
     return omp_get_wtime();
 #else
-    return (double)clock() / CLOCKS_PER_SEC;     /* one thread: processor time is the time spent */
+    return (double)clock() / CLOCKS_PER_SEC; /* one thread: processor time is the time spent */
 #endif
 }
 
@@ -50,20 +50,20 @@ static uint64_t read_bytes(const unsigned char *p, size_t n, size_t ahead) {
 
 /* What a sweep does with each matrix, and what it found. */
 typedef struct {
-    int      multiply;          /* 1 = with one token, 0 = read it only, fetching so far ahead: */
-    size_t   ahead;
-    float   *out;               /* [most rows of a matrix] */
-    double   bytes;
+    int multiply; /* 1 = with one token, 0 = read it only, fetching so far ahead: */
+    size_t ahead;
+    float *out; /* [most rows of a matrix] */
+    double bytes;
     uint64_t sum;
 } sweep;
 
 static void read_matrix(const weights *w, sweep *s) {
-    enum { SHARE = 1 << 17 };    /* bytes */
+    enum { SHARE = 1 << 17 }; /* bytes */
     size_t bytes = (size_t)w->rows * gguf_bytes(w->type, (size_t)w->cols) / 64 * 64, ahead = s->ahead;
     long shares = (long)((bytes + SHARE - 1) / SHARE);
     uint64_t all = 0;
 #ifdef _OPENMP
-#  pragma omp parallel for schedule(static) reduction(+ : all)
+#pragma omp parallel for schedule(static) reduction(+ : all)
 #endif
     for (long i = 0; i < shares; i++) {
         size_t from = (size_t)i * SHARE, n = bytes - from < SHARE ? bytes - from : SHARE;
@@ -164,14 +164,16 @@ static double token_bytes(const model *m, const setup *s, int64_t n) {
 }
 
 /* Behind n positions, by at least 8 tokens and a third of a second, with the limit measured before and after. */
-typedef struct { double tokens, percent, bytes; } speed;    /* per second, of the limit; of the cache */
+typedef struct {
+    double tokens, percent, bytes;
+} speed; /* per second, of the limit; of the cache */
 static int decode_speed(const model *m, const setup *s, int64_t n, sweep *read, float *logits, speed *out) {
     engine e;
     double start, spent = 0, before, after;
     int tokens = 0;
     swa_status status = engine_open(&e, m, s);
     if (status == SWA_OK) status = fill_cache(&e, n);
-    if (status == SWA_OK) status = decode(&e, 0, n, logits);             /* once to warm up */
+    if (status == SWA_OK) status = decode(&e, 0, n, logits); /* once to warm up */
     before = status == SWA_OK ? sweep_model(&e, read) : 1;
     start = seconds();
     while (status == SWA_OK && (tokens < 8 || spent < 0.35) && tokens < 512) {
@@ -189,7 +191,7 @@ static int decode_speed(const model *m, const setup *s, int64_t n, sweep *read, 
 /* Up to `context` positions. ring: the windows of the model or of the setup; full: every position kept and attended
    to. */
 static int show_speed(const model *m, const setup *base, int64_t context) {
-    enum { SPARE = 600 };    /* positions for the tokens that are decoded */
+    enum { SPARE = 600 }; /* positions for the tokens that are decoded */
     float *logits = (float *)calloc((size_t)m->n_vocab, sizeof *logits);
     sweep read = { 0 };
     engine e;
@@ -205,8 +207,9 @@ static int show_speed(const model *m, const setup *base, int64_t context) {
         done = decode_speed(m, &s, n, &read, logits, &ring);
         s.window = 0;
         done = done && decode_speed(m, &s, n, &read, logits, &full);
-        if (done) printf("%9ld %10.1f %13.0f %9.1f %10.1f %13.0f %9.1f\n", (long)n, ring.tokens, ring.percent,
-                         ring.bytes / 1e6, full.tokens, full.percent, full.bytes / 1e6);
+        if (done)
+            printf("%9ld %10.1f %13.0f %9.1f %10.1f %13.0f %9.1f\n", (long)n, ring.tokens, ring.percent,
+                   ring.bytes / 1e6, full.tokens, full.percent, full.bytes / 1e6);
         fflush(stdout);
     }
     free(logits);

@@ -12,22 +12,23 @@
 #include <string.h>
 
 enum {
-    SPLIT_FOLD = 1,        /* 's 't 're 've 'm 'll 'd in capitals too                                               */
-    SPLIT_ANY_FIRST = 2,   /* letters may begin with any one character, but no letter, number, newline; else a space */
-    SPLIT_NEWLINES = 4,    /* punctuation takes newlines behind it; white space up to a newline is a word           */
-    SPLIT_SLASH = 8,       /* .. and slashes                                                                        */
-    SPLIT_CASE = 16,       /* a word of letters ends before a capital that follows a small one                      */
-    SPLIT_TAIL = 32,       /* contractions belong to the word before them                                           */
-    SPLIT_BARE = 64,       /* contractions are nothing special                                                      */
-    SPLIT_DIGITS = 128     /* every digit is cut out first                                                          */
+    SPLIT_FOLD = 1,      /* 's 't 're 've 'm 'll 'd in capitals too                                               */
+    SPLIT_ANY_FIRST = 2, /* letters may begin with any one character, but no letter, number, newline; else a space */
+    SPLIT_NEWLINES = 4,  /* punctuation takes newlines behind it; white space up to a newline is a word           */
+    SPLIT_SLASH = 8,     /* .. and slashes                                                                        */
+    SPLIT_CASE = 16,     /* a word of letters ends before a capital that follows a small one                      */
+    SPLIT_TAIL = 32,     /* contractions belong to the word before them                                           */
+    SPLIT_BARE = 64,     /* contractions are nothing special                                                      */
+    SPLIT_DIGITS = 128   /* every digit is cut out first                                                          */
 };
 typedef struct {
-    const char *name;      /* tokenizer.ggml.pre                                                                    */
+    const char *name; /* tokenizer.ggml.pre                                                                    */
     int flags;
-    int digits;            /* most digits of a number; 0 = any, and a space may stand before them                   */
-    int whole;             /* 1 = a word that is a token is one, whatever the merges say                            */
+    int digits; /* most digits of a number; 0 = any, and a space may stand before them                   */
+    int whole;  /* 1 = a word that is a token is one, whatever the merges say                            */
 } splitter;
 
+/* clang-format off */
 static const splitter splitters[] = {
     { "gpt-2", 0, 0, 0 }, { "default", 0, 0, 0 }, { "olmo", 0, 0, 0 },
     { "llama-bpe", SPLIT_FOLD | SPLIT_ANY_FIRST | SPLIT_NEWLINES, 3, 1 },
@@ -42,10 +43,11 @@ static const splitter splitters[] = {
     { "command-r", SPLIT_DIGITS, 1, 0 }, { "starcoder", SPLIT_DIGITS, 1, 0 }, { "refact", SPLIT_DIGITS, 1, 0 },
     { "smollm", SPLIT_DIGITS, 1, 0 },
 };
+/* clang-format on */
 
 /* ---- characters ---- */
 
-enum { CHAR_END = 16, CHAR_SPACE, CHAR_NEWLINE };    /* besides the kinds of unicode.h; no-break and such are spaces */
+enum { CHAR_END = 16, CHAR_SPACE, CHAR_NEWLINE }; /* besides the kinds of unicode.h; no-break and such are spaces */
 
 static inline int unicode_kind(uint32_t code) {
     size_t low = 0, high = sizeof unicode_ranges / sizeof *unicode_ranges;
@@ -90,10 +92,10 @@ static inline int split_kind(const char *text, size_t n, size_t at, size_t *next
     return unicode_kind(c);
 }
 static inline int split_letter(int kind) { return kind >= UNICODE_UPPER && kind <= UNICODE_LETTER; }
-static inline int split_mixed(int kind) { return kind == UNICODE_LETTER || kind == UNICODE_MARK; }    /* of no case */
+static inline int split_mixed(int kind) { return kind == UNICODE_LETTER || kind == UNICODE_MARK; } /* of no case */
 static inline int split_upper(int kind) { return kind == UNICODE_UPPER || split_mixed(kind); }
 static inline int split_lower(int kind) { return kind == UNICODE_LOWER || split_mixed(kind); }
-static inline int split_other(int kind) { return kind == UNICODE_OTHER || kind == UNICODE_MARK; }     /* punctuation */
+static inline int split_other(int kind) { return kind == UNICODE_OTHER || kind == UNICODE_MARK; } /* punctuation */
 
 /* ---- kinds of words; each returns where the word ends, or `at` if there is none ---- */
 
@@ -137,7 +139,7 @@ static inline size_t split_letters(const splitter *s, const char *text, size_t n
     if (first) from = next;
     if (s->flags & SPLIT_CASE) {
         end = split_cased(text, n, from);
-        if (end == from && first) end = split_cased(text, n, from = at);    /* a mark may also be a letter */
+        if (end == from && first) end = split_cased(text, n, from = at); /* a mark may also be a letter */
         if (end == from) return at;
         return s->flags & SPLIT_TAIL ? split_contraction(s, text, n, end) : end;
     }
@@ -161,7 +163,8 @@ static inline size_t split_punctuation(const splitter *s, const char *text, size
     while (split_other(split_kind(text, n, end, &next))) end = next;
     if (end == from) return at;
     while ((s->flags & SPLIT_NEWLINES) && end < n
-           && (text[end] == '\n' || text[end] == '\r' || ((s->flags & SPLIT_SLASH) && text[end] == '/'))) end++;
+           && (text[end] == '\n' || text[end] == '\r' || ((s->flags & SPLIT_SLASH) && text[end] == '/')))
+        end++;
     return end;
 }
 

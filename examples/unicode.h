@@ -1,4 +1,5 @@
 /* unicode.h - kinds of characters, Unicode 14.0.0. Written by make_unicode.py; do not edit. */
+/* clang-format off */
 #ifndef UNICODE_H_INCLUDED
 #define UNICODE_H_INCLUDED
 #include <stdint.h>

@@ -14,27 +14,39 @@
 #include "gguf.h"
 #include "split.h"
 
-enum { VOCAB_NORMAL = 1, VOCAB_UNKNOWN = 2, VOCAB_CONTROL = 3, VOCAB_USER = 4, VOCAB_UNUSED = 5, VOCAB_BYTE = 6,
-       VOCAB_MAX = 1 << 24 };
+enum {
+    VOCAB_NORMAL = 1,
+    VOCAB_UNKNOWN = 2,
+    VOCAB_CONTROL = 3,
+    VOCAB_USER = 4,
+    VOCAB_UNUSED = 5,
+    VOCAB_BYTE = 6,
+    VOCAB_MAX = 1 << 24
+};
 
-typedef struct { int32_t left, right, made, rank; } vocab_merge;
-typedef struct { gguf_str name; int32_t id; } vocab_entry;     /* begins with the name: gguf_compare sorts it */
 typedef struct {
-    int          n;               /* tokens                                                    */
-    char        *bytes;           /* what the tokens stand for, one after the other            */
-    size_t      *start;           /* [n + 1] token i is bytes[start[i]] .. bytes[start[i+1]-1] */
-    unsigned char *kind;          /* [n]                                                       */
-    float       *score;           /* [n], or NULL: merges count                                */
-    int32_t     *slot;            /* [slots] ids by what they stand for; -1 = free             */
-    vocab_merge *merge;           /* [merge_slots] by left and right; left -1 = free           */
-    size_t       slots, merge_slots;    /* powers of two                                       */
-    vocab_entry *special;         /* [n_special] user-defined and control tokens by name       */
-    size_t       n_special, longest;    /* of their names, in bytes                            */
-    unsigned char first[256];     /* 1 = the name of a special token begins with this byte     */
-    const splitter *words;        /* NULL = a text is one word                                 */
-    int          space_first, bos_first;    /* a text begins with a space; with bos            */
-    int32_t      byte_id[256];    /* the token of a single byte                                */
-    int32_t      bos, eos, eot;   /* -1 = none                                                 */
+    int32_t left, right, made, rank;
+} vocab_merge;
+typedef struct {
+    gguf_str name;
+    int32_t id;
+} vocab_entry; /* begins with the name: gguf_compare sorts it */
+typedef struct {
+    int n;                      /* tokens                                                    */
+    char *bytes;                /* what the tokens stand for, one after the other            */
+    size_t *start;              /* [n + 1] token i is bytes[start[i]] .. bytes[start[i+1]-1] */
+    unsigned char *kind;        /* [n]                                                       */
+    float *score;               /* [n], or NULL: merges count                                */
+    int32_t *slot;              /* [slots] ids by what they stand for; -1 = free             */
+    vocab_merge *merge;         /* [merge_slots] by left and right; left -1 = free           */
+    size_t slots, merge_slots;  /* powers of two                                       */
+    vocab_entry *special;       /* [n_special] user-defined and control tokens by name       */
+    size_t n_special, longest;  /* of their names, in bytes                            */
+    unsigned char first[256];   /* 1 = the name of a special token begins with this byte     */
+    const splitter *words;      /* NULL = a text is one word                                 */
+    int space_first, bos_first; /* a text begins with a space; with bos            */
+    int32_t byte_id[256];       /* the token of a single byte                                */
+    int32_t bos, eos, eot;      /* -1 = none                                                 */
 } vocab;
 
 /* ---- what tokens stand for ---- */
@@ -50,7 +62,7 @@ static inline void vocab_free(vocab *v) {
     memset(v, 0, sizeof *v);
 }
 
-static inline int vocab_hex(char c) {    /* -1 = no hexadecimal digit */
+static inline int vocab_hex(char c) { /* -1 = no hexadecimal digit */
     const char *digits = "0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
     return at ? (int)(at - digits) : -1;
 }
@@ -116,7 +128,7 @@ static inline const char *vocab_text(const vocab *v, int32_t id, size_t *n) {
 
 /* ---- finding tokens and merges ---- */
 
-static inline size_t vocab_hash(const char *p, size_t n) {    /* FNV-1a */
+static inline size_t vocab_hash(const char *p, size_t n) { /* FNV-1a */
     uint64_t h = 14695981039346656037u;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)p[i]) * 1099511628211u;
     return (size_t)(h ^ h >> 32);
@@ -133,11 +145,11 @@ static inline size_t vocab_slot(const vocab *v, const char *p, size_t n) {
     return at;
 }
 
-static inline int32_t vocab_find(const vocab *v, const char *p, size_t n) {    /* -1 = no such token */
+static inline int32_t vocab_find(const vocab *v, const char *p, size_t n) { /* -1 = no such token */
     return v->slot[vocab_slot(v, p, n)];
 }
 
-static inline vocab_merge *vocab_pair(const vocab *v, int32_t left, int32_t right) {    /* or where it would be */
+static inline vocab_merge *vocab_pair(const vocab *v, int32_t left, int32_t right) { /* or where it would be */
     uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
     size_t at = (size_t)(h >> 32) & (v->merge_slots - 1);
     while (v->merge[at].left >= 0 && (v->merge[at].left != left || v->merge[at].right != right)) {
@@ -146,7 +158,7 @@ static inline vocab_merge *vocab_pair(const vocab *v, int32_t left, int32_t righ
     return &v->merge[at];
 }
 
-static inline size_t vocab_room(size_t n) {    /* a power of two, at least twice n */
+static inline size_t vocab_room(size_t n) { /* a power of two, at least twice n */
     size_t room = 16;
     while (room < 2 * n) room *= 2;
     return room;
@@ -174,7 +186,7 @@ static inline int vocab_tokens(vocab *v, gguf *g, const gguf_str *names, size_t 
         }
         if ((v->kind[i] != VOCAB_NORMAL && v->kind[i] != VOCAB_USER) || v->start[i + 1] == v->start[i]) continue;
         at = vocab_slot(v, v->bytes + v->start[i], v->start[i + 1] - v->start[i]);
-        if (v->slot[at] < 0) v->slot[at] = i;             /* of two that stand for the same, the first */
+        if (v->slot[at] < 0) v->slot[at] = i; /* of two that stand for the same, the first */
     }
     qsort(v->special, v->n_special, sizeof *v->special, gguf_compare);
     for (int i = 0; i < 256; i++) {
@@ -292,8 +304,7 @@ static inline int vocab_init(vocab *v, gguf *g) {
         || (!gguf_is(kind, "llama") && !gguf_is(kind, "gpt2"))) {
         return gguf_fail(g, "tokenizer.ggml.model is neither \"llama\" nor \"gpt2\"");
     }
-    if (!tokens || !tokens->is_array || tokens->kind != GGUF_STRING || tokens->count < 2
-        || tokens->count > VOCAB_MAX) {
+    if (!tokens || !tokens->is_array || tokens->kind != GGUF_STRING || tokens->count < 2 || tokens->count > VOCAB_MAX) {
         return gguf_fail(g, "tokenizer.ggml.tokens is no list of tokens");
     }
     if (!kinds || !kinds->is_array || (kinds->kind != GGUF_I32 && kinds->kind != GGUF_U32)
@@ -320,15 +331,22 @@ static inline int vocab_init(vocab *v, gguf *g) {
 /* ---- text to tokens ---- */
 
 /* A piece of the text while its neighbours are joined: n bytes from at on; n 0 = it is part of another. */
-typedef struct { size_t at, n, before, after; int32_t id; } vocab_piece;
+typedef struct {
+    size_t at, n, before, after;
+    int32_t id;
+} vocab_piece;
 /* Two neighbours that could be joined; best first: the lowest rank or highest score, of equals the one further left. */
-typedef struct { double order; size_t left, n; int32_t made; } vocab_joint;
+typedef struct {
+    double order;
+    size_t left, n;
+    int32_t made;
+} vocab_joint;
 typedef struct {
     const vocab *v;
-    const char  *text;
-    vocab_piece *piece;        /* [most] */
-    vocab_joint *heap;         /* [3 * most]: at first one between any two, and two more for each join */
-    size_t       n_heap, most;
+    const char *text;
+    vocab_piece *piece; /* [most] */
+    vocab_joint *heap;  /* [3 * most]: at first one between any two, and two more for each join */
+    size_t n_heap, most;
 } vocab_work;
 
 static inline int vocab_sooner(const vocab_joint *a, const vocab_joint *b) {
@@ -401,7 +419,7 @@ static inline size_t vocab_word(vocab_work *w, size_t at, size_t n, int32_t *ids
         vocab_piece *a = &w->piece[j.left], *b;
         if (a->n == 0 || a->after >= pieces) continue;
         b = &w->piece[a->after];
-        if (a->n + b->n != j.n) continue;                /* one of the two has become longer meanwhile */
+        if (a->n + b->n != j.n) continue; /* one of the two has become longer meanwhile */
         a->n = j.n;
         a->id = j.made;
         b->n = 0;
@@ -447,7 +465,7 @@ static inline size_t vocab_encode(const vocab *v, const char *text, size_t n, in
             size_t size = 0, end = at;
             int32_t id = at < n + pad ? vocab_special(v, copy + at, n + pad - at, control, &size) : -1;
             if (id < 0 && at++ < n + pad) continue;
-            if (end > from) {                            /* the text up to here; only its beginning gets a space */
+            if (end > from) { /* the text up to here; only its beginning gets a space */
                 size_t begin = from == pad ? 0 : from;
                 for (size_t part; begin < end; begin += part) {
                     part = v->words ? split_next(v->words, copy + begin, end - begin) : end - begin;

@@ -38,16 +38,16 @@ static family small(family f) {
 /* ---- what stands for the model: rows of q, k, v of all tokens, before they are packed into steps ---- */
 
 typedef struct {
-    float   *q, *q_tail, *k, *k_tail, *v, *bias;
-    float   *rows;                       /* compressed ones; a model makes them of its tokens' */
-    int32_t *pick;                       /* [TOKENS][pick_heads][picks] */
+    float *q, *q_tail, *k, *k_tail, *v, *bias;
+    float *rows;   /* compressed ones; a model makes them of its tokens' */
+    int32_t *pick; /* [TOKENS][pick_heads][picks] */
 } text;
 typedef struct {
-    family      f;
+    family f;
     family_room room;
-    cache       c;
-    text        x[MOST_LAYERS][SEQS];
-    float      *sinks[MOST_LAYERS];      /* [n_heads], or NULL */
+    cache c;
+    text x[MOST_LAYERS][SEQS];
+    float *sinks[MOST_LAYERS]; /* [n_heads], or NULL */
 } model;
 
 static const swa_shape *shape_of(const model *m, int layer) {
@@ -69,7 +69,7 @@ static int pick_heads(const family *f) { return f->pick_by_head ? f->global.n_kv
 static void fill_lists(const family *f, int layer, uint32_t seed, int32_t *pick) {
     int rate = rate_of(f, layer), per = rate > 0 ? rate : f->pick_block, n = picks_of(f, layer);
     for (int i = 0; i < TOKENS * pick_heads(f) * n; i++) {
-        int token = i / (pick_heads(f) * n), whole = (token + 1) / per;      /* entries that are */
+        int token = i / (pick_heads(f) * n), whole = (token + 1) / per; /* entries that are */
         int last = rate > 0 ? whole : token / per + 1;
         seed = seed * 1664525u + 1013904223u;
         if (kind_of(f, layer) == 'H') pick[i] = i % n < whole ? i % n : -1;
@@ -199,8 +199,9 @@ static double error_of(const model *m, int layer, int seq, int64_t pos, int head
     if (m->sinks[layer]) sum = exp((double)m->sinks[layer][head] - most);
     for (int64_t p = 0; p < 2 * TOKENS; p++) {
         int64_t kv = p * s->n_kv_heads + group;
-        const float *v = p >= TOKENS ? x->rows + (p - TOKENS) * dims : s->v_in_k ? rows->k + kv * s->head_dim
-                                                                                 : rows->v + kv * dims;
+        const float *v = p >= TOKENS ? x->rows + (p - TOKENS) * dims
+                       : s->v_in_k   ? rows->k + kv * s->head_dim
+                                     : rows->v + kv * dims;
         if (score[p] < -1e29) continue;
         sum += exp(score[p] - most);
         for (int d = 0; d < dims; d++) o[d] += exp(score[p] - most) * (double)v[d];
@@ -217,7 +218,7 @@ static float *pack(const model *m, int layer, const swa_run *runs, int n, size_t
     for (int i = 0; i < n; i++) {
         float *from;
         memcpy(&from, (const char *)&m->x[layer][runs[i].seq] + offset, sizeof from);
-        if (width == 0) continue;                        /* no tail, no bias */
+        if (width == 0) continue; /* no tail, no bias */
         memcpy(to + runs[i].row * width, from + runs[i].pos * width, (size_t)(runs[i].n * width) * sizeof *to);
     }
     return to;
@@ -249,8 +250,8 @@ static void attend_both(model *m, int layer, const swa_run *runs, int n, swa_att
     check(swa_attend(&m->c.kv, layer, a), "swa_attend");
     for (int i = 0; i < n; i++) {
         swa_attn listed = *a;
-        swa_kv kv = {0};
-        swa_rows rows = {0};
+        swa_kv kv = { 0 };
+        swa_rows rows = { 0 };
         kv.k = m->x[layer][runs[i].seq].rows;
         kv.n = TOKENS;
         rows.shape = *s;
@@ -289,8 +290,8 @@ static double attend(model *m, int layer, const swa_run *runs, int n) {
     int32_t *pick = pack_lists(m, layer, runs, n);
     swa_window own = swa_window_chunked(m->f.pick_block > 0 ? m->f.pick_block : 1);
     double worst = 0;
-    swa_attn a = {0};
-    a.mode = reader ? SWA_ATTEND_STORED : SWA_ATTEND;    /* a reader has a q alone: k and v are not looked at */
+    swa_attn a = { 0 };
+    a.mode = reader ? SWA_ATTEND_STORED : SWA_ATTEND; /* a reader has a q alone: k and v are not looked at */
     a.q.p = in[0];
     a.q_tail.p = s->tail_dim > 0 ? in[1] : NULL;
     a.k.p = in[2];
@@ -336,11 +337,11 @@ static double run(model *m) {
         memset(runs, 0, sizeof runs);
         for (int seq = 0; seq < SEQS; seq++) {
             int64_t end = swa_cache_end(&m->c.kv, seq), left = prompt[seq] - end;
-            if (end == TOKENS || step < 2 * seq) continue;                   /* the second comes two steps later */
+            if (end == TOKENS || step < 2 * seq) continue; /* the second comes two steps later */
             runs[n].seq = seq;
             runs[n].pos = end;
             runs[n].n = left > CHUNK ? CHUNK : left > 0 ? (int32_t)left : 1;
-            if (in_image(&m->f, seq, end)) runs[n].prefix = IMAGE_END;       /* a run begins where an image does */
+            if (in_image(&m->f, seq, end)) runs[n].prefix = IMAGE_END; /* a run begins where an image does */
             n++;
         }
         if (n == 0) return worst;
@@ -372,9 +373,9 @@ int main(int argc, char **argv) {
         sizes(&families[i], &ring, &all);
         build(&m, &families[i]);
         worst = run(&m);
-        printf("%-22s %2d layers  %5.0f %5.0f   error below 1e-5: %s\n", families[i].name, families[i].n_layers,
-               ring, all, worst < 1e-5 ? "yes" : "NO");
-        if (argc > 1) printf("    %.1e\n", worst);       /* any word: the errors too, which differ by machine */
+        printf("%-22s %2d layers  %5.0f %5.0f   error below 1e-5: %s\n", families[i].name, families[i].n_layers, ring,
+               all, worst < 1e-5 ? "yes" : "NO");
+        if (argc > 1) printf("    %.1e\n", worst); /* any word: the errors too, which differ by machine */
         good += worst < 1e-5;
         destroy(&m);
     }

@@ -7,36 +7,36 @@
 #include "oracle.h"
 
 typedef struct {
-    swa_shape  shape;               /* all fields filled in; see at_new */
+    swa_shape shape; /* all fields filled in; see at_new */
     swa_window window;
-    or_window  sees;                /* the same window in the oracle's words */
-    swa_type   k_type, v_type, tail_type;
-    int64_t    start;               /* tokens at positions start..start+n-1 */
-    int        n;
-    int        span;                /* > 0: the first `span` tokens, which are one run, all see each other */
-    float      scale, softcap, size;            /* size: of the entries of q */
-    int        sink_logits, alibi, bias, q_sink;       /* 1 = on; bias 2: by distance */
-    swa_type   compute;             /* as in swa_attn */
-    int        pick_n, pick_block;  /* with a list: entries of a token and KV head */
+    or_window sees; /* the same window in the oracle's words */
+    swa_type k_type, v_type, tail_type;
+    int64_t start; /* tokens at positions start..start+n-1 */
+    int n;
+    int span;                             /* > 0: the first `span` tokens, which are one run, all see each other */
+    float scale, softcap, size;           /* size: of the entries of q */
+    int sink_logits, alibi, bias, q_sink; /* 1 = on; bias 2: by distance */
+    swa_type compute;                     /* as in swa_attn */
+    int pick_n, pick_block;               /* with a list: entries of a token and KV head */
     const swa_window *pick_window;
-    const unsigned char *absent;    /* [n] 1 = no segment holds this key (without a ring only); NULL = all there */
+    const unsigned char *absent; /* [n] 1 = no segment holds this key (without a ring only); NULL = all there */
 } at_case;
 
-typedef struct {                    /* rows are [n][heads][dim], a tail behind its head */
+typedef struct { /* rows are [n][heads][dim], a tail behind its head */
     float *q, *q_sink, *k, *v, *sink_logits, *alibi, *bias;
-    int    bias_n;
-    int32_t *pick;                  /* [n][kv heads][pick_n]; NULL = no list */
+    int bias_n;
+    int32_t *pick; /* [n][kv heads][pick_n]; NULL = no list */
 } at_data;
 
 typedef struct {
-    int     isa, chunk;             /* chunk 0 = all at once; the first one is never shorter than the span */
-    int     parts;                  /* 0: swa_attend or swa_attention; else the _part calls, in random order */
-    int     max_parts, layout, alias, put_first, audit, rewind;
-    int     others;                 /* other sequences that share the steps */
-    int     k_rows;                 /* the ring holds K as rows */
-    int     cuts;                   /* without a ring: this many random cuts of the keys */
+    int isa, chunk; /* chunk 0 = all at once; the first one is never shorter than the span */
+    int parts;      /* 0: swa_attend or swa_attention; else the _part calls, in random order */
+    int max_parts, layout, alias, put_first, audit, rewind;
+    int others; /* other sequences that share the steps */
+    int k_rows; /* the ring holds K as rows */
+    int cuts;   /* without a ring: this many random cuts of the keys */
     int64_t capacity, origin, max_context;
-    const int32_t *parents;         /* the one step is a tree */
+    const int32_t *parents; /* the one step is a tree */
 } at_how;
 static inline at_how at_on(int isa) {
     at_how how;
@@ -49,7 +49,10 @@ static inline at_how at_on(int isa) {
 static inline at_case at_new(int h, int kv, int dk, int dv, int n) {
     at_case c;
     memset(&c, 0, sizeof c);
-    c.shape.n_heads = h; c.shape.n_kv_heads = kv; c.shape.head_dim = dk; c.shape.v_dim = dv;
+    c.shape.n_heads = h;
+    c.shape.n_kv_heads = kv;
+    c.shape.head_dim = dk;
+    c.shape.v_dim = dv;
     c.k_type = c.v_type = c.tail_type = SWA_F32;
     c.window = swa_window_causal();
     c.sees = or_causal();
@@ -57,7 +60,10 @@ static inline at_case at_new(int h, int kv, int dk, int dv, int n) {
     c.size = 4.0f;
     return c;
 }
-static inline void at_sliding(at_case *c, int64_t W) { c->window = swa_window_sliding(W); c->sees = or_sliding(W); }
+static inline void at_sliding(at_case *c, int64_t W) {
+    c->window = swa_window_sliding(W);
+    c->sees = or_sliding(W);
+}
 static inline void at_pinned(at_case *c, int64_t W, int n_sink) {
     c->window = swa_window_sinks(W, n_sink);
     c->sees = or_sliding(W);
@@ -111,7 +117,7 @@ static inline at_data at_make(const at_case *c) {
         for (size_t i = 0; i < h; i++) d.alibi[i] = 0.5f / (float)(i + 1);
     }
     if (c->bias) {
-        d.bias_n = c->bias == 2 ? 1 + c->n / 3 : c->n > 5 ? c->n - 5 : 1;    /* fewer than keys: the rest counts as 0 */
+        d.bias_n = c->bias == 2 ? 1 + c->n / 3 : c->n > 5 ? c->n - 5 : 1; /* fewer than keys: the rest counts as 0 */
         d.bias = t_random(n * h * (size_t)d.bias_n, 2.0f);
     }
     return d;
@@ -120,13 +126,19 @@ static inline int64_t at_bias_first(const at_case *c) { return c->bias == 2 ? 0 
 
 /* ---- rows in the caller's layouts ---- */
 
-typedef struct { float *p; int64_t token, head; } at_rows_of;
+typedef struct {
+    float *p;
+    int64_t token, head;
+} at_rows_of;
 
 /* 0 packed, 1 padded between heads and tokens, 2 head-major; the block ends with the last row's last number. */
 static inline at_rows_of at_room(size_t rows, size_t heads, size_t dim, int layout) {
     at_rows_of r;
     size_t head = layout == 2 ? rows * dim : dim + 1, token = layout == 2 ? dim : heads * (dim + 1) + 3;
-    if (layout == 0) { head = dim; token = heads * dim; }
+    if (layout == 0) {
+        head = dim;
+        token = heads * dim;
+    }
     r.p = t_floats(rows && heads ? (rows - 1) * token + (heads - 1) * head + dim : 0);
     r.token = layout ? (int64_t)token : 0;
     r.head = layout ? (int64_t)head : 0;
@@ -147,12 +159,18 @@ static inline at_rows_of at_lay(const float *src, size_t rows, size_t heads, siz
 }
 static inline swa_in at_in(at_rows_of r) {
     swa_in in;
-    in.p = r.p; in.token = r.token; in.head = r.head;
+    in.p = r.p;
+    in.token = r.token;
+    in.head = r.head;
     return in;
 }
 
 /* Everything of a call but k and v: queries of `rows` rows from q (and q_sink, bias) and room for the results. */
-typedef struct { at_rows_of out; float *lse; swa_attn a; } at_call;
+typedef struct {
+    at_rows_of out;
+    float *lse;
+    swa_attn a;
+} at_call;
 static inline at_call at_queries(const at_case *c, const at_data *d, const float *q, const float *q_sink,
                                  const float *bias, size_t rows, const at_how *how) {
     at_call call;
@@ -169,13 +187,19 @@ static inline at_call at_queries(const at_case *c, const at_data *d, const float
         if (tail) a->q_sink_tail = at_in(at_lay(q_sink, rows, h, dk + tail, dk, tail, how->layout));
     }
     call.out = how->alias && dk == dv ? rq : at_room(rows, h, dv, how->layout);
-    a->out.p = call.out.p; a->out.token = call.out.token; a->out.head = call.out.head;
+    a->out.p = call.out.p;
+    a->out.token = call.out.token;
+    a->out.head = call.out.head;
     a->lse = call.lse = t_floats(rows * h);
-    a->scale = at_scale(c); a->softcap = c->softcap;
-    a->sink_logits = d->sink_logits; a->alibi = d->alibi;
+    a->scale = at_scale(c);
+    a->softcap = c->softcap;
+    a->sink_logits = d->sink_logits;
+    a->alibi = d->alibi;
     if (bias) {
         a->bias = bias;
-        a->bias_n = d->bias_n; a->bias_head = d->bias_n; a->bias_token = d->bias_n * c->shape.n_heads;
+        a->bias_n = d->bias_n;
+        a->bias_head = d->bias_n;
+        a->bias_token = d->bias_n * c->shape.n_heads;
         a->bias_first = at_bias_first(c);
         a->bias_by_distance = c->bias == 2;
     }
@@ -191,12 +215,14 @@ static inline void at_lists(const at_case *c, const at_data *d, size_t from, siz
     memset(to, 0x55, total * row * sizeof *to);
     memcpy(to + at * row, d->pick + from * row, n * row * sizeof *to);
     a->pick = to;
-    a->pick_n = c->pick_n; a->pick_head = c->pick_n; a->pick_token = (int64_t)row;
-    a->pick_block = c->pick_block; a->pick_window = c->pick_window;
+    a->pick_n = c->pick_n;
+    a->pick_head = c->pick_n;
+    a->pick_token = (int64_t)row;
+    a->pick_block = c->pick_block;
+    a->pick_window = c->pick_window;
 }
 /* Results of rows from.. (n of them) into packed out [n][heads][v_dim] and lse [n][heads]. */
-static inline void at_results(const at_case *c, const at_call *call, size_t from, size_t n, float *out,
-                              float *lse) {
+static inline void at_results(const at_case *c, const at_call *call, size_t from, size_t n, float *out, float *lse) {
     size_t h = (size_t)c->shape.n_heads, dv = (size_t)c->shape.v_dim;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < h; j++)
@@ -240,12 +266,21 @@ static inline int at_cache(swa_cache *kv, const at_case *c, const at_how *how) {
     swa_cache_desc d;
     memset(&d, 0, sizeof d);
     d.shape = c->shape;
-    d.n_layers = 1; d.n_seqs = 1 + how->others; d.windows = &c->window; d.n_windows = 1;
-    d.k_type = c->k_type; d.v_type = c->v_type; d.tail_type = c->tail_type;
-    if (how->k_rows) { d.k_rows = &how->k_rows; d.n_k_rows = 1; }
-    d.capacity = how->capacity; d.isa = how->isa; d.audit = how->audit;
-    if (c->sees.left >= OR_FAR && !c->sees.chunk)
-        d.max_context = c->start + c->n + (how->others ? 6 * c->n + 112 : 0);
+    d.n_layers = 1;
+    d.n_seqs = 1 + how->others;
+    d.windows = &c->window;
+    d.n_windows = 1;
+    d.k_type = c->k_type;
+    d.v_type = c->v_type;
+    d.tail_type = c->tail_type;
+    if (how->k_rows) {
+        d.k_rows = &how->k_rows;
+        d.n_k_rows = 1;
+    }
+    d.capacity = how->capacity;
+    d.isa = how->isa;
+    d.audit = how->audit;
+    if (c->sees.left >= OR_FAR && !c->sees.chunk) d.max_context = c->start + c->n + (how->others ? 6 * c->n + 112 : 0);
     if (how->max_context) d.max_context = how->max_context;
     if (!t_cache_new(kv, &d, how->max_parts > how->parts ? how->max_parts : how->parts)) return 0;
     for (int s = 0; s <= how->others; s++)
@@ -278,8 +313,8 @@ static inline int at_runs(const swa_cache *kv, const at_case *c, const at_how *h
     return mine;
 }
 /* out [n][heads][v_dim], lse [n][heads] or NULL; 0 if a call was refused (counted as a failure). */
-static inline int at_ring_on(swa_cache *kv, const at_case *c, const at_data *d, const at_how *how, int first,
-                             int last, float *out, float *lse) {
+static inline int at_ring_on(swa_cache *kv, const at_case *c, const at_data *d, const at_how *how, int first, int last,
+                             float *out, float *lse) {
     size_t hk = (size_t)c->shape.n_kv_heads, dk = (size_t)c->shape.head_dim, tail = (size_t)c->shape.tail_dim;
     size_t h = (size_t)c->shape.n_heads, dv = (size_t)c->shape.v_dim;
     int chunk = how->chunk ? how->chunk : c->n, n;
@@ -344,8 +379,8 @@ static inline at_data at_stored_by(const at_case *c, const at_data *d, int isa) 
     a.k = at_in(at_lay(d->k, (size_t)c->n, hk, dk + tail, 0, dk, 0));
     if (tail) a.k_tail = at_in(at_lay(d->k, (size_t)c->n, hk, dk + tail, dk, tail, 0));
     a.v.p = d->v;
-    if (at_cache(&kv, &whole, &how) && CHECK_OK(swa_step_one(&kv, 0, c->start, c->n)) &&
-        CHECK_OK(swa_attend(&kv, 0, &a)))
+    if (at_cache(&kv, &whole, &how) && CHECK_OK(swa_step_one(&kv, 0, c->start, c->n))
+        && CHECK_OK(swa_attend(&kv, 0, &a)))
         CHECK_OK(swa_cache_read(&kv, 0, 0, c->start, c->n, s.k, s.v));
     return s;
 }
@@ -393,10 +428,12 @@ static inline swa_kv at_segment(const at_case *c, const at_data *s, int from, in
     kv.k_type = c->k_type == SWA_Q8 ? SWA_F32 : c->k_type;
     kv.v_type = c->v_type == SWA_Q8 ? SWA_F32 : c->v_type;
     kv.tail_type = c->tail_type == SWA_Q8 ? SWA_F32 : c->tail_type;
-    kv.pos = c->start + from; kv.n = n;
+    kv.pos = c->start + from;
+    kv.n = n;
     kv.k = at_piece(s->k, at, rows, hk, dk + tail, 0, dk, layout, kv.k_type, &kv.k_token, &kv.k_head);
-    if (tail) kv.tail = at_piece(s->k, at, rows, hk, dk + tail, dk, tail, layout, kv.tail_type, &kv.tail_token,
-                                 &kv.tail_head);
+    if (tail)
+        kv.tail =
+            at_piece(s->k, at, rows, hk, dk + tail, dk, tail, layout, kv.tail_type, &kv.tail_token, &kv.tail_head);
     if (s->v) kv.v = at_piece(s->v, at, rows, hk, dv, 0, dv, layout, kv.v_type, &kv.v_token, &kv.v_head);
     return kv;
 }
@@ -415,16 +452,21 @@ static inline int at_segments(const at_case *c, const at_data *s, const at_how *
     return n;
 }
 /* Queries first..last-1 of the case; s as at_stored gives it. */
-static inline int at_rows_some(const at_case *c, const at_data *s, const at_how *how, int first, int last,
-                               float *out, float *lse) {
+static inline int at_rows_some(const at_case *c, const at_data *s, const at_how *how, int first, int last, float *out,
+                               float *lse) {
     const t_block *mark = t_.blocks;
     size_t h = (size_t)c->shape.n_heads;
     swa_kv kv[AT_SEGMENTS];
     swa_rows r;
     int chunk = how->chunk ? how->chunk : c->n, ok = 1;
     memset(&r, 0, sizeof r);
-    r.shape = c->shape; r.window = c->window; r.isa = how->isa;
-    if (c->span) { r.window.prefix_first = c->start; r.window.prefix = c->start + c->span; }
+    r.shape = c->shape;
+    r.window = c->window;
+    r.isa = how->isa;
+    if (c->span) {
+        r.window.prefix_first = c->start;
+        r.window.prefix = c->start + c->span;
+    }
     r.kv = kv;
     r.n_kv = at_segments(c, s, how, kv);
     for (int p = first; ok && p < last; p += chunk) {
@@ -434,7 +476,8 @@ static inline int at_rows_some(const at_case *c, const at_data *s, const at_how 
         const float *bias = s->bias ? s->bias + from * h * (size_t)s->bias_n : NULL;
         at_call call = at_queries(c, s, s->q + from * at_q_row(c), q_sink, bias, n, how);
         at_lists(c, s, from, n, 0, n, &call.a);
-        r.pos = c->start + p; r.n_tokens = (int32_t)n;
+        r.pos = c->start + p;
+        r.n_tokens = (int32_t)n;
         r.scratch_bytes = swa_attention_bytes(&r, how->parts ? how->parts : how->max_parts ? how->max_parts : 1);
         ok = CHECK(r.scratch_bytes > 0);
         r.scratch = t_alloc(r.scratch_bytes);
@@ -454,15 +497,25 @@ static inline int at_rows(const at_case *c, const at_data *s, const at_how *how,
 static inline void at_oracle(const at_case *c, const at_data *s, double *out, double *lse) {
     or_case o;
     memset(&o, 0, sizeof o);
-    o.n_heads = c->shape.n_heads; o.n_kv_heads = c->shape.n_kv_heads;
-    o.dk = (int)at_dk(c); o.dv = c->shape.v_dim;
+    o.n_heads = c->shape.n_heads;
+    o.n_kv_heads = c->shape.n_kv_heads;
+    o.dk = (int)at_dk(c);
+    o.dv = c->shape.v_dim;
     o.window = c->sees;
-    o.q_pos = o.k_pos = c->start; o.n_q = o.n_k = c->n;
-    o.q = s->q; o.q_pinned = s->q_sink; o.k = s->k; o.v = s->v; o.absent = c->absent;
+    o.q_pos = o.k_pos = c->start;
+    o.n_q = o.n_k = c->n;
+    o.q = s->q;
+    o.q_pinned = s->q_sink;
+    o.k = s->k;
+    o.v = s->v;
+    o.absent = c->absent;
     o.scale = at_scale(c) > 0.0f ? (double)at_scale(c) : 1.0 / sqrt((double)c->shape.head_dim);
     o.softcap = (double)c->softcap;
-    o.alibi = s->alibi; o.sink_logits = s->sink_logits;
-    o.bias = s->bias; o.bias_n = s->bias_n; o.bias_first = at_bias_first(c);
+    o.alibi = s->alibi;
+    o.sink_logits = s->sink_logits;
+    o.bias = s->bias;
+    o.bias_n = s->bias_n;
+    o.bias_first = at_bias_first(c);
     o.bias_by_distance = c->bias == 2;
     or_attention(&o, out, lse, t_doubles(c->n));
 }

@@ -9,7 +9,10 @@
 #include "../examples/gguf.h"
 #include "test.h"
 
-typedef struct { unsigned char *p; size_t n, room; } gw_bytes;
+typedef struct {
+    unsigned char *p;
+    size_t n, room;
+} gw_bytes;
 typedef struct {
     gw_bytes keys, tensors, data;
     uint64_t n_keys, n_tensors;
@@ -62,7 +65,7 @@ static inline void gw_flag(gw *f, const char *key, int value) {
     gw_key(f, key, GGUF_BOOL);
     gw_le(&f->keys, (uint64_t)value, 1);
 }
-static inline void gw_array(gw *f, const char *key, uint32_t kind, size_t n) {    /* its elements follow: f->keys */
+static inline void gw_array(gw *f, const char *key, uint32_t kind, size_t n) { /* its elements follow: f->keys */
     gw_key(f, key, GGUF_ARRAY);
     gw_le(&f->keys, kind, 4);
     gw_le(&f->keys, n, 8);

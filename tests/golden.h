@@ -16,10 +16,22 @@
 #include <dirent.h>
 
 #define GOLDEN_MAX 256
-typedef struct { int n; char name[GOLDEN_MAX][96]; } golden_list;
-typedef struct { const char *text; unsigned char *data; size_t bytes; char name[96]; } golden;
+typedef struct {
+    int n;
+    char name[GOLDEN_MAX][96];
+} golden_list;
+typedef struct {
+    const char *text;
+    unsigned char *data;
+    size_t bytes;
+    char name[96];
+} golden;
 /* type: 4 = f32, 8 = f64, 'i' = i32, 'u' = u8 */
-typedef struct { int type, n_dims; int64_t dim[8]; size_t n, offset; } golden_tensor;
+typedef struct {
+    int type, n_dims;
+    int64_t dim[8];
+    size_t n, offset;
+} golden_tensor;
 
 static inline const char *golden_dir(void) {
     const char *dir = getenv("SWA_GOLDEN_DIR");
@@ -52,7 +64,7 @@ static inline const char *golden_find(const golden *g, const char *key) {
 static inline int golden_has(const golden *g, const char *key) { return golden_find(g, key) != NULL; }
 static inline double golden_num(const golden *g, const char *key) {
     const char *s = golden_find(g, key);
-    return s ? strtod(s, NULL) : 0;                          /* absent = 0: the manifests leave out what is off */
+    return s ? strtod(s, NULL) : 0; /* absent = 0: the manifests leave out what is off */
 }
 static inline int golden_int(const golden *g, const char *key) { return (int)golden_num(g, key); }
 /* The idx-th word of a list into out; 0 if the list is shorter. */
@@ -104,7 +116,7 @@ static inline size_t golden_width(int type) { return type == 8 ? 8 : type == 'u'
 /* Finds a tensor; the last dimensions are those of the manifest. */
 static inline int golden_get(const golden *g, const char *name, golden_tensor *t) {
     char have[96];
-    for (const char *s = g->text; s && *s; ) {
+    for (const char *s = g->text; s && *s;) {
         s = golden_line(s, have, sizeof have, t);
         if (!strcmp(have, name)) return t->offset + t->n * golden_width(t->type) <= g->bytes;
     }
@@ -154,7 +166,7 @@ static inline void golden_swap(golden *g) {
     char name[96];
     golden_tensor t;
     if (*(const unsigned char *)&one == 1) return;
-    for (const char *s = g->text; s && *s; ) {
+    for (const char *s = g->text; s && *s;) {
         size_t w, total;
         s = golden_line(s, name, sizeof name, &t);
         w = golden_width(t.type);

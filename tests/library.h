@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-size_t t_product_pack(void);            /* floats that t_product's last argument has room for */
-void   t_product(int isa, const swa_gemm *product, float *pack);
+size_t t_product_pack(void); /* floats that t_product's last argument has room for */
+void t_product(int isa, const swa_gemm *product, float *pack);
 
 #ifndef T_LINKED
 size_t t_product_pack(void) { return SWA__PACK; }

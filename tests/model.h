@@ -19,24 +19,27 @@
 enum { MD_SEQS = 3, MD_LAYERS = 3, MD_SLOTS = 64, MD_LONG = 96, MD_RUN = 24, MD_GUARD = 64, MD_CONTEXT = 160 };
 #define MD_MAY(status) (1u << (status))
 
-typedef struct { int64_t pos; uint32_t id; } md_cell;
 typedef struct {
-    int64_t  start, end, origin;
-    int64_t  dirty;                        /* rows from here on were begun and never stored; INT64_MAX = none */
-    uint32_t id[MD_LONG + MD_RUN];         /* of the token at start + i */
-    md_cell  cell[MD_LAYERS][MD_SLOTS];    /* the slots: pinned ones first, then the ring */
+    int64_t pos;
+    uint32_t id;
+} md_cell;
+typedef struct {
+    int64_t start, end, origin;
+    int64_t dirty;                     /* rows from here on were begun and never stored; INT64_MAX = none */
+    uint32_t id[MD_LONG + MD_RUN];     /* of the token at start + i */
+    md_cell cell[MD_LAYERS][MD_SLOTS]; /* the slots: pinned ones first, then the ring */
 } md_seq;
 typedef struct {
     const uint8_t *bytes;
     size_t left;
     swa_cache cache;
     swa_cache_desc desc;
-    swa_shape shape;                       /* with the defaults filled in */
+    swa_shape shape; /* with the defaults filled in */
     swa_window window[MD_LAYERS];
     or_window see[MD_LAYERS];
     int64_t cap[MD_LAYERS], reach[MD_LAYERS];
     int bounded[MD_LAYERS], n_windows, seqs, parts, dk, dv;
-    unsigned char *block, *mem, *before, *room, *scratch;   /* room: the cache's scratch, for so many parts */
+    unsigned char *block, *mem, *before, *room, *scratch; /* room: the cache's scratch, for so many parts */
     size_t size, scratch_size;
     uint32_t next_id;
     long ops, refused, rows_checked;
@@ -59,7 +62,9 @@ static inline int md_pick(md *m, int lo, int hi) { return lo + md_byte(m) % (hi 
 /* Numbers i/128 with |i| <= 127, and 127 in every row: f16, bf16 and q8 hold them exactly. */
 static inline float md_value(uint32_t id, int what, int layer, int head, int d, int dim) {
     uint32_t x = id * 2654435761u ^ (uint32_t)(what * 7919 + layer * 104729 + head * 1299709 + d * 15485863);
-    x ^= x >> 15; x *= 2246822519u; x ^= x >> 13;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
     if (d == (int)(id % (uint32_t)dim)) return x & 64 ? 127.0f / 128.0f : -127.0f / 128.0f;
     return (float)((int)(x % 255u) - 127) / 128.0f;
 }
@@ -75,7 +80,10 @@ static inline void md_row(const md *m, uint32_t id, int layer, int what, int hea
 
 /* ---- the slots ---- */
 
-static inline int64_t md_mod(int64_t a, int64_t n) { int64_t r = a % n; return r < 0 ? r + n : r; }
+static inline int64_t md_mod(int64_t a, int64_t n) {
+    int64_t r = a % n;
+    return r < 0 ? r + n : r;
+}
 static inline int64_t md_slot(const md *m, int l, const md_seq *s, int64_t pos) {
     int64_t pinned = m->see[l].pinned;
     return pos < pinned ? pos : pinned + md_mod(pos - s->origin, m->cap[l]);
@@ -103,7 +111,8 @@ static inline void md_append(md *m, md_seq *s, int64_t n) {
     for (; n > 0; n--, s->end++) {
         md_cell now = { s->end, m->next_id++ };
         s->id[s->end - s->start] = now.id;
-        for (int l = 0; l < m->n_windows; l++) if (!m->bounded[l]) s->cell[l][md_slot(m, l, s, s->end)] = now;
+        for (int l = 0; l < m->n_windows; l++)
+            if (!m->bounded[l]) s->cell[l][md_slot(m, l, s, s->end)] = now;
     }
 }
 /* What forgetting the rows from pos on may return. */
@@ -121,9 +130,13 @@ static inline void md_rewind(md_seq *s, int64_t pos) {
 static inline void md_make_window(md *m, int i) {
     int kind = md_pick(m, 0, 7), W = md_pick(m, 1, 9), sinks = md_pick(m, 1, 4);
     m->reach[i] = W;
-    if (kind < 4) { m->window[i] = swa_window_sliding(W); m->see[i] = or_sliding(W); }
-    else if (kind == 4) { m->window[i] = swa_window_flash(W - 1, 0); m->see[i] = or_sliding(W); }
-    else if (kind == 5) {
+    if (kind < 4) {
+        m->window[i] = swa_window_sliding(W);
+        m->see[i] = or_sliding(W);
+    } else if (kind == 4) {
+        m->window[i] = swa_window_flash(W - 1, 0);
+        m->see[i] = or_sliding(W);
+    } else if (kind == 5) {
         m->window[i] = swa_window_sinks(W, sinks);
         m->see[i] = or_sliding(W);
         m->see[i].pinned = sinks;
@@ -278,22 +291,33 @@ static inline void md_scratch(md *m, swa_rows *r) {
     r->scratch = m->scratch;
 }
 /* The same queries over rows of the caller's own: everything the sequence ever held, in one segment. */
-static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, const float *v, int64_t pos,
-                               int32_t n, const float *q, float *out) {
+static inline int md_stateless(md *m, int l, const md_seq *s, const float *k, const float *v, int64_t pos, int32_t n,
+                               const float *q, float *out) {
     const swa_shape *h = &m->shape;
     swa_kv kv;
     swa_rows r;
     swa_attn a;
     int ok;
-    memset(&kv, 0, sizeof kv); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
-    kv.k = k; kv.v = v; kv.tail = k + h->head_dim;
+    memset(&kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    kv.k = k;
+    kv.v = v;
+    kv.tail = k + h->head_dim;
     kv.k_head = kv.tail_head = m->dk;
     kv.k_token = kv.tail_token = (int64_t)m->dk * h->n_kv_heads;
-    kv.pos = s->start; kv.n = (int32_t)(s->end - s->start);
-    r.shape = *h; r.window = m->window[l]; r.pos = pos; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+    kv.pos = s->start;
+    kv.n = (int32_t)(s->end - s->start);
+    r.shape = *h;
+    r.window = m->window[l];
+    r.pos = pos;
+    r.n_tokens = n;
+    r.kv = &kv;
+    r.n_kv = 1;
     r.isa = m->desc.isa;
     md_scratch(m, &r);
-    a.q.p = q; a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
+    a.q.p = q;
+    a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
     a.q.head = a.q_tail.head = m->dk;
     a.q.token = a.q_tail.token = (int64_t)m->dk * h->n_heads;
     a.out.p = out;
@@ -316,9 +340,18 @@ static inline int md_outputs(md *m, int layer, const md_seq *s, int64_t pos, int
     or_case c;
     memset(&c, 0, sizeof c);
     if (!bits || !want) exit(2);
-    c.n_heads = h->n_heads; c.n_kv_heads = h->n_kv_heads; c.dk = m->dk; c.dv = m->dv;
-    c.window = m->see[l]; c.q_pos = pos; c.k_pos = s->start; c.n_q = n; c.n_k = s->end - s->start;
-    c.q = q; c.k = k; c.v = v;
+    c.n_heads = h->n_heads;
+    c.n_kv_heads = h->n_kv_heads;
+    c.dk = m->dk;
+    c.dv = m->dv;
+    c.window = m->see[l];
+    c.q_pos = pos;
+    c.k_pos = s->start;
+    c.n_q = n;
+    c.n_k = s->end - s->start;
+    c.q = q;
+    c.k = k;
+    c.v = v;
     c.scale = md_scale(m) > 0 ? (double)md_scale(m) : 1.0 / sqrt((double)h->head_dim);
     or_attention(&c, want, wlse, wlse + rows);
     ok = md_stateless(m, l, s, k, v, pos, n, q, bits);
@@ -332,13 +365,17 @@ static inline int md_outputs(md *m, int layer, const md_seq *s, int64_t pos, int
     if (ok && !q8 && memcmp(bits, out, rows * width * sizeof *bits) != 0)
         ok = md_wrong(m, "layer %d, position %lld: ring and unbounded rows differ in bits", layer, (long long)pos);
     m->rows_checked += (long)rows;
-    free(k); free(v); free(bits); free(want);
+    free(k);
+    free(v);
+    free(bits);
+    free(want);
     return ok;
 }
 
 /* The first row in which two arrays [n][width] of numbers differ; n = none does. */
 static inline size_t md_differ(const float *a, const float *b, size_t n, size_t width) {
-    for (size_t i = 0; i < n * width; i++) if (!(a[i] >= b[i] && a[i] <= b[i])) return i / width;
+    for (size_t i = 0; i < n * width; i++)
+        if (!(a[i] >= b[i] && a[i] <= b[i])) return i / width;
     return n;
 }
 /* Copy-out of the resident rows [first, to) against what was given, and of one more on either side: refused. */
@@ -355,14 +392,17 @@ static inline int md_read(md *m, int seq, int layer, int64_t first, int64_t to) 
                       (long long)to - 1);
     bad = ok ? md_differ(gk, k, n, dk) : n;
     if (bad == n && ok) bad = md_differ(gv, v, n, dv);
-    if (bad < n) ok = md_wrong(m, "seq %d layer %d: row %lld is another one", seq, layer,
-                               (long long)(first + (int64_t)bad));
+    if (bad < n)
+        ok = md_wrong(m, "seq %d layer %d: row %lld is another one", seq, layer, (long long)(first + (int64_t)bad));
     if (ok && swa_cache_read(&m->cache, seq, layer, s->end, 1, gk, NULL) == SWA_OK)
         ok = md_wrong(m, "seq %d layer %d: a row past the end can be read", seq, layer);
     if (ok && first > 0 && first > m->see[layer % m->n_windows].pinned
         && swa_cache_read(&m->cache, seq, layer, first - 1, 1, gk, NULL) == SWA_OK)
         ok = md_wrong(m, "seq %d layer %d: a lost row can be read", seq, layer);
-    free(k); free(v); free(gk); free(gv);
+    free(k);
+    free(v);
+    free(gk);
+    free(gv);
     return ok;
 }
 /* The zero-copy views hold the resident positions and nothing else ... */
@@ -373,8 +413,8 @@ static inline int md_span_positions(md *m, int seq, int layer, int64_t first, co
     for (int i = 0; i < n; i++) {
         if (want == pinned || (want == s->end && want < pinned)) want = first > want ? first : want;
         if (kv[i].pos != want || kv[i].n <= 0)
-            return md_wrong(m, "seq %d layer %d: span %d begins at %lld, not %lld", seq, layer, i,
-                            (long long)kv[i].pos, (long long)want);
+            return md_wrong(m, "seq %d layer %d: span %d begins at %lld, not %lld", seq, layer, i, (long long)kv[i].pos,
+                            (long long)want);
         want = kv[i].pos + kv[i].n;
     }
     if (want != s->end && !(want == pinned && first == s->end))
@@ -393,15 +433,24 @@ static inline int md_spans(md *m, int seq, int layer, int64_t first) {
     int n = swa_cache_spans(&m->cache, seq, layer, kv), ok;
     if (n < 0 || n > 3) return md_wrong(m, "%d spans", n);
     if (!md_span_positions(m, seq, layer, first, kv, n)) return 0;
-    if (s->end > INT64_MAX - 2) return 1;                    /* no position is left for one more query */
+    if (s->end > INT64_MAX - 2) return 1; /* no position is left for one more query */
     md_row(m, 77u + m->next_id, layer, 0, h->n_heads, q);
-    memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
-    r.shape = *h; r.window = m->window[layer % m->n_windows]; r.pos = s->end; r.n_tokens = 1; r.kv = kv; r.n_kv = n;
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    r.shape = *h;
+    r.window = m->window[layer % m->n_windows];
+    r.pos = s->end;
+    r.n_tokens = 1;
+    r.kv = kv;
+    r.n_kv = n;
     r.isa = m->desc.isa;
     md_scratch(m, &r);
-    a.q.p = q; a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
+    a.q.p = q;
+    a.q_tail.p = h->tail_dim > 0 ? q + h->head_dim : NULL;
     a.q.head = a.q_tail.head = m->dk;
-    a.out.p = out; a.lse = lse; a.scale = md_scale(m);
+    a.out.p = out;
+    a.lse = lse;
+    a.scale = md_scale(m);
     ok = swa_attention_part(&r, &a, 0, 0, 1) == SWA_OK && swa_attention_part(&r, &a, 1, 0, 1) == SWA_OK;
     if (!ok) return md_wrong(m, "attention over spans is refused");
     return md_outputs(m, layer, s, s->end, 1, q, out, lse);
@@ -410,19 +459,23 @@ static inline int md_spans(md *m, int seq, int layer, int64_t first) {
 static inline int md_check(md *m, int seq) {
     const md_seq *s = &m->seq[seq];
     int64_t p, least = s->end;
-    if (swa_cache_end(&m->cache, seq) != s->end) return md_wrong(m, "seq %d: end is %lld, not %lld", seq,
-                                                (long long)swa_cache_end(&m->cache, seq), (long long)s->end);
+    if (swa_cache_end(&m->cache, seq) != s->end)
+        return md_wrong(m, "seq %d: end is %lld, not %lld", seq, (long long)swa_cache_end(&m->cache, seq),
+                        (long long)s->end);
     if (s->dirty != INT64_MAX) return 1;
-    for (p = s->end - 1; p > s->start; p--) if (md_exact(m, s, p)) least = p;
-    if (swa_cache_min_end(&m->cache, seq) != least) return md_wrong(m, "seq %d: min_end is %lld, not %lld", seq,
-                                                (long long)swa_cache_min_end(&m->cache, seq), (long long)least);
+    for (p = s->end - 1; p > s->start; p--)
+        if (md_exact(m, s, p)) least = p;
+    if (swa_cache_min_end(&m->cache, seq) != least)
+        return md_wrong(m, "seq %d: min_end is %lld, not %lld", seq, (long long)swa_cache_min_end(&m->cache, seq),
+                        (long long)least);
     for (int layer = 0; layer < m->desc.n_layers; layer++) {
         int l = layer % m->n_windows;
         int64_t pinned = m->see[l].pinned, low = s->start > pinned ? s->start : pinned, first = s->end, got;
         while (first > low && md_resident(m, l, s, first - 1)) first--;
         got = swa_cache_first(&m->cache, seq, layer);
-        if (got != first) return md_wrong(m, "seq %d layer %d: first is %lld, not %lld", seq, layer, (long long)got,
-                                          (long long)first);
+        if (got != first)
+            return md_wrong(m, "seq %d layer %d: first is %lld, not %lld", seq, layer, (long long)got,
+                            (long long)first);
         for (p = s->start - 1; p <= s->end; p++) {
             int here = p < pinned ? p >= s->start && p < s->end : p >= first && p < s->end;
             int64_t slot = here ? md_slot(m, l, s, p) : -1;
@@ -433,7 +486,8 @@ static inline int md_check(md *m, int seq) {
         }
         if (!md_read(m, seq, layer, first, s->end)) return 0;
         if (s->start < pinned && s->end > s->start
-            && !md_read(m, seq, layer, s->start, s->end < pinned ? s->end : pinned)) return 0;
+            && !md_read(m, seq, layer, s->start, s->end < pinned ? s->end : pinned))
+            return 0;
         if (s->end > s->start && !md_spans(m, seq, layer, first)) return 0;
     }
     return 1;
@@ -459,7 +513,11 @@ static inline unsigned md_may_run(const md *m, const swa_run *r) {
         if (m->bounded[l] && r->pos + r->n - start > MD_CONTEXT) return MD_MAY(SWA_ERR_FULL);
     return md_may_rewind(m, s, r->pos);
 }
-typedef struct { swa_run run[MD_SEQS + 1]; int n_runs; float *q, *k, *v, *out, *lse; } md_step;
+typedef struct {
+    swa_run run[MD_SEQS + 1];
+    int n_runs;
+    float *q, *k, *v, *out, *lse;
+} md_step;
 
 static inline float *md_floats(int64_t n) {
     float *p = (float *)malloc((size_t)(n + 1) * sizeof *p);
@@ -467,7 +525,13 @@ static inline float *md_floats(int64_t n) {
     for (int64_t i = 0; i <= n; i++) p[i] = 1e30f;
     return p;
 }
-static inline void md_free_step(md_step *t) { free(t->q); free(t->k); free(t->v); free(t->out); free(t->lse); }
+static inline void md_free_step(md_step *t) {
+    free(t->q);
+    free(t->k);
+    free(t->v);
+    free(t->out);
+    free(t->lse);
+}
 
 /* Begins what the runs say, here and in the model. *begun says whether there is something to attend. */
 static inline int md_begin(md *m, md_step *t, int *begun) {
@@ -501,8 +565,10 @@ static inline void md_fill(md *m, md_step *t, int layer, swa_attn *a) {
     const swa_shape *h = &m->shape;
     int64_t n = swa_step_tokens(&m->cache);
     md_free_step(t);
-    t->q = md_floats(n * h->n_heads * m->dk); t->k = md_floats(n * h->n_kv_heads * m->dk);
-    t->v = md_floats(n * h->n_kv_heads * m->dv); t->out = md_floats(n * h->n_heads * m->dv);
+    t->q = md_floats(n * h->n_heads * m->dk);
+    t->k = md_floats(n * h->n_kv_heads * m->dk);
+    t->v = md_floats(n * h->n_kv_heads * m->dv);
+    t->out = md_floats(n * h->n_heads * m->dv);
     t->lse = md_floats(n * h->n_heads);
     for (int i = 0; i < t->n_runs; i++)
         for (int j = 0; j < t->run[i].n; j++) {
@@ -514,13 +580,16 @@ static inline void md_fill(md *m, md_step *t, int layer, swa_attn *a) {
             md_row(m, id, layer, 2, h->n_kv_heads, t->v + row * h->n_kv_heads * m->dv);
         }
     memset(a, 0, sizeof *a);
-    a->q.p = t->q; a->q_tail.p = h->tail_dim > 0 ? t->q + h->head_dim : NULL;
-    a->k.p = t->k; a->k_tail.p = h->tail_dim > 0 ? t->k + h->head_dim : NULL;
+    a->q.p = t->q;
+    a->q_tail.p = h->tail_dim > 0 ? t->q + h->head_dim : NULL;
+    a->k.p = t->k;
+    a->k_tail.p = h->tail_dim > 0 ? t->k + h->head_dim : NULL;
     a->q.head = a->q_tail.head = a->k.head = a->k_tail.head = m->dk;
     a->q.token = a->q_tail.token = (int64_t)m->dk * h->n_heads;
     a->k.token = a->k_tail.token = (int64_t)m->dk * h->n_kv_heads;
     if (!h->v_in_k) a->v.p = t->v;
-    a->out.p = t->out; a->lse = t->lse;
+    a->out.p = t->out;
+    a->lse = t->lse;
     a->scale = md_scale(m);
 }
 static inline swa_status md_parts(md *m, int layer, const swa_attn *a, int parts) {
@@ -552,8 +621,7 @@ static inline int md_layer(md *m, md_step *t, int layer, int mode, int parts) {
     for (int i = 0; i < t->n_runs; i++) {
         const swa_run *r = &t->run[i];
         int64_t at = (int64_t)r->row * m->shape.n_heads;
-        ok = md_outputs(m, layer, &m->seq[r->seq], r->pos, r->n, t->q + at * m->dk, t->out + at * m->dv,
-                        t->lse + at);
+        ok = md_outputs(m, layer, &m->seq[r->seq], r->pos, r->n, t->q + at * m->dk, t->out + at * m->dv, t->lse + at);
         if (!ok) return 0;
     }
     return 1;
@@ -567,8 +635,7 @@ static inline void md_spoil_run(md *m, swa_run *r) {
     else if (bad == 2) r->seq = md_pick(m, 0, 1) ? -1 : m->seqs;
     else if (bad == 3) r->pos = INT64_MAX - md_pick(m, 0, 2);
     else if (bad == 4) r->n = -md_byte(m);
-    else {                                                   /* somewhere else, and it was not meant */
-        r->pos = end - md_pick(m, 0, 12);
+    else { /* somewhere else, and it was not meant */ r->pos = end - md_pick(m, 0, 12);
         r->rewind = bad == 5;
     }
 }
@@ -589,7 +656,7 @@ static inline int md_do_step(md *m, int kind) {
         r->rewind = kind == 1;
         if (kind == 1) r->pos = md_pick(m, 0, 3) ? r->pos - md_pick(m, 0, 9) : md_far(m, s);
         if (r->pos < 0) r->pos = 0;
-        if (s->end - s->start > MD_LONG - MD_RUN && r->pos > s->start) continue;    /* long enough */
+        if (s->end - s->start > MD_LONG - MD_RUN && r->pos > s->start) continue; /* long enough */
         if (kind == 3 && md_pick(m, 0, 1)) md_spoil_run(m, r);
         t.n_runs++;
     }
@@ -597,8 +664,7 @@ static inline int md_do_step(md *m, int kind) {
     ok = md_begin(m, &t, &begun);
     if (ok && begun) {
         int layers = quit ? md_pick(m, 0, m->desc.n_layers - 1) : m->desc.n_layers;
-        for (int layer = 0; ok && layer < layers; layer++)
-            ok = md_layer(m, &t, layer, mode < 4 ? 0 : mode - 3, parts);
+        for (int layer = 0; ok && layer < layers; layer++) ok = md_layer(m, &t, layer, mode < 4 ? 0 : mode - 3, parts);
         for (int i = 0; quit && i < t.n_runs; i++) m->seq[t.run[i].seq].dirty = t.run[i].pos;
     }
     md_free_step(&t);
@@ -611,7 +677,9 @@ static inline int md_feed(md *m, int seq, int64_t pos, int32_t n, int mode, int 
     memset(&t, 0, sizeof t);
     m->ops++;
     t.n_runs = 1;
-    t.run[0].seq = seq; t.run[0].pos = pos; t.run[0].n = n;
+    t.run[0].seq = seq;
+    t.run[0].pos = pos;
+    t.run[0].n = n;
     ok = md_begin(m, &t, &begun);
     for (int layer = 0; ok && begun && layer < m->desc.n_layers; layer++) ok = md_layer(m, &t, layer, mode, parts);
     md_free_step(&t);
@@ -671,11 +739,15 @@ static inline int md_do_save(md *m) {
     unsigned may = MD_MAY(SWA_OK);
     unsigned char *blob;
     size_t n;
-    for (int s = 0; s < m->seqs; s++) if ((all || s == src) && m->seq[s].dirty < m->seq[s].end) return 1;
+    for (int s = 0; s < m->seqs; s++)
+        if ((all || s == src) && m->seq[s].dirty < m->seq[s].end) return 1;
     if (all) src = dst = -1;
     n = swa_cache_save_bytes(&m->cache, src);
     blob = (unsigned char *)malloc(n + 1);
-    if (!n || !blob) { free(blob); return md_wrong(m, "save_bytes is 0"); }
+    if (!n || !blob) {
+        free(blob);
+        return md_wrong(m, "save_bytes is 0");
+    }
     blob[n] = 0x5c;
     memcpy(m->before, m->mem, m->size);
     if (swa_cache_save(&m->cache, src, blob, n - 1) != SWA_ERR_MEMORY) ok = md_wrong(m, "save into too little");
@@ -698,9 +770,14 @@ static inline int md_run(md *m, const uint8_t *bytes, size_t n) {
     while (ok && m->left > 0) {
         int op = md_pick(m, 0, 19);
         m->ops++;
-        ok = op < 8 ? md_do_step(m, 0) : op < 11 ? md_do_step(m, 1) : op < 12 ? md_do_step(m, 2)
-           : op < 13 ? md_do_step(m, 3) : op < 15 ? md_do_truncate(m) : op < 16 ? md_do_reset(m)
-           : op < 18 ? md_do_fork(m) : md_do_save(m);
+        ok = op < 8  ? md_do_step(m, 0)
+           : op < 11 ? md_do_step(m, 1)
+           : op < 12 ? md_do_step(m, 2)
+           : op < 13 ? md_do_step(m, 3)
+           : op < 15 ? md_do_truncate(m)
+           : op < 16 ? md_do_reset(m)
+           : op < 18 ? md_do_fork(m)
+                     : md_do_save(m);
         for (int s = 0; ok && s < m->seqs; s++) ok = md_check(m, s);
     }
     return md_close(m) && ok;

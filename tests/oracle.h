@@ -11,14 +11,20 @@
 
 /* Who sees whom, spelled out. A window of W keys has left = W-1; "no limit" is OR_FAR. */
 typedef struct {
-    int64_t left, right;       /* keys before and after the query */
-    int64_t chunk;             /* > 0: only keys of the query's own chunk (and left, right still hold) */
-    int64_t pinned;            /* the first `pinned` positions, for every later query */
-    int64_t span_lo, span_hi;  /* tokens in [span_lo, span_hi) all see each other; 0, 0 = none */
+    int64_t left, right;      /* keys before and after the query */
+    int64_t chunk;            /* > 0: only keys of the query's own chunk (and left, right still hold) */
+    int64_t pinned;           /* the first `pinned` positions, for every later query */
+    int64_t span_lo, span_hi; /* tokens in [span_lo, span_hi) all see each other; 0, 0 = none */
 } or_window;
 
-static inline or_window or_causal(void) { or_window w = { OR_FAR, 0, 0, 0, 0, 0 }; return w; }
-static inline or_window or_sliding(int64_t W) { or_window w = { W - 1, 0, 0, 0, 0, 0 }; return w; }
+static inline or_window or_causal(void) {
+    or_window w = { OR_FAR, 0, 0, 0, 0, 0 };
+    return w;
+}
+static inline or_window or_sliding(int64_t W) {
+    or_window w = { W - 1, 0, 0, 0, 0, 0 };
+    return w;
+}
 
 /* Without the pinned positions: is k near enough? */
 static inline int or_near(const or_window *w, int64_t q, int64_t k) {
@@ -33,9 +39,9 @@ static inline int or_sees(const or_window *w, int64_t q, int64_t k) {
 }
 
 typedef struct {
-    int n_heads, n_kv_heads, dk, dv;  /* dk: whole K row, a tail included */
+    int n_heads, n_kv_heads, dk, dv; /* dk: whole K row, a tail included */
     or_window window;
-    int64_t q_pos, k_pos;             /* position of the first query and of the first key row */
+    int64_t q_pos, k_pos; /* position of the first query and of the first key row */
     int64_t n_q, n_k;
     const float *q;                   /* [n_q][n_heads][dk] */
     const float *q_pinned;            /* the same, for pinned keys that are no longer near; NULL = q */
@@ -45,7 +51,7 @@ typedef struct {
     const float *alibi, *sink_logits; /* [n_heads] or NULL */
     const float *bias;                /* [n_q][n_heads][bias_n], column 0 is key position bias_first; or NULL */
     int64_t bias_first, bias_n;
-    int bias_by_distance;             /* column 0 is the query's own position, column 1 the one before it */
+    int bias_by_distance; /* column 0 is the query's own position, column 1 the one before it */
 } or_case;
 
 /* The score of query row i, head h, with key row j. */
@@ -58,8 +64,7 @@ static inline double or_score(const or_case *c, int64_t i, int h, int64_t j) {
     for (int d = 0; d < c->dk; d++) s += (double)x[d] * (double)y[d];
     s *= c->scale;
     if (c->softcap > 0) s = c->softcap * tanh(s / c->softcap);
-    if (c->bias && column >= 0 && column < c->bias_n)
-        s += (double)c->bias[(i * c->n_heads + h) * c->bias_n + column];
+    if (c->bias && column >= 0 && column < c->bias_n) s += (double)c->bias[(i * c->n_heads + h) * c->bias_n + column];
     if (c->alibi) s -= (double)c->alibi[h] * (double)(q > k ? q - k : k - q);
     return s;
 }
@@ -77,7 +82,8 @@ static inline void or_row(const or_case *c, int64_t i, int h, double *s, double 
     }
     *lse = -HUGE_VAL;
     if (!any) return;
-    for (int64_t j = 0; j < c->n_k; j++) if (s[j] > -HUGE_VAL) sum += exp(s[j] - top);
+    for (int64_t j = 0; j < c->n_k; j++)
+        if (s[j] > -HUGE_VAL) sum += exp(s[j] - top);
     *lse = top + log(sum);
     if (c->sink_logits) {
         double all = (double)c->sink_logits[h], high = all > *lse ? all : *lse;
@@ -86,7 +92,8 @@ static inline void or_row(const or_case *c, int64_t i, int h, double *s, double 
     for (int64_t j = 0; j < c->n_k; j++) {
         const float *v = c->v ? c->v + (j * c->n_kv_heads + kv) * c->dv : c->k + (j * c->n_kv_heads + kv) * c->dk;
         double p = s[j] > -HUGE_VAL ? exp(s[j] - sink) : 0;
-        if (p > 0) for (int d = 0; d < c->dv; d++) out[d] += p * (double)v[d];
+        if (p > 0)
+            for (int d = 0; d < c->dv; d++) out[d] += p * (double)v[d];
     }
 }
 /* out [n_q][n_heads][dv]; lse [n_q][n_heads] or NULL; room [n_k]. */

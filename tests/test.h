@@ -29,7 +29,12 @@
 
 /* ---- registration ---- */
 
-typedef struct t_test { const char *name; void (*fn)(int isa); int each_isa; struct t_test *next; } t_test;
+typedef struct t_test {
+    const char *name;
+    void (*fn)(int isa);
+    int each_isa;
+    struct t_test *next;
+} t_test;
 typedef struct t_block {
     struct t_block *next;
     unsigned char *p;
@@ -39,14 +44,14 @@ typedef struct t_block {
 } t_block;
 
 static struct {
-    t_test  *first, **last;
+    t_test *first, **last;
     t_block *blocks;
     const t_test *now;
-    int      isa;                            /* of the test that runs; 0 = it runs once */
-    int      failures, checks, skipped;      /* of the test that runs */
-    char     label[120];                     /* which case of a loop it is at: t_label() */
-    int      n_passed, n_failed, n_skipped;
-    int      stop;                           /* -x: at the first failure */
+    int isa;                       /* of the test that runs; 0 = it runs once */
+    int failures, checks, skipped; /* of the test that runs */
+    char label[120];               /* which case of a loop it is at: t_label() */
+    int n_passed, n_failed, n_skipped;
+    int stop; /* -x: at the first failure */
     uint64_t rng;
 } t_;
 
@@ -55,15 +60,19 @@ static inline void t_register(t_test *test) {
     *t_.last = test;
     t_.last = &test->next;
 }
-#define T_DEFINE(name, each)                                                                          \
-    static void t_fn_##name(int isa);                                                                 \
-    static t_test t_test_##name = { #name, t_fn_##name, each, NULL };                                 \
-    __attribute__((constructor)) static void t_reg_##name(void) { t_register(&t_test_##name); }       \
+#define T_DEFINE(name, each)                                                                                           \
+    static void t_fn_##name(int isa);                                                                                  \
+    static t_test t_test_##name = { #name, t_fn_##name, each, NULL };                                                  \
+    __attribute__((constructor)) static void t_reg_##name(void) { t_register(&t_test_##name); }                        \
     static void t_fn_##name(int isa)
-#define TEST(name) static void t_body_##name(void);                                                   \
-    T_DEFINE(name, 0) { (void)isa; t_body_##name(); }                                                 \
+#define TEST(name)                                                                                                     \
+    static void t_body_##name(void);                                                                                   \
+    T_DEFINE(name, 0) {                                                                                                \
+        (void)isa;                                                                                                     \
+        t_body_##name();                                                                                               \
+    }                                                                                                                  \
     static void t_body_##name(void)
-#define TEST_EACH_ISA(name) T_DEFINE(name, 1)   /* { body } with an `int isa` to put into .isa fields */
+#define TEST_EACH_ISA(name) T_DEFINE(name, 1) /* { body } with an `int isa` to put into .isa fields */
 
 /* make check sets SWA_TEST_ALL=1: every way of every case. Without it the scalar instruction set, whose products are
    calls of fmaf and take twenty times as long as vectors do, is taken through fewer ways of the dear cases. */
@@ -94,7 +103,10 @@ static inline void t_label(const char *format, ...) {
     va_end(args);
 }
 
-static inline const char *t_base(const char *file) { const char *s = strrchr(file, '/'); return s ? s + 1 : file; }
+static inline const char *t_base(const char *file) {
+    const char *s = strrchr(file, '/');
+    return s ? s + 1 : file;
+}
 
 /* Counts a failure; returns 1 if its line should be printed (a test prints at most 12, so that a broken loop over a
    million cases stays readable). */
@@ -120,8 +132,9 @@ static inline int t_check_int(long long got, long long want, const char *text, c
 static inline int t_check_status(swa_status got, swa_status want, const char *text, const char *file, int line) {
     t_.checks++;
     if (got == want) return 1;
-    if (t_fail(file, line)) printf("%s gave \"%s\" (%d), expected \"%s\" (%d)\n", text, swa_status_str(got),
-                                   (int)got, swa_status_str(want), (int)want);
+    if (t_fail(file, line))
+        printf("%s gave \"%s\" (%d), expected \"%s\" (%d)\n", text, swa_status_str(got), (int)got, swa_status_str(want),
+               (int)want);
     return 0;
 }
 /* |got - want| <= tol; a NaN on one side only is a failure, so is an infinity that the other side lacks. */
@@ -133,8 +146,8 @@ static inline int t_near(double got, double want, double tol) {
 static inline int t_check_near(double got, double want, double tol, const char *text, const char *file, int line) {
     t_.checks++;
     if (t_near(got, want, tol)) return 1;
-    if (t_fail(file, line)) printf("%s is %.9g, expected %.9g (off by %.3g, allowed %.3g)\n", text, got, want,
-                                   fabs(got - want), tol);
+    if (t_fail(file, line))
+        printf("%s is %.9g, expected %.9g (off by %.3g, allowed %.3g)\n", text, got, want, fabs(got - want), tol);
     return 0;
 }
 /* n floats against n doubles; the tolerance is rel times the largest finite |want|. */
@@ -143,27 +156,31 @@ static inline int t_check_close(const float *got, const double *want, size_t n, 
     double top = 0, worst = -1;
     size_t at = 0;
     t_.checks++;
-    for (size_t i = 0; i < n; i++) if (fabs(want[i]) > top && want[i] - want[i] == 0.0) top = fabs(want[i]);
+    for (size_t i = 0; i < n; i++)
+        if (fabs(want[i]) > top && want[i] - want[i] == 0.0) top = fabs(want[i]);
     for (size_t i = 0; i < n; i++) {
         double off = t_near((double)got[i], want[i], rel * top) ? -1 : fabs((double)got[i] - want[i]);
         if (off != off) off = HUGE_VAL;
-        if (off > worst) { worst = off; at = i; }
+        if (off > worst) {
+            worst = off;
+            at = i;
+        }
     }
     if (worst < 0) return 1;
-    if (t_fail(file, line)) printf("%s[%llu of %llu] is %.9g, expected %.9g (off by %.3g, allowed %.3g)\n", text,
-                                   (unsigned long long)at, (unsigned long long)n, (double)got[at], want[at],
-                                   fabs((double)got[at] - want[at]), rel * top);
+    if (t_fail(file, line))
+        printf("%s[%llu of %llu] is %.9g, expected %.9g (off by %.3g, allowed %.3g)\n", text, (unsigned long long)at,
+               (unsigned long long)n, (double)got[at], want[at], fabs((double)got[at] - want[at]), rel * top);
     return 0;
 }
 /* n floats, bit for bit. */
-static inline int t_check_bits(const float *a, const float *b, size_t n, const char *text, const char *file,
-                               int line) {
+static inline int t_check_bits(const float *a, const float *b, size_t n, const char *text, const char *file, int line) {
     size_t i = 0;
     t_.checks++;
     if (n == 0 || memcmp(a, b, n * sizeof *a) == 0) return 1;
     while (memcmp(a + i, b + i, sizeof *a) == 0) i++;
-    if (t_fail(file, line)) printf("%s differ first at [%llu of %llu]: %.9g and %.9g\n", text,
-                                   (unsigned long long)i, (unsigned long long)n, (double)a[i], (double)b[i]);
+    if (t_fail(file, line))
+        printf("%s differ first at [%llu of %llu]: %.9g and %.9g\n", text, (unsigned long long)i, (unsigned long long)n,
+               (double)a[i], (double)b[i]);
     return 0;
 }
 #define CHECK(cond)                    t_check(!!(cond), #cond, __FILE__, __LINE__)
@@ -173,10 +190,20 @@ static inline int t_check_bits(const float *a, const float *b, size_t n, const c
 #define CHECK_NEAR(got, want, tol)     t_check_near((double)(got), (double)(want), tol, #got, __FILE__, __LINE__)
 #define CHECK_CLOSE(got, want, n, rel) t_check_close(got, want, (size_t)(n), rel, #got, __FILE__, __LINE__)
 #define CHECK_BITS(a, b, n)            t_check_bits(a, b, (size_t)(n), #a " and " #b, __FILE__, __LINE__)
-#define REQUIRE(cond)                  do { if (!CHECK(cond)) return; } while (0)
-#define REQUIRE_OK(call)               do { if (!CHECK_OK(call)) return; } while (0)
+#define REQUIRE(cond)                                                                                                  \
+    do {                                                                                                               \
+        if (!CHECK(cond)) return;                                                                                      \
+    } while (0)
+#define REQUIRE_OK(call)                                                                                               \
+    do {                                                                                                               \
+        if (!CHECK_OK(call)) return;                                                                                   \
+    } while (0)
 /* Leaves the test (void functions only); loud, and counted. */
-#define SKIP(reason)                   do { t_skip(reason, __FILE__, __LINE__); return; } while (0)
+#define SKIP(reason)                                                                                                   \
+    do {                                                                                                               \
+        t_skip(reason, __FILE__, __LINE__);                                                                            \
+        return;                                                                                                        \
+    } while (0)
 static inline void t_skip(const char *reason, const char *file, int line) {
     printf("SKIPPED %s:%d: %s: %s\n", t_base(file), line, t_.now->name, reason);
     t_.skipped = 1;
@@ -187,9 +214,9 @@ static inline void t_skip(const char *reason, const char *file, int line) {
 /* Under ASan, or with -DTEST_EXACT for valgrind, a block has exactly the bytes asked for, so those tools see one
    float too far. Without them 64 guard bytes on either side are compared when the test ends. */
 #if defined(__has_feature)
-#  if __has_feature(address_sanitizer)
-#    define T_ASAN 1
-#  endif
+#if __has_feature(address_sanitizer)
+#define T_ASAN 1
+#endif
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(T_ASAN) || defined(TEST_EXACT)
 static size_t t_guard = 0;
@@ -201,11 +228,17 @@ static inline void *t_alloc_at(size_t bytes, const char *file, int line) {
     t_block *b = (t_block *)malloc(sizeof *b);
     size_t whole = bytes + 2 * t_guard;
     unsigned char *p = (unsigned char *)malloc(whole ? whole : 1);
-    if (!b || !p) { printf("%s:%d: out of memory\n", t_base(file), line); exit(2); }
+    if (!b || !p) {
+        printf("%s:%d: out of memory\n", t_base(file), line);
+        exit(2);
+    }
     memset(p, 0xA5, t_guard);
-    memset(p + t_guard, 0xFF, bytes);                     /* all ones is a NaN as f32, f16 and bf16 */
+    memset(p + t_guard, 0xFF, bytes); /* all ones is a NaN as f32, f16 and bf16 */
     memset(p + t_guard + bytes, 0xA5, t_guard);
-    b->p = p; b->bytes = bytes; b->file = file; b->line = line;
+    b->p = p;
+    b->bytes = bytes;
+    b->file = file;
+    b->line = line;
     b->next = t_.blocks;
     t_.blocks = b;
     return p + t_guard;
@@ -216,16 +249,16 @@ static inline void t_free_to(const t_block *mark) {
         t_block *b = t_.blocks;
         int bad = 0;
         for (size_t i = 0; i < t_guard; i++) bad |= b->p[i] != 0xA5 || b->p[t_guard + b->bytes + i] != 0xA5;
-        if (bad && t_fail(b->file, b->line)) printf("bytes outside this block of %llu were written\n",
-                                                    (unsigned long long)b->bytes);
+        if (bad && t_fail(b->file, b->line))
+            printf("bytes outside this block of %llu were written\n", (unsigned long long)b->bytes);
         t_.blocks = b->next;
         free(b->p);
         free(b);
     }
 }
-#define t_alloc(bytes)  t_alloc_at((size_t)(bytes), __FILE__, __LINE__)
-#define t_floats(n)     ((float *)t_alloc_at((size_t)(n) * sizeof(float), __FILE__, __LINE__))
-#define t_doubles(n)    ((double *)t_alloc_at((size_t)(n) * sizeof(double), __FILE__, __LINE__))
+#define t_alloc(bytes) t_alloc_at((size_t)(bytes), __FILE__, __LINE__)
+#define t_floats(n)    ((float *)t_alloc_at((size_t)(n) * sizeof(float), __FILE__, __LINE__))
+#define t_doubles(n)   ((double *)t_alloc_at((size_t)(n) * sizeof(double), __FILE__, __LINE__))
 
 /* A cache and its scratch for so many parts, both of exactly the size asked for. parts 0 = one, or three with OpenMP,
    which takes as many threads as the scratch holds. 0 = refused, and counted. */
@@ -243,7 +276,9 @@ static inline int t_cache_new(swa_cache *kv, const swa_cache_desc *desc, int par
 static inline swa_run t_run(int seq, int64_t pos, int32_t n) {
     swa_run r;
     memset(&r, 0, sizeof r);
-    r.seq = seq; r.pos = pos; r.n = n;
+    r.seq = seq;
+    r.pos = pos;
+    r.n = n;
     return r;
 }
 
@@ -251,14 +286,16 @@ static inline swa_run t_run(int seq, int64_t pos, int32_t n) {
 
 static inline void t_seed(uint64_t seed) { t_.rng = (seed ^ 0x9E3779B97F4A7C15u) | 1u; }
 static inline uint32_t t_u32(void) {
-    t_.rng ^= t_.rng >> 12; t_.rng ^= t_.rng << 25; t_.rng ^= t_.rng >> 27;
+    t_.rng ^= t_.rng >> 12;
+    t_.rng ^= t_.rng << 25;
+    t_.rng ^= t_.rng >> 27;
     return (uint32_t)((t_.rng * 0x2545F4914F6CDD1Du) >> 32);
 }
-static inline int t_int(int lo, int hi) {                 /* lo..hi, both included */
+static inline int t_int(int lo, int hi) { /* lo..hi, both included */
     return lo + (int)(t_u32() % (uint32_t)(hi - lo + 1));
 }
-static inline float t_unit(void) { return (float)((double)t_u32() * (2.0 / 4294967296.0) - 1.0); }  /* [-1, 1) */
-static inline float t_normal(void) {                      /* mean 0, variance 1 */
+static inline float t_unit(void) { return (float)((double)t_u32() * (2.0 / 4294967296.0) - 1.0); } /* [-1, 1) */
+static inline float t_normal(void) { /* mean 0, variance 1 */
     double s = 0;
     for (int i = 0; i < 12; i++) s += (double)t_u32() * (1.0 / 4294967296.0);
     return (float)(s - 6.0);
@@ -268,7 +305,7 @@ static inline float *t_fill(float *x, size_t n, float scale) {
     return x;
 }
 /* A new block of n uniforms in [-scale, scale). */
-#define t_random(n, scale)  t_fill(t_floats(n), (size_t)(n), scale)
+#define t_random(n, scale) t_fill(t_floats(n), (size_t)(n), scale)
 
 /* ---- main ---- */
 
@@ -280,24 +317,31 @@ static inline void t_run_one(const t_test *test, int isa, int verbose) {
     for (const char *s = test->name; *s; s++) seed = (seed ^ (unsigned char)*s) * 1099511628211u;
     if (extra) seed += strtoull(extra, NULL, 10) * 0x9E3779B97F4A7C15u;
     t_seed(seed);
-    t_.now = test; t_.isa = isa; t_.failures = t_.checks = t_.skipped = 0; t_.label[0] = 0;
+    t_.now = test;
+    t_.isa = isa;
+    t_.failures = t_.checks = t_.skipped = 0;
+    t_.label[0] = 0;
     test->fn(isa);
     t_free_to(NULL);
     if (!t_.checks && !t_.skipped && t_fail("test", 0)) printf("checked nothing\n");
     if (t_.failures) t_.n_failed++;
     else if (t_.skipped) t_.n_skipped++;
     else t_.n_passed++;
-    if (verbose) printf("%-40s %-8s %9d checks %8.3f s  %s\n", test->name, isa ? swa_isa_name(isa) : "", t_.checks,
-                        (double)(clock() - t0) / CLOCKS_PER_SEC,
-                        t_.failures ? "FAILED" : t_.skipped ? "skipped" : "ok");
+    if (verbose)
+        printf("%-40s %-8s %9d checks %8.3f s  %s\n", test->name, isa ? swa_isa_name(isa) : "", t_.checks,
+               (double)(clock() - t0) / CLOCKS_PER_SEC,
+               t_.failures  ? "FAILED"
+               : t_.skipped ? "skipped"
+                            : "ok");
     fflush(stdout);
 }
 static inline int t_wanted(const char *name, char **words, int n) {
-    for (int i = 0; i < n; i++) if (strstr(name, words[i])) return 1;
+    for (int i = 0; i < n; i++)
+        if (strstr(name, words[i])) return 1;
     return n == 0;
 }
 int main(int argc, char **argv) {
-    int verbose = 0, list = 0, words = 0;                 /* the words are moved to the front of argv */
+    int verbose = 0, list = 0, words = 0; /* the words are moved to the front of argv */
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-v")) verbose = 1;
         else if (!strcmp(argv[i], "-l")) list = 1;
@@ -307,11 +351,15 @@ int main(int argc, char **argv) {
     for (const t_test *t = t_.first; t; t = t->next) {
         if (!t_wanted(t->name, argv, words)) continue;
         if (list) printf("%s\n", t->name);
-        else if (t->each_isa) { FOR_ISA(isa) t_run_one(t, isa, verbose); }
-        else t_run_one(t, 0, verbose);
+        else if (t->each_isa) {
+            FOR_ISA(isa) t_run_one(t, isa, verbose);
+        } else t_run_one(t, 0, verbose);
     }
     if (list) return 0;
-    if (!t_.n_passed && !t_.n_failed && !t_.n_skipped) { printf("no test ran\n"); t_.n_failed = 1; }
+    if (!t_.n_passed && !t_.n_failed && !t_.n_skipped) {
+        printf("no test ran\n");
+        t_.n_failed = 1;
+    }
     printf("%d passed, %d failed, %d skipped\n", t_.n_passed, t_.n_failed, t_.n_skipped);
     return t_.n_failed || !t_.n_passed;
 }

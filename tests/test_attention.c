@@ -67,11 +67,11 @@ static void both_ways(const at_case *c, const at_how *how) {
 }
 static void name_case(const at_case *c, const at_how *how) {
     t_label("heads %d/%d dims %d+%d/%d%s %s/%s/%s n=%d start=%lld W=%lld pin=%d span=%d f=%d%d%d%d "
-            "chunk=%d parts=%d cap=%d", c->shape.n_heads, c->shape.n_kv_heads, c->shape.head_dim, c->shape.tail_dim,
-            c->shape.v_dim, c->shape.v_in_k ? " in k" : "",
-            type_name(c->k_type), type_name(c->v_type), type_name(c->tail_type), c->n, (long long)c->start,
-            c->sees.left >= OR_FAR ? -1LL : (long long)c->sees.left + 1, (int)c->sees.pinned, c->span,
-            c->softcap > 0.0f, c->sink_logits, c->alibi, c->bias, how->chunk, how->parts, (int)how->capacity);
+            "chunk=%d parts=%d cap=%d",
+            c->shape.n_heads, c->shape.n_kv_heads, c->shape.head_dim, c->shape.tail_dim, c->shape.v_dim,
+            c->shape.v_in_k ? " in k" : "", type_name(c->k_type), type_name(c->v_type), type_name(c->tail_type), c->n,
+            (long long)c->start, c->sees.left >= OR_FAR ? -1LL : (long long)c->sees.left + 1, (int)c->sees.pinned,
+            c->span, c->softcap > 0.0f, c->sink_logits, c->alibi, c->bias, how->chunk, how->parts, (int)how->capacity);
 }
 static void random_case(int h, int kv, int dk, int dv, int n, int isa) {
     at_case c = at_new(h, kv, dk, dv, n);
@@ -112,9 +112,11 @@ TEST_EACH_ISA(attention_types) {
             for (int few = 0; few < 2; few++) {
                 at_case c = at_new(6, 2, 24, 20, 40);
                 at_how how = at_on(isa);
-                c.k_type = all_types[k]; c.v_type = all_types[v];
+                c.k_type = all_types[k];
+                c.v_type = all_types[v];
                 at_sliding(&c, 19);
-                c.softcap = 4.0f; c.sink_logits = c.alibi = 1;
+                c.softcap = 4.0f;
+                c.sink_logits = c.alibi = 1;
                 c.bias = 1 + (k + v) % 2;
                 how.chunk = few ? 1 : 0;
                 name_case(&c, &how);
@@ -134,7 +136,10 @@ TEST_EACH_ISA(attention_features) {
             if (f == 3) c.alibi = 1;
             if (f == 4) c.bias = 1;
             if (f == 5) at_pinned(&c, 9, 4);
-            if (f == 6) { at_pinned(&c, 9, 4); c.q_sink = 1; }
+            if (f == 6) {
+                at_pinned(&c, 9, 4);
+                c.q_sink = 1;
+            }
             if (f == 7) at_span(&c, 30);
             if (f == 8) c.bias = 2;
             how.chunk = chunk;
@@ -161,7 +166,7 @@ TEST_EACH_ISA(attention_compute) {
             c.k_type = half ? all_types[k % 4] : SWA_Q8;
             c.v_type = all_types[k % 4];
             c.size = 1.0f;
-            c.start = 190;                                   /* over the edge of a block of 256 */
+            c.start = 190; /* over the edge of a block of 256 */
             at_sliding(&c, 110);
             d = at_make(&c);
             s = at_stored(&c, &d);
@@ -173,7 +178,7 @@ TEST_EACH_ISA(attention_compute) {
                 }
             t_label("case %d chunk %d: relative error %.2e", k, chunk, sqrt(wrong / whole));
             CHECK(sqrt(wrong / whole) < (half ? 4e-3 : 1.2e-2));
-            CHECK(wrong > 0);                                /* else the switch did nothing */
+            CHECK(wrong > 0); /* else the switch did nothing */
             t_free_to(mark);
         }
 }
@@ -185,7 +190,8 @@ TEST_EACH_ISA(attention_long) {
             at_case c = at_new(2, 1, 8, 8, 700);
             at_how how = at_on(isa);
             at_sliding(&c, windows[i]);
-            c.k_type = all_types[i % 4]; c.v_type = all_types[(i + 1) % 4];
+            c.k_type = all_types[i % 4];
+            c.v_type = all_types[(i + 1) % 4];
             c.start = t_int(0, 1) ? 0 : 1000003;
             how.chunk = few ? 5 : 333;
             how.cuts = 3;
@@ -229,7 +235,8 @@ TEST_EACH_ISA(attention_look_ahead) {
         }
         c.sees.left = left < 0 ? OR_FAR : left;
         c.sees.right = right < 0 ? OR_FAR : right;
-        c.k_type = all_types[t_int(0, 2)]; c.v_type = all_types[t_int(0, 2)];
+        c.k_type = all_types[t_int(0, 2)];
+        c.v_type = all_types[t_int(0, 2)];
         c.start = t_int(0, 1) * 1000;
         random_features(&c);
         c.span = 0;
@@ -268,12 +275,13 @@ TEST_EACH_ISA(attention_pinned_by_half) {
             float *whole = t_floats(60 * 64), *out = t_floats(60 * 64);
             double *want = t_doubles(60 * 64);
             swa_cache kv;
-            c.shape.tail_dim = 6; c.shape.v_in_k = 1;
+            c.shape.tail_dim = 6;
+            c.shape.v_in_k = 1;
             at_pinned(&c, 9, 4);
             c.q_sink = 1;
             how.chunk = n;
             d = at_make(&c);
-            for (size_t i = 0; i < 60 * 4; i++)              /* half: what q_sink would be if it were left out */
+            for (size_t i = 0; i < 60 * 4; i++) /* half: what q_sink would be if it were left out */
                 memcpy(d.q_sink + 22 * i + (half ? 16 : 0), d.q + 22 * i + (half ? 16 : 0),
                        (half ? 6u : 16u) * sizeof(float));
             s = at_stored(&c, &d);
@@ -285,7 +293,8 @@ TEST_EACH_ISA(attention_pinned_by_half) {
             for (int p = 0; p < 60; p += n) {
                 const size_t at = (size_t)p * at_q_row(&c);
                 at_call call = at_queries(&c, &d, d.q + at, d.q_sink + at, NULL, (size_t)n, &how);
-                if (half) call.a.q_sink_tail.p = NULL; else call.a.q_sink.p = NULL;
+                if (half) call.a.q_sink_tail.p = NULL;
+                else call.a.q_sink.p = NULL;
                 call.a.k = at_in(at_lay(d.k + (size_t)p * 22, (size_t)n, 1, 22, 0, 16, 0));
                 call.a.k_tail = at_in(at_lay(d.k + (size_t)p * 22, (size_t)n, 1, 22, 16, 6, 0));
                 REQUIRE_OK(swa_step_one(&kv, 0, p, n));
@@ -347,8 +356,7 @@ static float *far_out(int isa, const swa_kv *kv, int n_kv, const float *q, int r
     a.q.p = q;
     a.out.p = out;
     for (int phase = 0; phase < SWA_PHASES; phase++)
-        for (int part = 0; part < parts; part++)
-            CHECK_OK(swa_attention_part(&r, &a, phase, part, parts));
+        for (int part = 0; part < parts; part++) CHECK_OK(swa_attention_part(&r, &a, phase, part, parts));
     return out;
 }
 static void far_against_near(int isa, swa_kv *kv, int n_kv, int rows, const float *k, const float *v, const float *q) {
@@ -373,7 +381,7 @@ TEST_EACH_ISA(attention_far_segments) {
     const float *k = t_random(1500 * FAR_D, 1), *v = t_random(1500 * FAR_D, 1), *q = t_random(40 * FAR_D, 4);
     for (int i = 0; i < 6; i++) {
         static const int n[] = { 600, 500, 0, 340 };
-        const int64_t at[] = { 0, far[i] / 2 / 512 * 512 + 400, far[i], far[i] + 900 };   /* 500 around a block's end */
+        const int64_t at[] = { 0, far[i] / 2 / 512 * 512 + 400, far[i], far[i] + 900 }; /* 500 around a block's end */
         swa_kv *kv = (swa_kv *)t_alloc(sizeof *kv * 301);
         memset(kv, 0, sizeof *kv * 301);
         for (int s = 0; s < 4; s++) {
@@ -383,13 +391,13 @@ TEST_EACH_ISA(attention_far_segments) {
         t_label("last segment at %lld", (long long)at[3]);
         far_against_near(isa, kv, 4, 1, k, v, q);
         far_against_near(isa, kv, 4, 40, k, v, q);
-        for (int s = 0; s < 300; s++) {                      /* a page for each key, some empty */
+        for (int s = 0; s < 300; s++) { /* a page for each key, some empty */
             kv[s].n = s % 7 != 0;
             kv[s].pos = s * (far[i] / 300 + 1);
         }
         t_label("pages up to %lld", (long long)kv[299].pos);
         far_against_near(isa, kv, 300, 1, k, v, q);
-        kv[300].pos = 300 * (far[i] / 300 + 1);              /* an empty one at the end: blocks up to it, and no key */
+        kv[300].pos = 300 * (far[i] / 300 + 1); /* an empty one at the end: blocks up to it, and no key */
         far_against_near(isa, kv, 301, 1, k, v, q);
     }
 }
@@ -436,7 +444,7 @@ TEST_EACH_ISA(attention_huge_scores) {
             c.sink_logits = 1;
             how.chunk = chunk;
             d = at_make(&c);
-            d.sink_logits[0] = 1e5f;                           /* above the negative scores, below the others */
+            d.sink_logits[0] = 1e5f; /* above the negative scores, below the others */
             d.sink_logits[1] = -3e5f;
             /* Scores of neighbours are 2048 apart: what rounding does to 1e5 cannot change which key wins. */
             for (int i = 0; i < 40 * 32; i++) d.q[i] = i / 32 % 3 ? 128.0f : -128.0f;
@@ -476,7 +484,7 @@ TEST_EACH_ISA(attention_sink_extremes) {
     }
 }
 /* Values at the edges of the storage types: f16 overflow, denormals, zeros; the ring's rounding read back. */
-static double half_of(double x) {             /* round to nearest even with 11 bits, exponents down to -14 */
+static double half_of(double x) { /* round to nearest even with 11 bits, exponents down to -14 */
     int e;
     double m, unit;
     if (x - x != 0.0 || !(fabs(x) > 0)) return x;
@@ -495,9 +503,9 @@ static double bhalf_of(double x) {
     return x < 0 ? -m : m;
 }
 TEST_EACH_ISA(attention_stored_values) {
-    static const float odd[] = { 0.0f, -0.0f, 1.0f, -1.0f, 1.00048828125f, 1.0009765625f, 65504.0f, -65504.0f,
-                                 6e-8f, 5.9604645e-8f, 2.9e-8f, 6.1e-5f, -6.1035156e-5f, 1.01171875f, 1e-40f,
-                                 1e-30f, 1e30f };
+    static const float odd[] = { 0.0f,           -0.0f,       1.0f,   -1.0f,         1.00048828125f, 1.0009765625f,
+                                 65504.0f,       -65504.0f,   6e-8f,  5.9604645e-8f, 2.9e-8f,        6.1e-5f,
+                                 -6.1035156e-5f, 1.01171875f, 1e-40f, 1e-30f,        1e30f };
     for (int t = 0; t < 4; t++) {
         at_case c = at_new(1, 1, 17, 17, 20);
         at_how how = at_on(isa);
@@ -510,8 +518,11 @@ TEST_EACH_ISA(attention_stored_values) {
         t_label("type %s", type_name(all_types[t]));
         REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &d, &how, 0, 20, out, NULL));
         REQUIRE_OK(swa_cache_read(&kv, 0, 0, 0, 20, k, v));
-        if (t == 0) { CHECK_BITS(k, d.k, 20 * 17); CHECK_BITS(v, d.v, 20 * 17); }
-        for (int r = 0; r < 20 && t == 3; r++) {           /* q8: half a step of the row's largest number */
+        if (t == 0) {
+            CHECK_BITS(k, d.k, 20 * 17);
+            CHECK_BITS(v, d.v, 20 * 17);
+        }
+        for (int r = 0; r < 20 && t == 3; r++) { /* q8: half a step of the row's largest number */
             double top_k = 0, top_v = 0;
             for (int i = 0; i < 17; i++) {
                 top_k = fmax(top_k, fabs((double)d.k[r * 17 + i]));
@@ -565,10 +576,12 @@ TEST_EACH_ISA(attention_poison) {
                 swa_cache kv;
                 at_sliding(&c, 7);
                 c.k_type = c.v_type = t == 3 ? SWA_BF16 : all_types[t];
-                how.chunk = chunk; how.capacity = 40; how.audit = audit;
+                how.chunk = chunk;
+                how.capacity = 40;
+                how.audit = audit;
                 d = at_make(&c);
                 bad = d;
-                bad.k = t_floats(60 * at_k_row(&c));         /* all NaN */
+                bad.k = t_floats(60 * at_k_row(&c)); /* all NaN */
                 bad.v = t_floats(60 * at_v_row(&c));
                 t_label("type %d audit %d chunk %d", t, audit, chunk);
                 REQUIRE(at_ring(&c, &d, &how, want, want_lse));
@@ -601,7 +614,9 @@ static double bf16_of(double x) {
     memcpy(&f, &u, sizeof f);
     return (double)f;
 }
-typedef struct { double exact, rounded, bound; } bf16_want;
+typedef struct {
+    double exact, rounded, bound;
+} bf16_want;
 /* One dim of v, weighted for one query over keys 0..n-1 of one block; k and v of `heads` heads. */
 static bf16_want bf16_row(const float *q, const float *k, const float *v, int n, int dk, int dv, int heads) {
     const double scale = 1.0 / sqrt((double)dk), log2e = 1.44269504088896341, u = 1.0 / 256;
@@ -651,8 +666,8 @@ TEST_EACH_ISA(attention_bf16_bound) {
         for (int t = 0; t < n; t++)
             for (int o = 0; o < group * kv * dv; o++) {
                 const int h = o / dv, g = h / group;
-                const bf16_want w = bf16_row(d.q + (t * group * kv + h) * dk, d.k + g * dk,
-                                             d.v + g * dv + o % dv, t + 1, dk, dv, kv);
+                const bf16_want w =
+                    bf16_row(d.q + (t * group * kv + h) * dk, d.k + g * dk, d.v + g * dv + o % dv, t + 1, dk, dv, kv);
                 const double got = (double)out[t * group * kv * dv + o];
                 worst = fmax(worst, fabs(got - w.exact) / w.bound);
                 apart = fmax(apart, fabs(got - w.rounded));
@@ -662,7 +677,7 @@ TEST_EACH_ISA(attention_bf16_bound) {
         t_label("case %d: error %.3f of the bound; beside the rounded case %.2e at most, %.2e rms", i, worst, apart,
                 square);
         CHECK(worst <= 1);
-        CHECK(apart < 4e-3 && square < 1e-4);    /* a p or q on a midpoint may fall to its other side: one of many */
+        CHECK(apart < 4e-3 && square < 1e-4); /* a p or q on a midpoint may fall to its other side: one of many */
     }
 }
 /* Rows outside every query's window, still resident in a large ring or handed over in a segment, may be NaN. */
@@ -671,7 +686,7 @@ TEST_EACH_ISA(attention_poison_outside) {
         at_case c = at_new(4, 2, 16, 16, 60);
         at_how how;
         at_data d, bad;
-        const int last = t == 5 || t == 7 ? 51 : 52;/* pairs of bf16 may be cut at either end */
+        const int last = t == 5 || t == 7 ? 51 : 52; /* pairs of bf16 may be cut at either end */
         size_t ok = 40 * at_o_row(&c), end = (size_t)last * at_o_row(&c);
         float *want = t_floats(60 * at_o_row(&c)), *out = t_floats(60 * at_o_row(&c));
         swa_cache kv;
@@ -690,7 +705,9 @@ TEST_EACH_ISA(attention_poison_outside) {
         memcpy(bad.k, d.k, 60 * at_k_row(&c) * sizeof(float));
         memcpy(bad.v, d.v, 60 * at_v_row(&c) * sizeof(float));
         for (size_t i = 0; i < 33 * at_k_row(&c); i++) bad.k[i] = bad.v[i] = (float)NAN;
-        how.isa = isa; how.capacity = 64; how.chunk = 1;
+        how.isa = isa;
+        how.capacity = 64;
+        how.chunk = 1;
         t_label("ring, type %d", t);
         REQUIRE(at_ring(&c, &d, &how, want, NULL));
         REQUIRE(at_cache(&kv, &c, &how) && at_ring_on(&kv, &c, &bad, &how, 0, 60, out, NULL));
@@ -698,7 +715,8 @@ TEST_EACH_ISA(attention_poison_outside) {
         if (c.k_type == SWA_Q8) continue;
         /* Queries 40..last-1 in one call see from 33 on: all else in the segments is NaN, behind and ahead. */
         for (size_t i = (size_t)last * at_k_row(&c); i < 60 * at_k_row(&c); i++) bad.k[i] = bad.v[i] = (float)NAN;
-        how.cuts = 2; how.chunk = 0;
+        how.cuts = 2;
+        how.chunk = 0;
         t_label("rows, type %d", t);
         REQUIRE(at_rows_some(&c, &d, &how, 40, last, want, NULL) && at_rows_some(&c, &bad, &how, 40, last, out, NULL));
         CHECK_BITS(out + ok, want + ok, end - ok);
@@ -718,9 +736,13 @@ static int partial(const at_case *c, const at_data *s, int lo, int hi, int isa, 
     memset(&r, 0, sizeof r);
     if (hi > lo) kv = at_segment(c, s, lo, hi - lo, 0);
     else memset(&kv, 0, sizeof kv);
-    r.shape = c->shape; r.window = c->window; r.isa = isa;
-    r.pos = c->start; r.n_tokens = c->n;
-    r.kv = &kv; r.n_kv = hi > lo;
+    r.shape = c->shape;
+    r.window = c->window;
+    r.isa = isa;
+    r.pos = c->start;
+    r.n_tokens = c->n;
+    r.kv = &kv;
+    r.n_kv = hi > lo;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
     call = at_queries(c, s, s->q, s->q_sink, s->bias, (size_t)c->n, &how);
@@ -747,8 +769,12 @@ TEST_EACH_ISA(attention_merge) {
                 at_sliding(&c, 400);
                 c.sink_logits = sink;
                 d = at_make(&c);
-                if (big) d.sink_logits[0] = d.sink_logits[1] = 40.0f;       /* larger than every score */
-                if (odd) { edge[2] = 100; edge[3] = 301; edge[4] = 302; }
+                if (big) d.sink_logits[0] = d.sink_logits[1] = 40.0f; /* larger than every score */
+                if (odd) {
+                    edge[2] = 100;
+                    edge[3] = 301;
+                    edge[4] = 302;
+                }
                 t_label("sink %d odd %d big %d", sink, odd, big);
                 REQUIRE(at_rows(&c, &d, &how, want, want_lse));
                 for (int i = 0; i < 6; i++) {
@@ -758,7 +784,10 @@ TEST_EACH_ISA(attention_merge) {
                 }
                 REQUIRE_OK(swa_merge((const float *const *)part, (const float *const *)stat, 6, (int32_t)rows, 8,
                                      d.sink_logits, 2, out, lse));
-                if (!odd) { CHECK_BITS(out, want, n); CHECK_BITS(lse, want_lse, rows); }
+                if (!odd) {
+                    CHECK_BITS(out, want, n);
+                    CHECK_BITS(lse, want_lse, rows);
+                }
                 at_oracle(&c, &d, ref, ref_lse);
                 CHECK_CLOSE(out, ref, n, TOL);
                 CHECK_CLOSE(lse, ref_lse, rows, LSE_TOL);
@@ -783,7 +812,9 @@ TEST_EACH_ISA(attention_merge_few_and_many) {
     c.sink_logits = 1;
     d = at_make(&c);
     for (int i = 0; i < 3; i++) kv[i] = at_segment(&c, &d, edge[i], edge[i + 1] - edge[i], 0);
-    r.shape = c.shape; r.window = swa_window_sliding(500); r.isa = isa;
+    r.shape = c.shape;
+    r.window = swa_window_sliding(500);
+    r.isa = isa;
     for (int n = 1; n <= 30; n += 29)
         for (int parts = 1; parts <= 3; parts += 2) {
             size_t rows = (size_t)n * 4;
@@ -792,18 +823,22 @@ TEST_EACH_ISA(attention_merge_few_and_many) {
             float *out = t_floats(rows * 130), *part[3], *stat[3];
             at_call call = at_queries(&c, &d, q, NULL, NULL, (size_t)n, &how);
             t_label("%d queries, %d parts", n, parts);
-            r.pos = 530 - n; r.n_tokens = n; r.kv = kv; r.n_kv = 3;
+            r.pos = 530 - n;
+            r.n_tokens = n;
+            r.kv = kv;
+            r.n_kv = 3;
             r.scratch_bytes = swa_attention_bytes(&r, parts);
             r.scratch = t_alloc(r.scratch_bytes);
             call.a.out.p = want;
             call.a.lse = want_lse;
             REQUIRE(at_run_rows(&r, &call.a, parts));
             r.scratch_bytes = (size_t)parts * (swa_attention_bytes(&r, 1) - 63) + 63;
-            call.a.out.p = out;                              /* no room for a split: not split */
+            call.a.out.p = out; /* no room for a split: not split */
             REQUIRE(at_run_rows(&r, &call.a, parts));
             CHECK_BITS(out, want, rows * 130);
             for (int i = 0; i < 3; i++) {
-                r.kv = kv + i; r.n_kv = 1;
+                r.kv = kv + i;
+                r.n_kv = 1;
                 call.a.out.p = part[i] = t_floats(rows * 130);
                 call.a.stat = stat[i] = t_floats(rows * 2);
                 call.a.lse = NULL;
@@ -826,13 +861,20 @@ TEST_EACH_ISA(attention_idle_arguments) {
         swa_kv kv[5];
         swa_rows r;
         at_call call;
-        memset(&how, 0, sizeof how); memset(&r, 0, sizeof r); memset(kv, 0, sizeof kv);
+        memset(&how, 0, sizeof how);
+        memset(&r, 0, sizeof r);
+        memset(kv, 0, sizeof kv);
         kv[0].pos = 0;
         kv[1] = at_segment(&c, &d, 0, 33, 0);
         kv[2].pos = kv[3].pos = 33;
         kv[4] = at_segment(&c, &d, 33, 27, 0);
-        r.shape = c.shape; r.window = swa_window_sliding(40); r.isa = isa;
-        r.pos = 60 - n; r.n_tokens = n; r.kv = kv; r.n_kv = 5;
+        r.shape = c.shape;
+        r.window = swa_window_sliding(40);
+        r.isa = isa;
+        r.pos = 60 - n;
+        r.n_tokens = n;
+        r.kv = kv;
+        r.n_kv = 5;
         r.scratch_bytes = swa_attention_bytes(&r, 1);
         r.scratch = t_alloc(r.scratch_bytes);
         call = at_queries(&c, &d, d.q + (size_t)(60 - n) * at_q_row(&c), NULL, NULL, (size_t)n, &how);
@@ -859,16 +901,29 @@ TEST_EACH_ISA(attention_infinite_values) {
             swa_kv kv;
             swa_rows r;
             swa_attn a;
-            memset(&kv, 0, sizeof kv); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a); memset(half, 0, sizeof half);
+            memset(&kv, 0, sizeof kv);
+            memset(&r, 0, sizeof r);
+            memset(&a, 0, sizeof a);
+            memset(half, 0, sizeof half);
             half[12 * 17 + 3] = half[12 * 17 + 16] = t == 1 ? 0x7c00 : 0x7f80;
             half[12 * 17 + 5] = t == 1 ? 0xfc00 : 0xff80;
-            kv.k = t_floats(30 * 17); kv.v = half; kv.n = 30; kv.v_type = all_types[t];
+            kv.k = t_floats(30 * 17);
+            kv.v = half;
+            kv.n = 30;
+            kv.v_type = all_types[t];
             memset((void *)(uintptr_t)kv.k, 0, 30 * 17 * sizeof(float));
-            r.shape.n_heads = r.shape.n_kv_heads = 1; r.shape.head_dim = 17; r.shape.v_dim = 17;
-            r.isa = isa; r.pos = 30 - n; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+            r.shape.n_heads = r.shape.n_kv_heads = 1;
+            r.shape.head_dim = 17;
+            r.shape.v_dim = 17;
+            r.isa = isa;
+            r.pos = 30 - n;
+            r.n_tokens = n;
+            r.kv = &kv;
+            r.n_kv = 1;
             r.scratch_bytes = swa_attention_bytes(&r, 1);
             r.scratch = t_alloc(r.scratch_bytes);
-            a.q.p = q; a.out.p = out;
+            a.q.p = q;
+            a.out.p = out;
             t_label("%s, %d queries", type_name(all_types[t]), n);
             REQUIRE_OK(swa_attention(&r, &a));
             for (int i = 0; i < n; i++)
@@ -901,8 +956,13 @@ TEST_EACH_ISA(attention_types_left_zero) {
             kv = at_segment(&c, &s, 0, 40, 0);
             REQUIRE(kv.v_type == all_types[t] && kv.tail_type == all_types[t]);
             kv.v_type = kv.tail_type = SWA_TYPE_DEFAULT;
-            if (t == 0) kv.k_type = SWA_TYPE_DEFAULT;        /* all three: f32 */
-            r.shape = c.shape; r.isa = isa; r.pos = 40 - n; r.n_tokens = n; r.kv = &kv; r.n_kv = 1;
+            if (t == 0) kv.k_type = SWA_TYPE_DEFAULT; /* all three: f32 */
+            r.shape = c.shape;
+            r.isa = isa;
+            r.pos = 40 - n;
+            r.n_tokens = n;
+            r.kv = &kv;
+            r.n_kv = 1;
             r.scratch_bytes = swa_attention_bytes(&r, 1);
             r.scratch = t_alloc(r.scratch_bytes);
             call = at_queries(&c, &s, s.q + (size_t)(40 - n) * at_q_row(&c), NULL, NULL, (size_t)n, &how);
@@ -921,26 +981,42 @@ static int mixed_segments(swa_cache *ring, int rows, const float *k, const float
     swa_cache_desc desc;
     swa_attn a;
     int n;
-    memset(&desc, 0, sizeof desc); memset(&a, 0, sizeof a);
+    memset(&desc, 0, sizeof desc);
+    memset(&a, 0, sizeof a);
     desc.shape.n_heads = desc.shape.n_kv_heads = 1;
-    desc.shape.head_dim = desc.shape.v_dim = MIX_D; desc.shape.tail_dim = MIX_T;
-    desc.n_layers = 1; desc.windows = &w; desc.n_windows = 1; desc.max_context = 512;
-    desc.k_type = desc.v_type = SWA_F32; desc.tail_type = SWA_Q8;
+    desc.shape.head_dim = desc.shape.v_dim = MIX_D;
+    desc.shape.tail_dim = MIX_T;
+    desc.n_layers = 1;
+    desc.windows = &w;
+    desc.n_windows = 1;
+    desc.max_context = 512;
+    desc.k_type = desc.v_type = SWA_F32;
+    desc.tail_type = SWA_Q8;
     if (!t_cache_new(ring, &desc, 1) || !CHECK_OK(swa_step_one(ring, 0, 0, rows))) return 0;
     a.mode = SWA_STORE_ONLY;
-    a.k.p = k; a.k_tail.p = tail; a.v.p = v;
+    a.k.p = k;
+    a.k_tail.p = tail;
+    a.v.p = v;
     if (!CHECK_OK(swa_attend(ring, 0, &a))) return 0;
     n = swa_cache_spans(ring, 0, 0, kv);
     memset(&kv[n], 0, sizeof kv[n]);
-    kv[n].k = k + rows * MIX_D; kv[n].tail = tail + rows * MIX_T; kv[n].v = v + rows * MIX_D;
-    kv[n].pos = rows; kv[n].n = MIX_N - rows;
+    kv[n].k = k + rows * MIX_D;
+    kv[n].tail = tail + rows * MIX_T;
+    kv[n].v = v + rows * MIX_D;
+    kv[n].pos = rows;
+    kv[n].n = MIX_N - rows;
     return n + 1;
 }
 static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *out, float *stat) {
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.q.p = q; a.q.token = MIX_D; a.q_tail.p = q_tail; a.q_tail.token = MIX_T; a.scale = 0.3f;
-    a.out.p = out; a.stat = stat;
+    a.q.p = q;
+    a.q.token = MIX_D;
+    a.q_tail.p = q_tail;
+    a.q_tail.token = MIX_T;
+    a.scale = 0.3f;
+    a.out.p = out;
+    a.stat = stat;
     r->scratch_bytes = swa_attention_bytes(r, 1);
     r->scratch = t_alloc(r->scratch_bytes);
     return CHECK_OK(swa_attention(r, &a));
@@ -965,24 +1041,30 @@ TEST_EACH_ISA(attention_key_by_key) {
             REQUIRE(n_kv == 2);
             memset(&r, 0, sizeof r);
             r.shape.n_heads = r.shape.n_kv_heads = 1;
-            r.shape.head_dim = MIX_D; r.shape.v_dim = MIX_D; r.shape.tail_dim = MIX_T;
-            r.isa = isa; r.n_tokens = n; r.pos = MIX_N - n;
+            r.shape.head_dim = MIX_D;
+            r.shape.v_dim = MIX_D;
+            r.shape.tail_dim = MIX_T;
+            r.isa = isa;
+            r.n_tokens = n;
+            r.pos = MIX_N - n;
             t_label("%d rows in the ring, %d queries", rows, n);
 
-            r.window = swa_window_sliding(40);               /* out of sight */
+            r.window = swa_window_sliding(40); /* out of sight */
             for (int alone = 0; alone < 2; alone++) {
-                r.kv = kv + alone; r.n_kv = 2 - alone;
+                r.kv = kv + alone;
+                r.n_kv = 2 - alone;
                 REQUIRE(mixed_call(&r, q, qt, out[alone], NULL));
             }
             CHECK_BITS(out[1], out[0], n * MIX_D);
 
-            r.window = swa_window_causal();                  /* in one tile: key 247 of the ring, or row 253 */
+            r.window = swa_window_causal(); /* in one tile: key 247 of the ring, or row 253 */
             for (int top = 247; top <= 257; top += top == 247 ? 6 : 4) {
                 const int own = top >= rows;
                 for (int d = 0; d < MIX_D; d++) k[top * MIX_D + d] += 9 * q[d];
                 n_kv = mixed_segments(&ring, rows, k, tail, v, kv);
                 for (int alone = 0; alone < 2; alone++) {
-                    r.kv = kv + (alone && own); r.n_kv = alone ? 1 : 2;
+                    r.kv = kv + (alone && own);
+                    r.n_kv = alone ? 1 : 2;
                     REQUIRE(mixed_call(&r, q, qt, out[alone], stat[alone]));
                 }
                 for (int t = 0; t < n; t++) CHECK_BITS(&stat[1][2 * t], &stat[0][2 * t], 1);
@@ -996,40 +1078,53 @@ TEST(attention_wide_shapes) {
     swa_attn a;
     swa_kv kv;
     float *x = t_floats(1 << 16), *out = t_floats(1 << 16);
-    memset(&r, 0, sizeof r); memset(&a, 0, sizeof a); memset(&kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    memset(&kv, 0, sizeof kv);
     memset(x, 0, (1 << 16) * sizeof *x);
-    r.shape.n_heads = r.shape.n_kv_heads = 1 << 16; r.shape.head_dim = 1 << 15; r.shape.v_dim = 1;
-    r.n_tokens = 1; r.kv = &kv; r.n_kv = 1;
-    kv.k = kv.v = x; kv.n = 1; kv.k_token = kv.k_head = kv.v_token = kv.v_head = 1;
-    a.q.p = x; a.out.p = out; a.out.token = a.out.head = 1;
+    r.shape.n_heads = r.shape.n_kv_heads = 1 << 16;
+    r.shape.head_dim = 1 << 15;
+    r.shape.v_dim = 1;
+    r.n_tokens = 1;
+    r.kv = &kv;
+    r.n_kv = 1;
+    kv.k = kv.v = x;
+    kv.n = 1;
+    kv.k_token = kv.k_head = kv.v_token = kv.v_head = 1;
+    a.q.p = x;
+    a.out.p = out;
+    a.out.token = a.out.head = 1;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
-    r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63;       /* terabytes, of which part 0 has the first */
+    r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63; /* terabytes, of which part 0 has the first */
     x[0] = out[0] = 1.5f;
     CHECK_OK(swa_attention_part(&r, &a, 0, 0, 1 << 16));
-    CHECK(out[0] == 1.5f);                                   /* one key: its V */
+    CHECK(out[0] == 1.5f); /* one key: its V */
 }
 /* The scratch of a call that is large anyway has no room for results split over keys. */
 TEST(attention_scratch_of_large_calls) {
     swa_rows r;
     size_t one;
     memset(&r, 0, sizeof r);
-    r.shape.n_heads = 64; r.shape.n_kv_heads = 8; r.shape.head_dim = 128;
+    r.shape.n_heads = 64;
+    r.shape.n_kv_heads = 8;
+    r.shape.head_dim = 128;
     r.n_tokens = 1;
     one = swa_attention_bytes(&r, 1);
-    CHECK(one > 63 && swa_attention_bytes(&r, 2) == 2 * one - 63);  /* no key: nothing to split */
+    CHECK(one > 63 && swa_attention_bytes(&r, 2) == 2 * one - 63); /* no key: nothing to split */
     for (int large = 0; large < 2; large++) {
         float k[1] = { 0 };
         swa_kv kv;
         memset(&kv, 0, sizeof kv);
         kv.k = kv.v = k;
         kv.n = 100000;
-        r.kv = &kv; r.n_kv = 1;
+        r.kv = &kv;
+        r.n_kv = 1;
         r.pos = large ? 0 : 99999;
         r.n_tokens = large ? 100000 : 1;
         one = swa_attention_bytes(&r, 1);
         CHECK((swa_attention_bytes(&r, 2) == 2 * one - 63) == large);
-        for (int parts = 1; parts <= 5; parts += 4)          /* n_tokens 0 asks for any number of them */
+        for (int parts = 1; parts <= 5; parts += 4) /* n_tokens 0 asks for any number of them */
             for (int32_t n = 1; n <= 4096; n *= 2) {
                 swa_rows any = r;
                 any.n_tokens = 0;

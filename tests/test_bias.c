@@ -6,21 +6,27 @@
 #include "attend.h"
 
 enum { HEADS = 4, DIM = 8 };
-typedef struct { float *out, *lse, *stat; } result;
 typedef struct {
-    int n, width;                        /* tokens; distances that have a bias */
+    float *out, *lse, *stat;
+} result;
+typedef struct {
+    int n, width; /* tokens; distances that have a bias */
     int64_t start;
     swa_window window;
     float softcap;
     int alibi, sink_logits, isa;
-    float *q, *k, *v, *slopes, *logits;  /* [n][HEADS][DIM], [n][2][DIM] twice, [HEADS] twice */
-    float *near, *all;                   /* [n][HEADS][width] by distance, [n][HEADS][n] by position */
+    float *q, *k, *v, *slopes, *logits; /* [n][HEADS][DIM], [n][2][DIM] twice, [HEADS] twice */
+    float *near, *all;                  /* [n][HEADS][width] by distance, [n][HEADS][n] by position */
 } input;
 
 static input make(int n, int width, int64_t start, swa_window window, int isa) {
     input x;
     memset(&x, 0, sizeof x);
-    x.n = n; x.width = width; x.start = start; x.window = window; x.isa = isa;
+    x.n = n;
+    x.width = width;
+    x.start = start;
+    x.window = window;
+    x.isa = isa;
     x.q = t_random(n * HEADS * DIM, 4.0f);
     x.k = t_random(n * 2 * DIM, 1.0f);
     x.v = t_random(n * 2 * DIM, 1.0f);
@@ -67,8 +73,14 @@ static result by_ring(const input *x, int chunk, int parts, int by_distance, int
     swa_cache_desc d;
     swa_cache kv;
     memset(&d, 0, sizeof d);
-    d.shape.n_heads = HEADS; d.shape.n_kv_heads = 2; d.shape.head_dim = DIM;
-    d.n_layers = 1; d.windows = &x->window; d.n_windows = 1; d.max_context = x->n; d.isa = x->isa;
+    d.shape.n_heads = HEADS;
+    d.shape.n_kv_heads = 2;
+    d.shape.head_dim = DIM;
+    d.n_layers = 1;
+    d.windows = &x->window;
+    d.n_windows = 1;
+    d.max_context = x->n;
+    d.isa = x->isa;
     if (!t_cache_new(&kv, &d, parts) || !CHECK_OK(swa_cache_reset(&kv, 0, x->start, 0))) return r;
     for (int t = 0; t < x->n; t += chunk) {
         const int n = chunk < x->n - t ? chunk : x->n - t;
@@ -81,10 +93,19 @@ static result by_rows(const input *x, int chunk, int parts, int by_distance) {
     result r = results(x, 0);
     swa_kv kv;
     swa_rows rows;
-    memset(&kv, 0, sizeof kv); memset(&rows, 0, sizeof rows);
-    kv.k = x->k; kv.v = x->v; kv.pos = x->start; kv.n = x->n;
-    rows.shape.n_heads = HEADS; rows.shape.n_kv_heads = 2; rows.shape.head_dim = DIM;
-    rows.window = x->window; rows.kv = &kv; rows.n_kv = 1; rows.isa = x->isa;
+    memset(&kv, 0, sizeof kv);
+    memset(&rows, 0, sizeof rows);
+    kv.k = x->k;
+    kv.v = x->v;
+    kv.pos = x->start;
+    kv.n = x->n;
+    rows.shape.n_heads = HEADS;
+    rows.shape.n_kv_heads = 2;
+    rows.shape.head_dim = DIM;
+    rows.window = x->window;
+    rows.kv = &kv;
+    rows.n_kv = 1;
+    rows.isa = x->isa;
     for (int t = 0; t < x->n; t += chunk) {
         swa_attn a = call_of(x, t, by_distance, &r);
         rows.pos = x->start + t;
@@ -101,8 +122,11 @@ static void same(const input *x, const result *got, const result *want) {
     if (want->stat) CHECK_BITS(got->stat, want->stat, x->n * HEADS * 2);
 }
 static swa_window window_of(int i) {
-    return i == 0 ? swa_window_causal() : i == 1 ? swa_window_sliding(300) : i == 2 ? swa_window_sinks(40, 5)
-         : i == 3 ? swa_window_chunked(100) : swa_window_sliding(7);
+    return i == 0 ? swa_window_causal()
+         : i == 1 ? swa_window_sliding(300)
+         : i == 2 ? swa_window_sinks(40, 5)
+         : i == 3 ? swa_window_chunked(100)
+                  : swa_window_sliding(7);
 }
 /* Widths below, at and above the window and the block of 256; some blocks have no key with a bias, and are not asked:
    by position all of them are. */
@@ -144,17 +168,29 @@ TEST_EACH_ISA(bias_of_all_tokens_and_heads) {
                 for (int h = 0; h < HEADS; h++)
                     memcpy(whole + (t * HEADS + h) * WIDTH, x.near + (t % tokens * heads + h % heads) * WIDTH,
                            WIDTH * sizeof(float));
-            memset(&kv, 0, sizeof kv); memset(&rows, 0, sizeof rows); memset(&o, 0, sizeof o);
-            kv.k = x.k; kv.v = x.v; kv.pos = 200; kv.n = N;
-            rows.shape.n_heads = HEADS; rows.shape.n_kv_heads = 2; rows.shape.head_dim = DIM;
-            rows.window = x.window; rows.kv = &kv; rows.n_kv = 1; rows.isa = isa;
+            memset(&kv, 0, sizeof kv);
+            memset(&rows, 0, sizeof rows);
+            memset(&o, 0, sizeof o);
+            kv.k = x.k;
+            kv.v = x.v;
+            kv.pos = 200;
+            kv.n = N;
+            rows.shape.n_heads = HEADS;
+            rows.shape.n_kv_heads = 2;
+            rows.shape.head_dim = DIM;
+            rows.window = x.window;
+            rows.kv = &kv;
+            rows.n_kv = 1;
+            rows.isa = isa;
             rows.n_tokens = chunk;
             rows.scratch_bytes = swa_attention_bytes(&rows, 1);
             rows.scratch = t_alloc(rows.scratch_bytes);
             for (int t = 0; t < N; t += chunk) {
                 result r;
                 swa_attn a;
-                r.out = out; r.lse = lse; r.stat = NULL;
+                r.out = out;
+                r.lse = lse;
+                r.stat = NULL;
                 a = call_of(&x, t, 1, &r);
                 a.bias_head = heads == 1 ? 0 : WIDTH;
                 a.bias_token = tokens == 1 ? 0 : heads * WIDTH;
@@ -162,12 +198,19 @@ TEST_EACH_ISA(bias_of_all_tokens_and_heads) {
                 rows.pos = 200 + t;
                 CHECK_OK(swa_attention(&rows, &a));
             }
-            o.n_heads = HEADS; o.n_kv_heads = 2; o.dk = o.dv = DIM;
+            o.n_heads = HEADS;
+            o.n_kv_heads = 2;
+            o.dk = o.dv = DIM;
             o.window = or_sliding(25);
-            o.q_pos = o.k_pos = 200; o.n_q = o.n_k = N;
-            o.q = x.q; o.k = x.k; o.v = x.v;
+            o.q_pos = o.k_pos = 200;
+            o.n_q = o.n_k = N;
+            o.q = x.q;
+            o.k = x.k;
+            o.v = x.v;
             o.scale = 1 / sqrt((double)DIM);
-            o.bias = whole; o.bias_n = WIDTH; o.bias_by_distance = 1;
+            o.bias = whole;
+            o.bias_n = WIDTH;
+            o.bias_by_distance = 1;
             or_attention(&o, want, NULL, room);
             t_label("one for all %s%s, chunks of %d", which & 1 ? "heads " : "", which & 2 ? "tokens" : "", chunk);
             CHECK_CLOSE(out, want, N * HEADS * DIM, 4e-6);
@@ -182,12 +225,22 @@ TEST_EACH_ISA(bias_of_no_distance) {
             float out[2][20 * DIM], slope[1] = { 0.0f }, whole[20 * 40];
             swa_kv kv[2];
             swa_rows rows;
-            memset(kv, 0, sizeof kv); memset(&rows, 0, sizeof rows); memset(whole, 0, sizeof whole);
-            kv[0].k = kv[0].v = k; kv[0].n = 20;
-            kv[1].k = kv[1].v = k + 20 * DIM; kv[1].pos = at; kv[1].n = 20;
-            rows.shape.n_heads = rows.shape.n_kv_heads = 1; rows.shape.head_dim = DIM;
-            rows.window = swa_window_flash(-1, 3); rows.kv = kv; rows.n_kv = 2; rows.isa = isa;
-            rows.pos = at + 10; rows.n_tokens = n > 1 ? 10 : 1;
+            memset(kv, 0, sizeof kv);
+            memset(&rows, 0, sizeof rows);
+            memset(whole, 0, sizeof whole);
+            kv[0].k = kv[0].v = k;
+            kv[0].n = 20;
+            kv[1].k = kv[1].v = k + 20 * DIM;
+            kv[1].pos = at;
+            kv[1].n = 20;
+            rows.shape.n_heads = rows.shape.n_kv_heads = 1;
+            rows.shape.head_dim = DIM;
+            rows.window = swa_window_flash(-1, 3);
+            rows.kv = kv;
+            rows.n_kv = 2;
+            rows.isa = isa;
+            rows.pos = at + 10;
+            rows.n_tokens = n > 1 ? 10 : 1;
             rows.scratch_bytes = swa_attention_bytes(&rows, 1);
             rows.scratch = t_alloc(rows.scratch_bytes);
             for (int t = 0; t < rows.n_tokens; t++)
@@ -195,7 +248,9 @@ TEST_EACH_ISA(bias_of_no_distance) {
             for (int by = 0; by < 2; by++) {
                 swa_attn a;
                 memset(&a, 0, sizeof a);
-                a.q.p = q; a.out.p = out[by]; a.alibi = slope;     /* so that far blocks are modified too */
+                a.q.p = q;
+                a.out.p = out[by];
+                a.alibi = slope; /* so that far blocks are modified too */
                 a.bias = by ? bias : whole;
                 a.bias_n = by ? 5 : 40;
                 a.bias_token = by ? 0 : 40;
@@ -215,17 +270,26 @@ TEST_EACH_ISA(bias_of_one_key) {
         for (int n = 1; n <= 20; n += 19) {
             swa_kv kv;
             swa_rows rows;
-            memset(&kv, 0, sizeof kv); memset(&rows, 0, sizeof rows); memset(whole, 0, sizeof whole);
+            memset(&kv, 0, sizeof kv);
+            memset(&rows, 0, sizeof rows);
+            memset(whole, 0, sizeof whole);
             whole[at[i]] = 7.0f;
-            kv.k = kv.v = k; kv.n = 600;
-            rows.shape.n_heads = rows.shape.n_kv_heads = 1; rows.shape.head_dim = DIM;
-            rows.kv = &kv; rows.n_kv = 1; rows.isa = isa; rows.pos = 600 - n; rows.n_tokens = n;
+            kv.k = kv.v = k;
+            kv.n = 600;
+            rows.shape.n_heads = rows.shape.n_kv_heads = 1;
+            rows.shape.head_dim = DIM;
+            rows.kv = &kv;
+            rows.n_kv = 1;
+            rows.isa = isa;
+            rows.pos = 600 - n;
+            rows.n_tokens = n;
             rows.scratch_bytes = swa_attention_bytes(&rows, 1);
             rows.scratch = t_alloc(rows.scratch_bytes);
             for (int one = 0; one < 2; one++) {
                 swa_attn a;
                 memset(&a, 0, sizeof a);
-                a.q.p = q; a.out.p = out[one];
+                a.q.p = q;
+                a.out.p = out[one];
                 a.bias = one ? whole + at[i] : whole;
                 a.bias_first = one ? at[i] : 0;
                 a.bias_n = one ? 1 : 600;

@@ -5,20 +5,26 @@
 #include "../swa.h"
 #include "attend.h"
 
-typedef struct { const char *name; at_case c; } bits_case;
+typedef struct {
+    const char *name;
+    at_case c;
+} bits_case;
 
 /* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). Of some bf16 cases the
    same in the order of tiles. */
 enum { N_CASES = 24, N_SMALL = 17 };
+/* clang-format off */
+static const char *const bits_names[20] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
+    "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
+    "bf16 products, odd dims", "bf16 products, latent", "int8 products", "two blocks", "four blocks",
+    "pinned far behind", "bf16 products, blocks", "bf16 products, latent, blocks" };
+/* clang-format on */
 static bits_case bits_like(int i) {
     bits_case b;
-    static const char *names[20] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
-        "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
-        "bf16 products, odd dims", "bf16 products, latent", "int8 products", "two blocks", "four blocks",
-        "pinned far behind", "bf16 products, blocks", "bf16 products, latent, blocks" };
-    b.name = names[i];
+    b.name = bits_names[i];
     b.c = at_new(4, 2, 16, 16, 45);
     at_sliding(&b.c, 8);
+    /* clang-format off */
     if (i == 1) { b.c = at_new(3, 1, 17, 13, 45); at_sliding(&b.c, 17); b.c.k_type = b.c.v_type = SWA_F16; }
     if (i == 2) {
         b.c.k_type = b.c.v_type = SWA_Q8;
@@ -78,11 +84,12 @@ static bits_case bits_like(int i) {
         at_sliding(&b.c, 270);
     }
     if (i == 10 || i == 17) b.c.bias = 2;
+    /* clang-format on */
     return b;
 }
 static bits_case bits_of(int i) {
-    static const int like[N_CASES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 12, 13,
-                                       15, 16, 17, 18, 19, 18, 19 };
+    static const int like[N_CASES] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                       12, 13, 14, 12, 13, 15, 16, 17, 18, 19, 18, 19 };
     static const char *const names[4] = { "tile order, odd dims", "tile order, latent", "tile order, blocks",
                                           "tile order, latent, blocks" };
     bits_case b = bits_like(like[i]);
@@ -97,9 +104,17 @@ static int W_of(const at_case *c) {
 }
 
 /* Reference and room for one case. Data and reference, which is scalar and slow, are made once for all tests. */
-typedef struct { bits_case b; at_data d; size_t n, rows; float *want, *want_lse, *out, *lse; } bits;
+typedef struct {
+    bits_case b;
+    at_data d;
+    size_t n, rows;
+    float *want, *want_lse, *out, *lse;
+} bits;
 static int bits_open(bits *x, int i) {
-    static struct { uint64_t seed; float *want; } made[N_CASES];
+    static struct {
+        uint64_t seed;
+        float *want;
+    } made[N_CASES];
     uint64_t rng = t_.rng;
     size_t all;
     at_how how;
@@ -112,8 +127,10 @@ static int bits_open(bits *x, int i) {
     x->n = (size_t)x->b.c.n * at_o_row(&x->b.c);
     x->rows = (size_t)x->b.c.n * (size_t)x->b.c.shape.n_heads;
     all = x->n + x->rows;
-    x->want = t_floats(all); x->want_lse = x->want + x->n;
-    x->out = t_floats(x->n); x->lse = t_floats(x->rows);
+    x->want = t_floats(all);
+    x->want_lse = x->want + x->n;
+    x->out = t_floats(x->n);
+    x->lse = t_floats(x->rows);
     if (made[i].want) {
         memcpy(x->want, made[i].want, all * sizeof(float));
         return 1;
@@ -129,13 +146,12 @@ static int bits_open(bits *x, int i) {
 static void same(const bits *x) {
     CHECK_BITS(x->out, x->want, x->n);
     CHECK_BITS(x->lse, x->want_lse, x->rows);
-    memset(x->out, 0xFF, x->n * sizeof(float));             /* so that a call that writes nothing is seen */
+    memset(x->out, 0xFF, x->n * sizeof(float)); /* so that a call that writes nothing is seen */
     memset(x->lse, 0xFF, x->rows * sizeof(float));
 }
 static void by_ring(const bits *x, const at_how *how) {
     t_label("%s: chunk %d parts %d of %d capacity %d origin %d others %d layout %d put %d", x->b.name, how->chunk,
-            how->parts, how->max_parts, (int)how->capacity, (int)how->origin, how->others, how->layout,
-            how->put_first);
+            how->parts, how->max_parts, (int)how->capacity, (int)how->origin, how->others, how->layout, how->put_first);
     if (at_ring(&x->b.c, &x->d, how, x->out, x->lse)) same(x);
 }
 static at_how plain(int isa) {
@@ -154,8 +170,14 @@ TEST_EACH_ISA(bits_chunks) {
         int W, chunks[8];
         if (!bits_open(&x, i)) continue;
         W = W_of(&x.b.c);
-        chunks[0] = 0; chunks[1] = W; chunks[2] = 3 * W + 1; chunks[3] = 2 * W;
-        chunks[4] = W > 1 ? W - 1 : 1; chunks[5] = W + 1; chunks[6] = 2; chunks[7] = 1;
+        chunks[0] = 0;
+        chunks[1] = W;
+        chunks[2] = 3 * W + 1;
+        chunks[3] = 2 * W;
+        chunks[4] = W > 1 ? W - 1 : 1;
+        chunks[5] = W + 1;
+        chunks[6] = 2;
+        chunks[7] = 1;
         for (int k = 0; k < (i < N_SMALL || isa != SWA_ISA_SCALAR ? 8 : 2); k++) {
             at_how how = plain(isa);
             how.chunk = chunks[k];
@@ -205,8 +227,12 @@ TEST_EACH_ISA(bits_capacities) {
         int64_t W, capacity[6];
         if (!bits_open(&x, i) || x.b.c.sees.left >= OR_FAR) continue;
         W = W_of(&x.b.c);
-        capacity[0] = W; capacity[1] = W + 1; capacity[2] = W + 5; capacity[3] = (W + 31) / 16 * 16;
-        capacity[4] = x.b.c.n; capacity[5] = 1000;
+        capacity[0] = W;
+        capacity[1] = W + 1;
+        capacity[2] = W + 5;
+        capacity[3] = (W + 31) / 16 * 16;
+        capacity[4] = x.b.c.n;
+        capacity[5] = 1000;
         for (int k = i < N_SMALL ? 0 : 2; k < 6; k += i < N_SMALL || isa != SWA_ISA_SCALAR ? 1 : 3)
             for (int64_t origin = 0; origin < (i < N_SMALL ? 20 : 10); origin += 9 - k % 2) {
                 at_how how = plain(isa);
@@ -221,11 +247,15 @@ TEST_EACH_ISA(bits_capacities) {
 /* Decode over a ring that is no multiple of 16, in windows of several blocks: whole blocks lie off the tiles' grid, at
    every shift, in one span or with a seam, and lose nothing by it. */
 TEST_EACH_ISA(bits_off_the_grid) {
-    static const struct { int h, dk, dv, tail; swa_type k, v, t, compute; } of[] = {
-        { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
-        { 4, 16, 40, 0, SWA_Q8, SWA_BF16, SWA_F32, SWA_F32 }, { 4, 16, 16, 0, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 },
+    static const struct {
+        int h, dk, dv, tail;
+        swa_type k, v, t, compute;
+    } of[] = {
+        { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 },  { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
+        { 4, 16, 40, 0, SWA_Q8, SWA_BF16, SWA_F32, SWA_F32 },  { 4, 16, 16, 0, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 },
         { 9, 16, 16, 0, SWA_BF16, SWA_F16, SWA_F32, SWA_F32 }, { 2, 16, 16, 6, SWA_F16, SWA_F16, SWA_Q8, SWA_F32 },
-        { 3, 8, 16, 5, SWA_F32, SWA_F32, SWA_F32, SWA_F32 }, { 4, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_BF16 } };
+        { 3, 8, 16, 5, SWA_F32, SWA_F32, SWA_F32, SWA_F32 },   { 4, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_BF16 }
+    };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         for (int odd = t_thin(isa) ? 1 + 8 * (int)(i % 2) : 1; odd < 16; odd += t_thin(isa) ? 16 : 8) {
             const t_block *mark = t_.blocks;
@@ -234,13 +264,17 @@ TEST_EACH_ISA(bits_off_the_grid) {
             float *out[2], *lse[2];
             at_data d;
             at_sliding(&c, 330);
-            c.k_type = of[i].k; c.v_type = of[i].v; c.tail_type = of[i].t; c.compute = of[i].compute;
+            c.k_type = of[i].k;
+            c.v_type = of[i].v;
+            c.tail_type = of[i].t;
+            c.compute = of[i].compute;
             c.shape.tail_dim = of[i].tail;
             d = at_make(&c);
             t_label("case %d, capacity %d", (int)i, 338 + odd);
             for (int k = 0; k < 2; k++) {
                 swa_cache kv;
-                out[k] = t_floats(700 * at_o_row(&c)); lse[k] = t_floats(700 * (size_t)of[i].h);
+                out[k] = t_floats(700 * at_o_row(&c));
+                lse[k] = t_floats(700 * (size_t)of[i].h);
                 how.capacity = k ? 338 + odd : 0;
                 how.chunk = 231;
                 REQUIRE(at_cache(&kv, &c, &how));
@@ -343,7 +377,7 @@ TEST_EACH_ISA(bits_stateless) {
         bits x;
         at_data s;
         if (!bits_open(&x, i)) continue;
-        if (has_q8(&x.b.c)) continue;                       /* callers' rows are never q8; a ring's spans are */
+        if (has_q8(&x.b.c)) continue; /* callers' rows are never q8; a ring's spans are */
         s = at_stored(&x.b.c, &x.d);
         for (int k = 0; k < (i < N_SMALL ? 10 : 3); k++) {
             at_how how = plain(isa);
@@ -351,9 +385,8 @@ TEST_EACH_ISA(bits_stateless) {
             how.cuts = k * 2;
             how.layout = k % 3;
             how.parts = k % 4 == 0 ? 0 : k % 4 == 1 ? 2 : k % 4 == 2 ? 3 : 8;
-            how.max_parts = 3;                              /* room for as many threads, if the call has any */
-            t_label("%s: chunk %d cuts %d layout %d parts %d", x.b.name, how.chunk, how.cuts, how.layout,
-                    how.parts);
+            how.max_parts = 3; /* room for as many threads, if the call has any */
+            t_label("%s: chunk %d cuts %d layout %d parts %d", x.b.name, how.chunk, how.cuts, how.layout, how.parts);
             if (at_rows(&x.b.c, &s, &how, x.out, x.lse)) same(&x);
         }
         t_free_to(mark);
@@ -368,7 +401,8 @@ TEST_EACH_ISA(bits_spans) {
         at_how how = plain(isa);
         size_t row, h;
         if (!bits_open(&x, i)) continue;
-        row = at_o_row(&x.b.c); h = (size_t)x.b.c.shape.n_heads;
+        row = at_o_row(&x.b.c);
+        h = (size_t)x.b.c.shape.n_heads;
         how.chunk = 1;
         how.capacity = i % 2 && x.b.c.sees.left < OR_FAR ? W_of(&x.b.c) + 3 : 0;
         if (!at_cache(&kv, &x.b.c, &how)) continue;
@@ -380,8 +414,11 @@ TEST_EACH_ISA(bits_spans) {
             at_call call;
             if (!at_ring_on(&kv, &x.b.c, &x.d, &how, p, p + 1, x.out, x.lse)) break;
             memset(&r, 0, sizeof r);
-            r.shape = x.b.c.shape; r.window = x.b.c.window; r.isa = isa;
-            r.pos = x.b.c.start + p; r.n_tokens = 1;
+            r.shape = x.b.c.shape;
+            r.window = x.b.c.window;
+            r.isa = isa;
+            r.pos = x.b.c.start + p;
+            r.n_tokens = 1;
             r.kv = spans;
             r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
             t_label("%s: token %d, %d spans", x.b.name, p, r.n_kv);
@@ -432,7 +469,7 @@ TEST_EACH_ISA(bits_prefix) {
             how.cuts = 4;
             REQUIRE(at_rows(&c, &s, &how, out, lse));
             CHECK_BITS(out, want, n);
-            how.chunk = 1;                                  /* no ring, no rule about runs: every key is there */
+            how.chunk = 1; /* no ring, no rule about runs: every key is there */
             REQUIRE(at_rows(&c, &s, &how, out, lse));
             CHECK_BITS(out, want, n);
         }
@@ -443,8 +480,8 @@ TEST_EACH_ISA(bits_prefix) {
 
 /* Many query heads over one KV head take the many-rows kernel, one alone the other: head by head the same bits. */
 TEST_EACH_ISA(bits_shapes) {
-    static const swa_type types[11] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8,
-                                        SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 };
+    static const swa_type types[11] = { SWA_F32,  SWA_F16, SWA_BF16, SWA_Q8,  SWA_F32, SWA_F16,
+                                        SWA_BF16, SWA_Q8,  SWA_Q8,   SWA_F32, SWA_Q8 };
     for (int t = 0; t < 11; t++) {
         enum { HEADS = 40, D = 24, N = 40 };
         at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
@@ -462,8 +499,7 @@ TEST_EACH_ISA(bits_shapes) {
         how.chunk = 1;
         for (int h = 0; h < HEADS; h += 13) {
             size_t wrong = 0;
-            for (size_t i = 0; i < N; i++)
-                memcpy(e.q + i * D, d.q + (i * HEADS + (size_t)h) * D, D * sizeof(float));
+            for (size_t i = 0; i < N; i++) memcpy(e.q + i * D, d.q + (i * HEADS + (size_t)h) * D, D * sizeof(float));
             REQUIRE(at_ring(&one, &e, &how, out, NULL));
             for (size_t i = 0; i < N; i++)
                 wrong += memcmp(out + i * D, want + (i * HEADS + (size_t)h) * D, D * sizeof(float)) != 0;
@@ -533,7 +569,7 @@ TEST_EACH_ISA(bits_no_store) {
     REQUIRE(bits_open(&x, 0));
     at = 20 * at_o_row(&x.b.c);
     how.chunk = 5;
-    how.capacity = 64;                                      /* room to take back a step of 25 */
+    how.capacity = 64; /* room to take back a step of 25 */
     REQUIRE(at_cache(&kv, &x.b.c, &how) && at_ring_on(&kv, &x.b.c, &x.d, &how, 0, 20, x.out, x.lse));
     for (int again = 0; again < 2; again++) {
         call = at_queries(&x.b.c, &x.d, x.d.q + 20 * at_q_row(&x.b.c), NULL, NULL, 25, &how);
@@ -541,7 +577,7 @@ TEST_EACH_ISA(bits_no_store) {
         call.a.v.p = x.d.v + 20 * at_v_row(&x.b.c);
         call.a.mode = SWA_ATTEND_NO_STORE;
         REQUIRE_OK(swa_step_one(&kv, 0, 20, 25));
-        for (int twice = 0; twice < 2; twice++) {           /* layers that share K and V attend to the same rows */
+        for (int twice = 0; twice < 2; twice++) { /* layers that share K and V attend to the same rows */
             REQUIRE_OK(swa_attend(&kv, 0, &call.a));
             CHECK_BITS(call.out.p, x.want + at, 25 * at_o_row(&x.b.c));
         }
@@ -555,8 +591,7 @@ TEST_EACH_ISA(bits_no_store) {
 TEST(bits_of_a_zero_maximum) {
     float q[20], k[16], v[16], out[20], stat[40];
     for (int order = 0; order < 2; order++)
-        for (int heads = 1; heads <= 20; heads += 19)
-            FOR_ISA(isa) {
+        for (int heads = 1; heads <= 20; heads += 19) FOR_ISA(isa) {
                 swa_rows r;
                 swa_kv kv = { 0 };
                 swa_attn a = { 0 };

@@ -11,7 +11,10 @@ static const char *type_name(swa_type t) {
     return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8";
 }
 
-static uint32_t one_text(int seq, int64_t pos) { (void)seq; return (uint32_t)(pos * 7919 + 17); }
+static uint32_t one_text(int seq, int64_t pos) {
+    (void)seq;
+    return (uint32_t)(pos * 7919 + 17);
+}
 static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (uint32_t)(pos * 7919 + 17); }
 
 /* ---- against the unbounded array ---- */
@@ -26,7 +29,9 @@ TEST(random_calls_agree_with_an_unbounded_array) {
         ok = md_run(&m, bytes, sizeof bytes);
         t_label("case %d: %s", i, m.why);
         CHECK(ok);
-        ops += m.ops; refused += m.refused; rows += m.rows_checked;
+        ops += m.ops;
+        refused += m.refused;
+        rows += m.rows_checked;
     }
     t_label("%ld calls, %ld refused, %ld rows", ops, refused, rows);
     CHECK(ops > 10000 && refused > ops / 50 && rows > ops);
@@ -44,7 +49,7 @@ static int cut_everywhere(md *m, int64_t start, int chunk) {
 TEST(every_window_capacity_and_chunk_up_to_9) {
     static md m;
     for (int64_t W = 1; W <= 9; W++)
-        for (int64_t cap = W > 1 ? W - 1 : 1; cap <= 12; cap++)      /* W-1 is what attend-then-store needs */
+        for (int64_t cap = W > 1 ? W - 1 : 1; cap <= 12; cap++) /* W-1 is what attend-then-store needs */
             for (int chunk = 1; chunk <= 9; chunk++) {
                 int64_t start = (W + cap + chunk) % 3 == 0 ? 5 : 0, origin = (W * cap + chunk) % 4;
                 int ok = md_open_plain(&m, W, cap, 2);
@@ -87,18 +92,18 @@ TEST(slots_of_the_worked_examples) {
     float x[16 * TOY_DIM];
     swa_window w;
     toy t;
-    REQUIRE(open_ring(&t, &w, 3, 3));                        /* chunk 5, W = 3 */
+    REQUIRE(open_ring(&t, &w, 3, 3)); /* chunk 5, W = 3 */
     CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);
     check_slots(&t, 0, a0, 3);
     CHECK_INT(toy_run(&t, 0, 5, 5, text, x), SWA_OK);
     check_slots(&t, 0, a1, 3);
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 2));               /* the patent: a prompt of 5 in 3 slots, origin L-n */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 2)); /* the patent: a prompt of 5 in 3 slots, origin L-n */
     CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);
     check_slots(&t, 0, packed, 3);
-    CHECK_INT(toy_run(&t, 0, 5, 1, text, x), SWA_OK);        /* (last slot + 1) mod n */
+    CHECK_INT(toy_run(&t, 0, 5, 1, text, x), SWA_OK); /* (last slot + 1) mod n */
     check_slots(&t, 0, packed6, 3);
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));               /* mistral-inference's docstring: 5, 7, 2 new tokens */
-    CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK);        /* after 0, 1, 3 */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));        /* mistral-inference's docstring: 5, 7, 2 new tokens */
+    CHECK_INT(toy_run(&t, 0, 0, 5, text, x), SWA_OK); /* after 0, 1, 3 */
     CHECK_OK(swa_cache_reset(&t.kv, 1, 1, 0));
     CHECK_INT(toy_run(&t, 1, 1, 7, text, x), SWA_OK);
     CHECK_OK(swa_cache_reset(&t.kv, 2, 3, 0));
@@ -106,7 +111,7 @@ TEST(slots_of_the_worked_examples) {
     check_slots(&t, 0, d0, 3);
     check_slots(&t, 1, d1, 3);
     check_slots(&t, 2, d2, 3);
-    REQUIRE(open_ring(&t, &w, 4, 1));                        /* second prompt of the batch of 12, 10 and 9 */
+    REQUIRE(open_ring(&t, &w, 4, 1)); /* second prompt of the batch of 12, 10 and 9 */
     for (int64_t p = 0; p < 10; p += 4) CHECK_INT(toy_run(&t, 0, p, p < 8 ? 4 : 2, text, x), SWA_OK);
     check_slots(&t, 0, b, 4);
     CHECK_INT(swa_cache_first(&t.kv, 0, 0), 6);
@@ -121,14 +126,18 @@ static void drafts_against_cold(int isa, swa_type k, swa_type v, int64_t capacit
     float *cold, x[8 * TOY_DIM];
     int64_t pos = 0;
     toy t;
-    d.isa = isa; d.k_type = k; d.v_type = v; d.max_rollback = 5; d.capacity = capacity;
+    d.isa = isa;
+    d.k_type = k;
+    d.v_type = v;
+    d.max_rollback = 5;
+    d.capacity = capacity;
     cold = toy_cold(&d, 0, 0, (int32_t)n + 8, text);
     if (!cold || !toy_open(&t, &d)) return;
     t.rewind = 1;
     while (pos < n) {
         int draft = t_int(1, 6), keep = t_int(1, draft);
-        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep,
-                draft, (int)pos);
+        t_label("%s/%s capacity %d, %d of %d drafts kept at %d", type_name(k), type_name(v), (int)capacity, keep, draft,
+                (int)pos);
         if (!CHECK_INT(toy_run(&t, 0, pos, (int32_t)draft, text, x), SWA_OK)) return;
         if (!CHECK_BITS(x, cold + pos * TOY_DIM, draft * TOY_DIM)) return;
         pos += keep;
@@ -141,7 +150,7 @@ TEST_EACH_ISA(warm_after_rollback_is_cold) {
             drafts_against_cold(isa, ring_types[k], ring_types[v], 0, 120);
             drafts_against_cold(isa, ring_types[k], ring_types[v], 13, 60);
         }
-    drafts_against_cold(isa, SWA_F16, SWA_F32, 11, 3000);    /* wraps by the hundred */
+    drafts_against_cold(isa, SWA_F16, SWA_F32, 11, 3000); /* wraps by the hundred */
 }
 
 /* Some rewinds need no row of the ring: W = 1, a chunk's first token, positions among the sinks. What is stored
@@ -160,11 +169,11 @@ static void rewind_to_nothing(swa_window w, int64_t capacity, int64_t far, int64
     CHECK_BITS(x, cold + back * TOY_DIM, 5 * TOY_DIM);
     CHECK(swa_cache_slot(&t.kv, 0, 0, back + 4) >= 0);
     CHECK(swa_cache_first(&t.kv, 0, 0) <= back + 4);
-    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, -1));               /* a copy has the same rows */
+    CHECK_OK(swa_cache_fork(&t.kv, 1, 0, -1)); /* a copy has the same rows */
     for (int seq = 0; seq < 2; seq++) {
         CHECK_INT(toy_run(&t, seq, back + 5, 1, one_text, x), SWA_OK);
         CHECK_BITS(x, cold + (back + 5) * TOY_DIM, TOY_DIM);
-        CHECK_OK(swa_cache_truncate(&t.kv, seq, back + 4));  /* max_rollback rows can always be taken back */
+        CHECK_OK(swa_cache_truncate(&t.kv, seq, back + 4)); /* max_rollback rows can always be taken back */
         CHECK_INT(toy_run(&t, seq, back + 4, 1, one_text, x), SWA_OK);
         CHECK_BITS(x, cold + (back + 4) * TOY_DIM, TOY_DIM);
     }
@@ -195,7 +204,7 @@ TEST(beginning_again_replaces) {
     }
     for (int i = 0; i < 3; i++) CHECK_INT(toy_run(&t, 0, 0, 32, text, x), SWA_OK);
     CHECK_BITS(x, cold, 32 * TOY_DIM);
-    CHECK_INT(toy_run(&t, 0, 7, 3, text, x), SWA_ERR_LOST);  /* 32 tokens in 16 slots: 7 is gone */
+    CHECK_INT(toy_run(&t, 0, 7, 3, text, x), SWA_ERR_LOST); /* 32 tokens in 16 slots: 7 is gone */
     CHECK_INT(toy_run(&t, 0, 30, 2, text, x), SWA_OK);
     CHECK_BITS(x, cold + 30 * TOY_DIM, 2 * TOY_DIM);
     CHECK_INT(toy_run(&t, 0, 33, 1, text, x), SWA_ERR_ORDER);
@@ -203,7 +212,10 @@ TEST(beginning_again_replaces) {
 
 enum { CROWD = 64, DRAFTS = 5 };
 static void crowd_runs(swa_run *runs, const int64_t *end, int n) {
-    for (int i = 0; i < CROWD; i++) { runs[i] = t_run(i, end[i], n); runs[i].rewind = 1; }
+    for (int i = 0; i < CROWD; i++) {
+        runs[i] = t_run(i, end[i], n);
+        runs[i].rewind = 1;
+    }
 }
 /* 64 sequences verify 5 drafts each; one run of the batch asks for rows that are gone. Nobody moves. */
 TEST(crowd_with_one_refused_run) {
@@ -229,7 +241,7 @@ TEST(crowd_with_one_refused_run) {
         for (int i = 0; i < CROWD; i++) {
             CHECK_BITS(x + runs[i].row * TOY_DIM, cold[i] + end[i] * TOY_DIM, DRAFTS * TOY_DIM);
             held[i] = end[i] + DRAFTS;
-            end[i] += t_int(0, DRAFTS);                      /* accepted; the next begin takes back the rest */
+            end[i] += t_int(0, DRAFTS); /* accepted; the next begin takes back the rest */
         }
         was = end[bad];
         end[bad] = swa_cache_min_end(&t.kv, bad) - 1;
@@ -270,13 +282,15 @@ static int law_exact(const laws *m, int64_t pos) {
 }
 static void law_window(laws *m, int l, int kind) {
     m->W[l] = t_int(1, kind == 2 ? 24 : 12);
-    m->window[l] = kind == 0 ? swa_window_sliding(1) : kind == 1 ? swa_window_sliding(m->W[l])
-                 : kind == 2 ? swa_window_chunked(m->W[l]) : swa_window_sinks(m->W[l], t_int(1, 5));
+    m->window[l] = kind == 0 ? swa_window_sliding(1)
+                 : kind == 1 ? swa_window_sliding(m->W[l])
+                 : kind == 2 ? swa_window_chunked(m->W[l])
+                             : swa_window_sinks(m->W[l], t_int(1, 5));
     if (kind == 0) m->W[l] = 1;
 }
 static int law_open(laws *m) {
     int64_t most = 0;
-    int loose = t_int(0, 1);                                 /* only windows that may go back further than the ring */
+    int loose = t_int(0, 1); /* only windows that may go back further than the ring */
     memset(m, 0, sizeof *m);
     memset(m->slot, 0xff, sizeof m->slot);
     m->d = toy_desc(m->window, LAW_LAYERS, LAW_LAYERS, 2);
@@ -308,8 +322,7 @@ static int law_append(laws *m, int seq, int n) {
     if (seq != 0) return 1;
     for (; n > 0; n--, m->end++)
         for (int l = 0; l < LAW_LAYERS; l++)
-            if (m->end >= m->window[l].n_sink)
-                m->slot[l][(m->end - m->origin + 4096 * m->cap[l]) % m->cap[l]] = m->end;
+            if (m->end >= m->window[l].n_sink) m->slot[l][(m->end - m->origin + 4096 * m->cap[l]) % m->cap[l]] = m->end;
     if (m->end > m->top) m->top = m->end;
     return 1;
 }
@@ -334,7 +347,7 @@ static int law_rows(const laws *m, int seq) {
             held += law_has(m, l, p);
             if (!CHECK_INT(swa_cache_slot(&m->kv, seq, l, p) >= 0, law_has(m, l, p))) return 0;
         }
-        if (!CHECK_INT(spans, held)) return 0;               /* so what is there has no gap */
+        if (!CHECK_INT(spans, held)) return 0; /* so what is there has no gap */
         if (!CHECK_OK(swa_cache_read(&m->kv, seq, l, first, (int32_t)(m->end - first), k, NULL))) return 0;
     }
     return 1;
@@ -348,7 +361,7 @@ static int law_rewinds(laws *m) {
         CHECK_OK(swa_cache_fork(&m->kv, 1, 0, -1));
         if (!CHECK_STATUS(swa_cache_truncate(&m->kv, 1, p), exact ? SWA_OK : SWA_ERR_LOST)) return 0;
         if (!CHECK(exact || p < m->base || m->top - p > always)) return 0;
-        for (int l = 0; l < LAW_LAYERS; l++) {               /* r <= capacity-(W-1), layer by layer */
+        for (int l = 0; l < LAW_LAYERS; l++) { /* r <= capacity-(W-1), layer by layer */
             int64_t r = m->cap[l] - (m->W[l] - 1);
             if (p < m->base || m->top - p > r) continue;
             for (int64_t k = m->start; k < p; k++)
@@ -361,9 +374,8 @@ static int law_copies(laws *m) {
     size_t n = swa_cache_save_bytes(&m->kv, 0);
     unsigned char *blob = (unsigned char *)malloc(n);
     int ok = CHECK_OK(swa_cache_fork(&m->kv, 1, 0, -1)) && law_rows(m, 1)
-             && CHECK_OK(swa_cache_save(&m->kv, 0, blob, n)) && CHECK_OK(swa_cache_reset(&m->kv, 1, 0, 0))
-             && CHECK_OK(swa_cache_load(&m->kv, 1, blob, n))
-             && law_rows(m, 1) && law_append(m, 1, 3);
+          && CHECK_OK(swa_cache_save(&m->kv, 0, blob, n)) && CHECK_OK(swa_cache_reset(&m->kv, 1, 0, 0))
+          && CHECK_OK(swa_cache_load(&m->kv, 1, blob, n)) && law_rows(m, 1) && law_append(m, 1, 3);
     free(blob);
     return ok;
 }
@@ -402,13 +414,13 @@ TEST(a_second_rewind_keeps_what_is_needed) {
     unsigned char *blob;
     size_t n;
     toy t;
-    d.max_rollback = 15;                                     /* 16 slots and 48 */
+    d.max_rollback = 15; /* 16 slots and 48 */
     cold = toy_cold(&d, 0, 0, 1100, one_text);
     REQUIRE(cold && toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 0, 0, 1100, one_text, x), SWA_OK);
-    CHECK_OK(swa_cache_truncate(&t.kv, 0, 950));             /* a chunk begins there: nothing is needed */
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 950)); /* a chunk begins there: nothing is needed */
     CHECK_INT(toy_run(&t, 0, 950, 40, one_text, x), SWA_OK);
-    CHECK_OK(swa_cache_truncate(&t.kv, 0, 972));             /* layer 1 needs 969..971, and they are there */
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 972)); /* layer 1 needs 969..971, and they are there */
     CHECK(swa_cache_first(&t.kv, 0, 1) <= 969);
     CHECK_OK(swa_cache_read(&t.kv, 0, 1, 969, 3, k, NULL));
     n = swa_cache_save_bytes(&t.kv, 0);
@@ -424,8 +436,8 @@ TEST(a_second_rewind_keeps_what_is_needed) {
 
 /* ---- replay ---- */
 
-static void check_replay(const swa_window *w, int n_windows, int n_layers, int64_t context, int64_t start,
-                         int64_t pos, int64_t want) {
+static void check_replay(const swa_window *w, int n_windows, int n_layers, int64_t context, int64_t start, int64_t pos,
+                         int64_t want) {
     swa_cache_desc d = toy_desc(w, n_windows, n_layers, 1);
     float *cold, *x = t_floats(200 * TOY_DIM);
     int64_t from;
@@ -441,7 +453,7 @@ static void check_replay(const swa_window *w, int n_windows, int n_layers, int64
     CHECK_INT(toy_run(&t, 0, from, (int32_t)(pos + 3 - from), text, x), SWA_OK);
     CHECK_BITS(x + (pos - from) * TOY_DIM, cold + (pos - start) * TOY_DIM, 3 * TOY_DIM);
     if (from == pos) return;
-    CHECK_OK(swa_cache_reset(&t.kv, 0, from + 1, 0));        /* one later is not enough */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, from + 1, 0)); /* one later is not enough */
     CHECK_INT(toy_run(&t, 0, from + 1, (int32_t)(pos + 3 - from - 1), text, x), SWA_OK);
     CHECK(memcmp(x + (pos - from - 1) * TOY_DIM, cold + (pos - start) * TOY_DIM, TOY_DIM * sizeof *x) != 0);
 }
@@ -453,14 +465,14 @@ TEST(replay_from_there_and_not_one_later) {
     const swa_window late[2] = { swa_window_sliding(3), swa_window_chunked(8) };
     check_replay(&s3, 1, 1, 0, 0, 50, 48);
     check_replay(&s3, 1, 4, 0, 0, 50, 42);
-    check_replay(&s3, 1, 4, 0, 45, 50, 45);                  /* never before the start */
+    check_replay(&s3, 1, 4, 0, 45, 50, 45); /* never before the start */
     check_replay(&one, 1, 5, 0, 0, 50, 50);
     check_replay(mix, 3, 3, 0, 0, 60, 60 - 3 - 1 - 6);
     check_replay(mix, 3, 5, 0, 0, 60, 60 - 3 - 1 - 6 - 3 - 1);
     check_replay(causal, 2, 2, 128, 10, 60, 10);
     check_replay(sinks, 2, 2, 0, 0, 60, 0);
     check_replay(&llama, 1, 3, 0, 0, 53, 48);
-    check_replay(late, 2, 2, 0, 0, 53, 46);                  /* 53 needs its chunk from 48 on, and that two more */
+    check_replay(late, 2, 2, 0, 0, 53, 46); /* 53 needs its chunk from 48 on, and that two more */
     check_replay(late, 2, 2, 0, 0, 48, 46);
 }
 
@@ -477,7 +489,7 @@ TEST(windows_repeat_over_the_layers) {
     CHECK_INT(toy_run(&t, 1, 0, 40, text, x), SWA_OK);
     CHECK_BITS(x, cold, 40 * TOY_DIM);
     for (int layer = 0; layer < 7; layer++) {
-        CHECK_INT(swa_cache_first(&t.kv, 1, layer), layer % 3 == 2 ? 0 : 24);      /* 16 slots in the windowed */
+        CHECK_INT(swa_cache_first(&t.kv, 1, layer), layer % 3 == 2 ? 0 : 24); /* 16 slots in the windowed */
         CHECK_INT(swa_cache_end(&t.kv, 1), 40);
     }
     CHECK_INT(swa_cache_first(&t.kv, 1, 7), -1);
@@ -491,7 +503,7 @@ TEST(windows_repeat_over_the_layers) {
     CHECK_INT(toy_run(&t, 1, 60, 4, text, x), SWA_OK);
     CHECK_BITS(x, cold + 60 * TOY_DIM, 4 * TOY_DIM);
     CHECK_OK(swa_cache_reset(&t.kv, 0, 1000, 0));
-    CHECK_INT(toy_run(&t, 0, 1000, 64, text, x), SWA_OK);    /* max_context counts from a sequence's own start */
+    CHECK_INT(toy_run(&t, 0, 1000, 64, text, x), SWA_OK); /* max_context counts from a sequence's own start */
     CHECK_INT(toy_run(&t, 0, 1064, 1, text, x), SWA_ERR_FULL);
 }
 
@@ -532,8 +544,7 @@ TEST(sequences_begin_anywhere) {
             CHECK_INT(toy_run(&t, 0, starts[i] + 20, 1, text, x + 20 * TOY_DIM), SWA_OK);
             CHECK_INT(swa_cache_first(&t.kv, 0, 1), n_windows == 2 ? starts[i] : starts[i] + 5);
             CHECK_OK(swa_cache_reset(&t.kv, 0, starts[i], 0));
-            for (int p = 0; p < 21; p++)
-                CHECK_INT(toy_run(&t, 0, starts[i] + p, 1, text, y + p * TOY_DIM), SWA_OK);
+            for (int p = 0; p < 21; p++) CHECK_INT(toy_run(&t, 0, starts[i] + p, 1, text, y + p * TOY_DIM), SWA_OK);
             CHECK_BITS(x, y, 21 * TOY_DIM);
         }
 }
@@ -574,11 +585,10 @@ TEST(sequences_that_begin_among_the_sinks) {
             REQUIRE(toy_open(&t, &d) && toy_open(&u, &d));
             CHECK_OK(swa_cache_reset(&t.kv, 0, start, 0));
             CHECK_OK(swa_cache_reset(&u.kv, 0, start, 0));
-            u.put_first = 1;                                 /* one at a time */
+            u.put_first = 1; /* one at a time */
             for (int p = 0; p < 24; p++) CHECK_INT(toy_run(&u, 0, start + p, 1, text, cold + p * TOY_DIM), SWA_OK);
             for (int p = 0; p < 24; p += chunk)
-                CHECK_INT(toy_run(&t, 0, start + p, p + chunk <= 24 ? chunk : 24 - p, text, x + p * TOY_DIM),
-                          SWA_OK);
+                CHECK_INT(toy_run(&t, 0, start + p, p + chunk <= 24 ? chunk : 24 - p, text, x + p * TOY_DIM), SWA_OK);
             CHECK_BITS(x, cold, 24 * TOY_DIM);
         }
 }
@@ -605,8 +615,8 @@ TEST_EACH_ISA(putting_first_is_exact_within_the_capacity) {
                 CHECK_BITS(x, cold + p * TOY_DIM, chunk * TOY_DIM);
             }
             CHECK_INT(toy_run(&t, 0, swa_cache_end(&t.kv, 0), chunk + 1, text, x), SWA_ERR_CAPACITY);
-            t.put_first = 0;                                 /* the step is begun again, the other way round: */
-            if (W == 1) continue;                            /* which needs no row */
+            t.put_first = 0;      /* the step is begun again, the other way round: */
+            if (W == 1) continue; /* which needs no row */
             CHECK_INT(toy_run(&t, 0, 40 / chunk * chunk, chunk, text, x), SWA_ERR_LOST);
             CHECK_INT(swa_cache_end(&t.kv, 0), 40 / chunk * chunk + chunk + 1);
         }
@@ -654,7 +664,7 @@ TEST(capacity_default_and_exact) {
             CHECK_INT(toy_run(&t, 0, 0, (int32_t)(2 * cap), text, x), SWA_OK);
             CHECK_INT(swa_cache_first(&t.kv, 0, 0), 2 * cap - need);
             CHECK_INT(swa_cache_slot(&t.kv, 0, 0, 2 * cap - 1), (2 * cap - 1) % need);
-            d.capacity = W[i] - 2 + rollback;                /* 0 = default; W-1 holds what attention needs */
+            d.capacity = W[i] - 2 + rollback; /* 0 = default; W-1 holds what attention needs */
             if (d.capacity > 0) CHECK_INT(swa_cache_bytes(&d), 0);
         }
 }
@@ -670,7 +680,9 @@ TEST(bytes_per_layer) {
         d.k_type = ring_types[i % 4];
         d.v_type = ring_types[i / 4 % 4];
         d.tail_type = ring_types[(i + 1) % 4];
-        d.shape.n_kv_heads = 2; d.shape.head_dim = 21; d.shape.v_dim = 19;
+        d.shape.n_kv_heads = 2;
+        d.shape.head_dim = 21;
+        d.shape.v_dim = 19;
         d.shape.tail_dim = i < 16 ? 0 : 6;
         d.shape.v_in_k = i >= 16 && i % 2;
         k = 2 * slots * (size_t)(21 * size[i % 4]) + 2 * slots * (d.k_type == SWA_Q8 ? 4 : 0);
@@ -695,14 +707,18 @@ TEST(types_left_zero_are_as_k) {
         swa_kv spans[3];
         swa_cache kv[2];
         named.shape.n_kv_heads = 2;
-        named.shape.head_dim = 6; named.shape.tail_dim = 4; named.shape.v_dim = 10;
+        named.shape.head_dim = 6;
+        named.shape.tail_dim = 4;
+        named.shape.v_dim = 10;
         zero = named;
         named.k_type = named.v_type = named.tail_type = i < 4 ? ring_types[i] : SWA_F32;
-        zero.k_type = i < 4 ? ring_types[i] : SWA_TYPE_DEFAULT;          /* the last: all three are 0 */
+        zero.k_type = i < 4 ? ring_types[i] : SWA_TYPE_DEFAULT; /* the last: all three are 0 */
         t_label("type %d", i);
         memset(&a, 0, sizeof a);
         a.mode = SWA_STORE_ONLY;
-        a.k.p = rows; a.k_tail.p = rows + 20 * 12; a.v.p = rows + 20 * 20;
+        a.k.p = rows;
+        a.k_tail.p = rows + 20 * 12;
+        a.v.p = rows + 20 * 20;
         REQUIRE(swa_cache_bytes(&zero) == swa_cache_bytes(&named));
         for (int z = 0; z < 2; z++) {
             REQUIRE(t_cache_new(&kv[z], z ? &zero : &named, 1) && CHECK_OK(swa_step_one(&kv[z], 0, 0, 12)));
@@ -712,7 +728,7 @@ TEST(types_left_zero_are_as_k) {
             CHECK(spans[0].v_type == named.v_type && spans[0].tail_type == named.v_type);
         }
         CHECK_BITS(got[1], got[0], 12 * 40);
-        CHECK((got[0][12 * 20] == rows[20 * 20]) == (named.v_type == SWA_F32));     /* and they are rounded */
+        CHECK((got[0][12 * 20] == rows[20 * 20]) == (named.v_type == SWA_F32)); /* and they are rounded */
         CHECK_OK(swa_cache_copy(&kv[0], 0, &kv[1], 0, -1));
     }
 }
@@ -725,7 +741,7 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
     float x[60 * TOY_DIM], *cold;
     toy t;
     d.isa = isa;
-    cold = toy_cold(&d, 0, 0, 60, text);                     /* sequence 0's own text */
+    cold = toy_cold(&d, 0, 0, 60, text); /* sequence 0's own text */
     REQUIRE(cold && toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 0, 0, 41, text, x), SWA_OK);
     for (int s = 1; s < 9; s++) CHECK_OK(swa_cache_fork(&t.kv, s, 0, s % 2 ? -1 : 40));
@@ -733,7 +749,7 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
         toy u;
         float y[20 * TOY_DIM];
         int64_t from = s % 2 ? 41 : 40;
-        REQUIRE(toy_open(&u, &d));                           /* the same in a cache of its own */
+        REQUIRE(toy_open(&u, &d)); /* the same in a cache of its own */
         CHECK_INT(toy_run(&u, 0, 0, (int32_t)from, text, x), SWA_OK);
         CHECK_OK(swa_cache_fork(&u.kv, s, 0, -1));
         CHECK_OK(swa_cache_reset(&u.kv, 0, 0, 0));
@@ -741,7 +757,7 @@ TEST_EACH_ISA(forks_diverge_from_a_shared_prompt) {
         CHECK_INT(toy_run(&t, s, from, 19, text, x), SWA_OK);
         CHECK_BITS(x, y, 19 * TOY_DIM);
     }
-    CHECK_INT(toy_run(&t, 0, 41, 19, text, x), SWA_OK);      /* and the parent never noticed */
+    CHECK_INT(toy_run(&t, 0, 41, 19, text, x), SWA_OK); /* and the parent never noticed */
     CHECK_BITS(x, cold + 41 * TOY_DIM, 19 * TOY_DIM);
 }
 
@@ -754,15 +770,21 @@ static void copied_elsewhere(int isa, swa_type k, swa_type v, int64_t from_slots
     const int64_t pos = end < 0 ? 40 : end;
     float x[41 * TOY_DIM], *cold;
     toy a, b;
-    d.isa = isa; d.k_type = k; d.v_type = v; d.max_context = 64;
+    d.isa = isa;
+    d.k_type = k;
+    d.v_type = v;
+    d.max_context = 64;
     cold = toy_cold(&d, 0, 0, 64, one_text);
     d.capacity = from_slots;
     if (!cold || !toy_open(&a, &d)) return;
-    d.capacity = to_slots; d.max_context = 128; d.n_seqs = 3; d.audit = 1;
+    d.capacity = to_slots;
+    d.max_context = 128;
+    d.n_seqs = 3;
+    d.audit = 1;
     if (!toy_open(&b, &d)) return;
     t_label("%s/%s from %d slots to %d, end %d", type_name(k), type_name(v), (int)from_slots, (int)to_slots, (int)end);
     CHECK_INT(toy_run(&a, 0, 0, 40, one_text, x), SWA_OK);
-    CHECK_INT(toy_run(&b, 2, 0, 11, one_text, x), SWA_OK);   /* holds something else, and another runs beside it */
+    CHECK_INT(toy_run(&b, 2, 0, 11, one_text, x), SWA_OK); /* holds something else, and another runs beside it */
     CHECK_INT(toy_run(&b, 1, 0, 9, one_text, x), SWA_OK);
     CHECK_OK(swa_cache_copy(&b.kv, 2, &a.kv, 0, end));
     CHECK_INT(swa_cache_end(&b.kv, 2), pos);
@@ -783,7 +805,7 @@ static void copied_elsewhere(int isa, swa_type k, swa_type v, int64_t from_slots
     }
     CHECK_INT(toy_run(&b, 1, 9, 20, one_text, x), SWA_OK);
     CHECK_BITS(x, cold + 9 * TOY_DIM, 20 * TOY_DIM);
-    CHECK_INT(toy_run(&a, 0, 40, 4, one_text, x), SWA_OK);   /* and the source never noticed */
+    CHECK_INT(toy_run(&a, 0, 40, 4, one_text, x), SWA_OK); /* and the source never noticed */
     CHECK_BITS(x, cold + 40 * TOY_DIM, 4 * TOY_DIM);
 }
 TEST_EACH_ISA(copies_into_caches_of_another_size) {
@@ -811,7 +833,7 @@ TEST(a_cache_that_has_become_too_small) {
     CHECK_OK(swa_cache_copy(&large.kv, 0, &small.kv, 0, -1));
     CHECK_INT(toy_run(&large, 0, 16, 16, text, x), SWA_OK);
     CHECK_BITS(x, cold + 16 * TOY_DIM, 16 * TOY_DIM);
-    CHECK_STATUS(swa_cache_copy(&small.kv, 0, &large.kv, 0, -1), SWA_ERR_FULL);    /* 32 rows into 16 slots */
+    CHECK_STATUS(swa_cache_copy(&small.kv, 0, &large.kv, 0, -1), SWA_ERR_FULL); /* 32 rows into 16 slots */
     CHECK_INT(swa_cache_end(&small.kv, 0), 16);
     CHECK_STATUS(swa_cache_copy(&small.kv, 0, &large.kv, 0, 17), SWA_ERR_FULL);
     CHECK_OK(swa_cache_copy(&small.kv, 0, &large.kv, 0, 12));
@@ -831,16 +853,22 @@ TEST(copies_that_are_refused) {
         if (i == 1) to.shape.head_dim = 5;
         if (i == 2) to.shape.n_kv_heads = 2;
         if (i == 3) to.shape.v_dim = 3;
-        if (i == 4) { to.shape.v_in_k = 1; to.shape.tail_dim = 0; }
+        if (i == 4) {
+            to.shape.v_in_k = 1;
+            to.shape.tail_dim = 0;
+        }
         if (i == 5) to.shape.tail_dim = 1;
         if (i == 6) to.n_layers = 3;
         if (i == 7) to.k_type = SWA_F16;
         if (i == 8) to.v_type = SWA_BF16;
         if (i == 9) to.windows = &sinks;
-        if (i == 10) { to.windows = w; to.n_windows = 2; }
-        if (i == 11) to.capacity = 30;                       /* from here on they fit */
+        if (i == 10) {
+            to.windows = w;
+            to.n_windows = 2;
+        }
+        if (i == 11) to.capacity = 30; /* from here on they fit */
         if (i == 12) to.max_rollback = 9;
-        if (i == 13) to.v_type = SWA_F32;                    /* as the default says */
+        if (i == 13) to.v_type = SWA_F32; /* as the default says */
         t_label("copy %d", i);
         REQUIRE(toy_open(&b, &to));
         before = (unsigned char *)t_alloc(b.bytes);
@@ -859,7 +887,7 @@ TEST(copies_that_are_refused) {
     CHECK_STATUS(swa_cache_copy(&b.kv, 2, &a.kv, 0, -1), SWA_ERR_ARG);
     CHECK_STATUS(swa_cache_copy(&b.kv, 0, &a.kv, -1, -1), SWA_ERR_ARG);
     CHECK(memcmp(before, b.mem, b.bytes) == 0);
-    CHECK_OK(swa_cache_copy(&b.kv, 0, &b.kv, 1, -1));        /* of one cache: a fork */
+    CHECK_OK(swa_cache_copy(&b.kv, 0, &b.kv, 1, -1)); /* of one cache: a fork */
     CHECK_OK(swa_cache_copy(&a.kv, 1, &a.kv, 0, -1));
     CHECK_INT(swa_cache_end(&a.kv, 1), 20);
 }
@@ -873,12 +901,15 @@ static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
     unsigned char *blob;
     size_t n;
     toy a, b;
-    d.isa = isa; d.k_type = k; d.v_type = v; d.capacity = capacity;
+    d.isa = isa;
+    d.k_type = k;
+    d.v_type = v;
+    d.capacity = capacity;
     t_label("%s/%s capacity %d", type_name(k), type_name(v), (int)capacity);
     if (!toy_open(&a, &d) || !toy_open(&b, &d)) return;
     CHECK_OK(swa_cache_reset(&a.kv, 1, 5, 0));
     CHECK_INT(toy_run(&a, 1, 5, 58, text, x), SWA_OK);
-    CHECK_INT(toy_run(&b, 1, 0, 50, text, x), SWA_OK);       /* b holds something else */
+    CHECK_INT(toy_run(&b, 1, 0, 50, text, x), SWA_OK); /* b holds something else */
     n = swa_cache_save_bytes(&a.kv, 1);
     blob = (unsigned char *)t_alloc(n);
     CHECK_OK(swa_cache_save(&a.kv, 1, blob, n));
@@ -925,7 +956,7 @@ TEST(damaged_blobs_are_refused) {
         CHECK_OK(swa_cache_save(&t.kv, seq, blob, n));
         memcpy(before, t.mem, t.bytes);
         for (size_t cut = 0; cut < n; cut++) {
-            unsigned char *exact = (unsigned char *)malloc(cut + !cut);   /* a read past the end is seen by ASan */
+            unsigned char *exact = (unsigned char *)malloc(cut + !cut); /* a read past the end is seen by ASan */
             memcpy(exact, blob, cut);
             CHECK_STATUS(swa_cache_load(&t.kv, seq, exact, cut), SWA_ERR_BLOB);
             free(exact);
@@ -953,15 +984,20 @@ static void sign(unsigned char *blob, size_t n) {
     for (; i < n - 8; i++) sum = (sum ^ blob[i]) * 0x100000001b3u;
     memcpy(blob + n - 8, &sum, 8);
 }
-enum { START, END, ORIGIN, FIRST, LENGTH = 16, HEAD = 32 };  /* a sequence's numbers, behind the head */
+enum { START, END, ORIGIN, FIRST, LENGTH = 16, HEAD = 32 }; /* a sequence's numbers, behind the head */
 
 /* Ten tokens in two layers, one of which holds at most 16; each number of the state by itself made impossible. */
 TEST(impossible_states_are_refused) {
-    static const struct { int seq, field; int64_t value; } list[] = {
-        { 0, START, -1 }, { 0, START, INT64_MIN }, { 0, START, 1 }, { 0, START, 11 }, { 0, END, 9 }, { 0, END, 11 },
-        { 0, END, -1 }, { 0, END, INT64_MAX }, { 0, END, INT64_MAX - 1 }, { 0, ORIGIN, -1 }, { 0, FIRST, -1 },
-        { 0, FIRST, 1 }, { 0, FIRST, 11 }, { 0, FIRST, INT64_MIN }, { 0, FIRST + 1, 1 }, { 0, FIRST + 1, -1 },
-        { 1, FIRST, 5 }, { 1, FIRST + 1, 5 }, { 1, END, 5 }, { 1, START, 5 } };
+    static const struct {
+        int seq, field;
+        int64_t value;
+    } list[] = { { 0, START, -1 },     { 0, START, INT64_MIN }, { 0, START, 1 },
+                 { 0, START, 11 },     { 0, END, 9 },           { 0, END, 11 },
+                 { 0, END, -1 },       { 0, END, INT64_MAX },   { 0, END, INT64_MAX - 1 },
+                 { 0, ORIGIN, -1 },    { 0, FIRST, -1 },        { 0, FIRST, 1 },
+                 { 0, FIRST, 11 },     { 0, FIRST, INT64_MIN }, { 0, FIRST + 1, 1 },
+                 { 0, FIRST + 1, -1 }, { 1, FIRST, 5 },         { 1, FIRST + 1, 5 },
+                 { 1, END, 5 },        { 1, START, 5 } };
     const swa_window w[2] = { swa_window_sliding(4), swa_window_causal() };
     swa_cache_desc d = toy_desc(w, 2, 2, 2);
     float x[20 * TOY_DIM];
@@ -977,7 +1013,7 @@ TEST(impossible_states_are_refused) {
         blob = (unsigned char *)t_alloc(n[seq]);
         bad = (unsigned char *)t_alloc(n[seq] + 8);
         CHECK_OK(swa_cache_save(&t.kv, seq, blob, n[seq]));
-        CHECK_OK(swa_cache_load(&t.kv, seq, blob, n[seq]));      /* no run to begin again any more */
+        CHECK_OK(swa_cache_load(&t.kv, seq, blob, n[seq])); /* no run to begin again any more */
         memcpy(before, t.mem, t.bytes);
         memcpy(bad, blob, n[seq]);
         sign(bad, n[seq]);
@@ -1035,12 +1071,15 @@ TEST(blobs_of_another_geometry_are_refused) {
         if (i == 7) to.v_type = SWA_BF16;
         if (i == 8) to.windows = &sinks;
         if (i == 9) to.capacity = 17;
-        if (i == 10) to.n_seqs = 7;                          /* one sequence fits into any number of them */
+        if (i == 10) to.n_seqs = 7; /* one sequence fits into any number of them */
         if (i == 11) to.isa = SWA_ISA_SCALAR;
         if (i == 12) to.windows = &chunked;
-        if (i == 13) { to.windows = w; to.n_windows = 2; }
-        if (i == 14) to.max_context = 100;                   /* no layer depends on it */
-        if (i == 15) to.shape.n_heads = 6;                   /* they are not in the ring */
+        if (i == 13) {
+            to.windows = w;
+            to.n_windows = 2;
+        }
+        if (i == 14) to.max_context = 100; /* no layer depends on it */
+        if (i == 15) to.shape.n_heads = 6; /* they are not in the ring */
         t_label("geometry %d", i);
         REQUIRE(toy_open(&t, &to));
         CHECK_STATUS(swa_cache_load(&t.kv, 0, blob, n), want);
@@ -1062,7 +1101,7 @@ static void check_move(const swa_cache_desc *from, const swa_cache_desc *to, int
     toy a, b;
     if (!cold || !toy_open(&a, from) || !toy_open(&b, to)) return;
     CHECK_OK(swa_cache_reset(&a.kv, 1, start, 3));
-    for (int32_t at = 0, w; at < n; at += w) {               /* chunks as long as they come */
+    for (int32_t at = 0, w; at < n; at += w) { /* chunks as long as they come */
         w = n - at < 37 ? n - at : 37;
         if (!CHECK_INT(toy_run(&a, 1, start + at, w, one_text, x), SWA_OK)) return;
     }
@@ -1182,15 +1221,17 @@ TEST(more_queries_than_an_int32_counts) {
     }
     d.shape.n_heads = 2;
     REQUIRE(toy_open(&t, &d));
-    r[0] = t_run(0, 0, INT32_MAX / 2);                       /* and the rows of a step */
+    r[0] = t_run(0, 0, INT32_MAX / 2); /* and the rows of a step */
     r[1] = t_run(1, 0, INT32_MAX / 2 + 2);
     CHECK_STATUS(swa_step_begin(&t.kv, r, 2), SWA_ERR_OVERFLOW);
     CHECK_INT(swa_cache_end(&t.kv, 0), 0);
 }
 /* What a part of the scratch takes, as swa.h says it: it goes with the shape. */
 TEST(scratch_goes_with_the_shape) {
-    static const struct { int head_dim, tail_dim, heads; double said; } list[] = {
-        { 8, 0, 8, 0.1 }, { 64, 0, 8, 1.3 }, { 128, 0, 32, 2.5 }, { 512, 64, 128, 3.5 } };
+    static const struct {
+        int head_dim, tail_dim, heads;
+        double said;
+    } list[] = { { 8, 0, 8, 0.1 }, { 64, 0, 8, 1.3 }, { 128, 0, 32, 2.5 }, { 512, 64, 128, 3.5 } };
     const swa_window w = swa_window_sliding(1024);
     for (int i = 0; i < 4; i++) {
         swa_cache_desc d = toy_desc(&w, 1, 1, 1);
@@ -1207,7 +1248,7 @@ TEST(audit_with_any_origin) {
     static const int64_t origins[] = { 0, 5, 47, 48, (int64_t)1 << 40, INT64_MAX - 1, INT64_MAX };
     const swa_window w[2] = { swa_window_sliding(33), swa_window_sinks(20, 5) };
     for (int i = 0; i < 7; i++) {
-        swa_cache_desc d = toy_desc(w, 2, 2, 1);             /* 48 slots and 32 */
+        swa_cache_desc d = toy_desc(w, 2, 2, 1); /* 48 slots and 32 */
         float *cold, x[20 * TOY_DIM];
         toy t;
         d.audit = 1;
@@ -1234,25 +1275,45 @@ static void check_hole(const float *q, const float *k, int isa, int gone, int ba
     swa_rows r;
     swa_attn a;
     or_case c;
-    memset(kv, 0, sizeof kv); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a); memset(&c, 0, sizeof c);
+    memset(kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    memset(&c, 0, sizeof c);
     kv[0].k = kv[0].v = k;
-    kv[0].pos = 1; kv[0].n = gone - 1;
+    kv[0].pos = 1;
+    kv[0].n = gone - 1;
     kv[1].k = kv[1].v = k + (back - 1);
-    kv[1].pos = back; kv[1].n = KEYS + 1 - back;
-    r.shape.n_heads = HEADS; r.shape.n_kv_heads = r.shape.head_dim = r.shape.v_dim = 1; r.shape.v_in_k = in_k;
+    kv[1].pos = back;
+    kv[1].n = KEYS + 1 - back;
+    r.shape.n_heads = HEADS;
+    r.shape.n_kv_heads = r.shape.head_dim = r.shape.v_dim = 1;
+    r.shape.v_in_k = in_k;
     r.window = swa_window_symmetric(234);
-    r.pos = 336; r.n_tokens = n; r.kv = kv; r.n_kv = 2; r.isa = isa;
+    r.pos = 336;
+    r.n_tokens = n;
+    r.kv = kv;
+    r.n_kv = 2;
+    r.isa = isa;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
-    a.q.p = q; a.out.p = out; a.scale = 0.5f;
+    a.q.p = q;
+    a.out.p = out;
+    a.scale = 0.5f;
     CHECK_OK(swa_attention_part(&r, &a, 0, 0, 1));
     CHECK_OK(swa_attention_part(&r, &a, 1, 0, 1));
     for (int i = 0; i < KEYS; i++) absent[i] = i + 1 >= gone && i + 1 < back;
-    c.n_heads = HEADS; c.n_kv_heads = c.dk = c.dv = 1;
+    c.n_heads = HEADS;
+    c.n_kv_heads = c.dk = c.dv = 1;
     c.window = or_causal();
     c.window.left = c.window.right = 234;
-    c.q_pos = 336; c.k_pos = 1; c.n_q = n; c.n_k = KEYS;
-    c.q = q; c.k = c.v = k; c.absent = absent; c.scale = 0.5;
+    c.q_pos = 336;
+    c.k_pos = 1;
+    c.n_q = n;
+    c.n_k = KEYS;
+    c.q = q;
+    c.k = c.v = k;
+    c.absent = absent;
+    c.scale = 0.5;
     or_attention(&c, want, NULL, room);
     t_label("hole [%d, %d), %d queries, v_in_k %d", gone, back, n, in_k);
     CHECK_CLOSE(out, want, n * HEADS, 1e-5);
@@ -1292,7 +1353,7 @@ TEST(audit_wipes_what_is_lost) {
         }
 }
 /* Pinned rows that are taken back are wiped as well, the first of them included; those before stay. */
-static int held_somewhere(const toy *t, const float *row) {      /* K lies transposed, 16 positions to a tile */
+static int held_somewhere(const toy *t, const float *row) { /* K lies transposed, 16 positions to a tile */
     for (size_t i = 0; i + 64 * TOY_HEAD_DIM <= t->bytes; i += 4) {
         int same = 0;
         for (int d = 0; d < TOY_HEAD_DIM; d++) same += !memcmp(t->mem + i + 64 * d, row + d, 4);
@@ -1311,7 +1372,7 @@ TEST(audit_wipes_sinks) {
         CHECK_INT(toy_run(&t, 0, 0, 7, text, x), SWA_OK);
         CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 7, k, NULL));
         CHECK_OK(swa_cache_truncate(&t.kv, 0, end));
-        CHECK_INT(toy_run(&t, 1, 0, 20, text, x), SWA_OK);       /* the scratch forgets */
+        CHECK_INT(toy_run(&t, 1, 0, 20, text, x), SWA_OK); /* the scratch forgets */
         for (int p = 0; p < 7; p++) {
             t_label("truncated to %d, row %d", end, p);
             CHECK_INT(held_somewhere(&t, k + p * TOY_HEAD_DIM), p < end);

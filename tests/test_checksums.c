@@ -35,17 +35,18 @@ static void seed_by(const char *name) {
 enum { SLIDING, PINNED, CAUSAL, CHUNKED };
 typedef struct {
     const char *name;
-    int      h, kv, dk, dv, tail, n;
-    int      window, W, sinks, span;
-    int      latent, q_sink, alibi, bias, logits;            /* 1 = on; bias 2: by distance */
+    int h, kv, dk, dv, tail, n;
+    int window, W, sinks, span;
+    int latent, q_sink, alibi, bias, logits; /* 1 = on; bias 2: by distance */
     swa_type k, v, t;
-    int      compute;
-    float    softcap, size;
-    int64_t  start;
-    int      chunk, parts;                                   /* of the second way; more blocks than one, more work */
-    uint64_t out, lse, kept;                                 /* hashes; kept: K and V as the ring gives them back */
+    int compute;
+    float softcap, size;
+    int64_t start;
+    int chunk, parts;        /* of the second way; more blocks than one, more work */
+    uint64_t out, lse, kept; /* hashes; kept: K and V as the ring gives them back */
 } sum_case;
 
+/* clang-format off */
 static const sum_case cases[] = {
     /* groups of 1, 2, 4, 8 and 16 query heads, decode and prefill */
     { .name = "f32 group 1", .h = 3, .kv = 3, .dk = 20, .dv = 20, .n = 40, .W = 9, .chunk = 1,
@@ -181,6 +182,7 @@ static const sum_case cases[] = {
       .compute = SWA_BF16, .chunk = 200, .parts = 4,
       .out = 0x4558675f8fe7a10c, .lse = 0xa699ffffcb499214, .kept = 0x85b7e04098459bb5 },
 };
+/* clang-format on */
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 static at_case case_of(const sum_case *s) {
@@ -188,9 +190,14 @@ static at_case case_of(const sum_case *s) {
     c.start = s->start;
     c.shape.tail_dim = s->tail;
     c.shape.v_in_k = s->latent;
-    c.k_type = s->k; c.v_type = s->v; c.tail_type = s->t;
+    c.k_type = s->k;
+    c.v_type = s->v;
+    c.tail_type = s->t;
     c.softcap = s->softcap;
-    c.alibi = s->alibi; c.bias = s->bias; c.sink_logits = s->logits; c.q_sink = s->q_sink;
+    c.alibi = s->alibi;
+    c.bias = s->bias;
+    c.sink_logits = s->logits;
+    c.q_sink = s->q_sink;
     c.compute = (swa_type)s->compute;
     if (s->size > 0.0f) c.size = s->size;
     if (s->window == SLIDING) at_sliding(&c, s->W);
@@ -214,12 +221,19 @@ TEST_EACH_ISA(checksums_attention) {
         seed_by(s->name);
         d = at_make(&c);
         for (int way = 0; way < 3; way++) {
-            if (way == 2 && has_q8(s)) continue;            /* callers' rows are never q8 */
+            if (way == 2 && has_q8(s)) continue; /* callers' rows are never q8 */
             memset(&how, 0, sizeof how);
             how.isa = isa;
-            if (way == 1) { how.chunk = s->chunk; how.parts = s->parts; how.others = i & 1; }
+            if (way == 1) {
+                how.chunk = s->chunk;
+                how.parts = s->parts;
+                how.others = i & 1;
+            }
             kept = way == 2 ? at_stored(&c, &d) : d;
-            if (way == 2) { how.cuts = 3; how.parts = s->parts; }
+            if (way == 2) {
+                how.cuts = 3;
+                how.parts = s->parts;
+            }
             if (!(way == 2 ? at_rows(&c, &kept, &how, out, lse) : at_ring(&c, &d, &how, out, lse))) continue;
             compare(s->name, ways[way], hash_floats(out, n), s->out);
             compare(s->name, "lse", hash_floats(lse, rows), s->lse);
@@ -254,9 +268,13 @@ static int partial(const at_case *c, const at_data *d, int isa, const swa_kv *kv
     swa_rows r;
     memset(&how, 0, sizeof how);
     memset(&r, 0, sizeof r);
-    r.shape = c->shape; r.window = c->window; r.isa = isa;
-    r.pos = c->start; r.n_tokens = c->n;
-    r.kv = kv; r.n_kv = 1;
+    r.shape = c->shape;
+    r.window = c->window;
+    r.isa = isa;
+    r.pos = c->start;
+    r.n_tokens = c->n;
+    r.kv = kv;
+    r.n_kv = 1;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
     call = at_queries(c, d, d->q, NULL, NULL, (size_t)c->n, &how);
@@ -279,7 +297,8 @@ TEST_EACH_ISA(checksums_merge) {
     t_fill(logits, H, 2.0f);
     for (int i = 0; i < CUTS; i++) {
         swa_kv kv = at_segment(&c, &d, from[i], from[i + 1] - from[i], 0);
-        o[i] = t_floats(n); st[i] = t_floats(2 * rows);
+        o[i] = t_floats(n);
+        st[i] = t_floats(2 * rows);
         REQUIRE(partial(&c, &d, isa, &kv, o[i], st[i]));
         got = got * 5 + hash_floats(o[i], n) + hash_floats(st[i], 2 * rows);
     }
@@ -291,14 +310,15 @@ TEST_EACH_ISA(checksums_merge) {
 
 /* ---- the latent block, by path and type of weights ---- */
 
-enum { MERGED = SWA_MLA_ABSORBED + 1 };              /* besides SWA_MLA_* */
+enum { MERGED = SWA_MLA_ABSORBED + 1 }; /* besides SWA_MLA_* */
 typedef struct {
     const char *name;
-    int      path, expanded;
+    int path, expanded;
     swa_type weights, k, tail;
-    int      compute, hidden, q_lora;
+    int compute, hidden, q_lora;
     uint64_t out;
 } block_case;
+/* clang-format off */
 static const block_case blocks[] = {
     { .name = "naive f32", .path = SWA_MLA_NAIVE, .weights = SWA_F32, .hidden = 96, .q_lora = 24,
       .out = 0xb7d6946bd43b9f37 },
@@ -327,6 +347,7 @@ static const block_case blocks[] = {
     { .name = "long products f16", .path = SWA_MLA_ABSORBED, .weights = SWA_F16, .hidden = 2100,
       .out = 0x86504dea03f83f35 },
 };
+/* clang-format on */
 enum { N_BLOCKS = sizeof blocks / sizeof *blocks };
 
 static swa_matrix weights_of(size_t rows, size_t cols, swa_type type) {
@@ -339,9 +360,16 @@ static swa_mla mla_of(const block_case *b) {
     const size_t hid = (size_t)b->hidden, q = (size_t)(b->q_lora ? b->q_lora : b->hidden);
     swa_mla m;
     memset(&m, 0, sizeof m);
-    m.hidden = b->hidden; m.n_heads = 3; m.q_lora_rank = b->q_lora; m.kv_lora_rank = 40;
-    m.nope_dim = 16; m.rope_dim = 8; m.v_dim = 20;
-    m.eps = 1e-6f; m.freq = freq; m.compute = (swa_type)b->compute;
+    m.hidden = b->hidden;
+    m.n_heads = 3;
+    m.q_lora_rank = b->q_lora;
+    m.kv_lora_rank = 40;
+    m.nope_dim = 16;
+    m.rope_dim = 8;
+    m.v_dim = 20;
+    m.eps = 1e-6f;
+    m.freq = freq;
+    m.compute = (swa_type)b->compute;
     m.path = b->path == MERGED ? SWA_MLA_AUTO : (swa_mla_path)b->path;
     if (b->q_lora) {
         m.w_dq = weights_of(q, hid, b->weights);
@@ -366,7 +394,7 @@ static int block_open(swa_cache *cache, const block_case *b, swa_mla *m, int n, 
     d.n_layers = 1;
     d.max_context = n;
     d.k_type = d.v_type = b->k ? b->k : SWA_F32;
-    d.tail_type = b->tail ? b->tail : SWA_F32;       /* of the blocks named without one */
+    d.tail_type = b->tail ? b->tail : SWA_F32; /* of the blocks named without one */
     d.isa = isa;
     if (!t_cache_new(cache, &d, 1)) return 0;
     bytes = swa_mla_scratch_bytes(m, &d, n, 1);
@@ -387,7 +415,7 @@ TEST_EACH_ISA(checksums_mla) {
         const t_block *mark = t_.blocks;
         const block_case *b = blocks + i;
         const int n = b->hidden > 96 ? 12 : 48, chunks[3] = { n, 5, 1 };
-        const int ways = b->path == SWA_MLA_AUTO && !b->expanded ? 1 : b->hidden > 96 ? 2 : 3;   /* auto: by length */
+        const int ways = b->path == SWA_MLA_AUTO && !b->expanded ? 1 : b->hidden > 96 ? 2 : 3; /* auto: by length */
         const size_t total = (size_t)n * (size_t)b->hidden;
         float *h, *out = t_floats(total);
         swa_mla m;

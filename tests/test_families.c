@@ -10,21 +10,22 @@
 typedef struct {
     const char *arch, *what;
     int layers, heads, kv_heads, head_dim, window;
-    int full_every;                  /* every such layer has no window; 0 = all have it */
-    int interleaved, pre, post, qk;  /* qk 1: by head, 2: whole */
+    int full_every;                 /* every such layer has no window; 0 = all have it */
+    int interleaved, pre, post, qk; /* qk 1: by head, 2: whole */
     int parallel, mean, sinks, experts, used, fused, biases, gelu, tied;
-    double embed;                    /* embeddings are multiplied by it; 0 = 1, so below */
-    double base, local_base;         /* 0 = 1e4; as base */
-    double linear, yarn;             /* RoPE's stretch */
+    double embed;            /* embeddings are multiplied by it; 0 = 1, so below */
+    double base, local_base; /* 0 = 1e4; as base */
+    double linear, yarn;     /* RoPE's stretch */
     int scale_local, scale_full, full_unrotated, yarn_exact;
-    double divide;                   /* scores are divided by its root; 0 = head_dim */
+    double divide; /* scores are divided by its root; 0 = head_dim */
     double attn_cap, out_cap, out_scale;
-    int factors;                     /* 1: rope_freqs, 2: short and long */
+    int factors; /* 1: rope_freqs, 2: short and long */
 } spec;
 
 enum { DIM = 64, HIDDEN = 96, VOCAB = 300, TOKENS = 40, ORIGINAL = 64 };
 
 #define HEADS(q, kv, dim) .heads = q, .kv_heads = kv, .head_dim = dim
+/* clang-format off */
 static const spec specs[] = {
     { .arch = "llama", .what = "Mistral", .layers = 3, HEADS(4, 2, 16), .window = 9, .interleaved = 1, .pre = 1 },
     { .arch = "llama", .what = "3", .layers = 2, HEADS(4, 1, 16), .interleaved = 1, .pre = 1, .tied = 1, .base = 5e5,
@@ -53,6 +54,7 @@ static const spec specs[] = {
     { .arch = "olmo3", .what = "", .layers = 4, HEADS(4, 4, 16), .window = 8, .full_every = 4, .post = 1, .qk = 2,
       .base = 5e5, .yarn = 8, .scale_full = 1 },
 };
+/* clang-format on */
 
 /* Zeros that mean something else. */
 static spec filled(spec s) {
@@ -68,8 +70,17 @@ static spec filled(spec s) {
 
 /* ---- its weights, by name ---- */
 
-typedef struct { char name[48]; float *w; int rows, cols; } tensor;
-typedef struct { const spec *s; tensor t[1024]; int n; gw file; } made;
+typedef struct {
+    char name[48];
+    float *w;
+    int rows, cols;
+} tensor;
+typedef struct {
+    const spec *s;
+    tensor t[1024];
+    int n;
+    gw file;
+} made;
 
 static const float *find(const made *m, int l, const char *what) {
     char name[48];
@@ -285,7 +296,7 @@ static void see(const made *m, int l, double *out, const double *q, const double
 }
 
 static double act(const spec *s, double g, double u) {
-    if (s->experts) {                                   /* gpt-oss's clamped SwiGLU */
+    if (s->experts) { /* gpt-oss's clamped SwiGLU */
         g = g > 7 ? 7 : g;
         u = clamp(u, -7, 7);
         return g / (1 + exp(-1.702 * g)) * (u + 1);
@@ -305,7 +316,8 @@ static void mixture(const made *m, int l, double *out, const double *x) {
         const float *wu = find(m, l, "ffn_up_exps.weight"), *bu = find(m, l, "ffn_up_exps.bias");
         const float *wd = find(m, l, "ffn_down_exps.weight"), *bd = find(m, l, "ffn_down_exps.bias");
         int e = -1;
-        for (int i = 0; i < s->experts; i++) if (!taken[i] && (e < 0 || score[i] > score[e])) e = i;
+        for (int i = 0; i < s->experts; i++)
+            if (!taken[i] && (e < 0 || score[i] > score[e])) e = i;
         taken[e] = 1;
         times(g, x, wg + e * HIDDEN * DIM, bg + e * HIDDEN, HIDDEN, DIM);
         times(u, x, wu + e * HIDDEN * DIM, bu + e * HIDDEN, HIDDEN, DIM);
@@ -331,7 +343,9 @@ static void feed(const made *m, int l, double *out, const double *x) {
     times(out, g, find(m, l, "ffn_down.weight"), NULL, DIM, HIDDEN);
 }
 
-static void add_to(double *x, const double *y) { for (int i = 0; i < DIM; i++) x[i] += y[i]; }
+static void add_to(double *x, const double *y) {
+    for (int i = 0; i < DIM; i++) x[i] += y[i];
+}
 
 /* Queries, keys and values of a token from h; rotated. */
 static void project(const made *m, int l, const double *h, int t, int local, int far, double *q, double *k, double *v) {
@@ -422,7 +436,7 @@ TEST(families_against_double_references) {
         parts = answer(m, ids, 7, TOKENS);
         CHECK_CLOSE(whole, reference(m, ids, 0), TOKENS * VOCAB, 2e-5);
         CHECK_BITS(parts, whole, TOKENS * VOCAB);
-        if (specs[i].factors == 2) {                    /* a context beyond the first training's: the long factors */
+        if (specs[i].factors == 2) { /* a context beyond the first training's: the long factors */
             CHECK_CLOSE(answer(m, ids, 9, ORIGINAL + 1), reference(m, ids, 1), TOKENS * VOCAB, 2e-5);
         }
         t_free_to(NULL);
@@ -438,7 +452,7 @@ static void give_rounded(made *a, made *b, const char *name, uint32_t type, int 
     float *x = t_floats(n);
     weights w = { type, rows, cols, p };
     for (size_t i = 0; i < bytes; i++) p[i] = (unsigned char)t_int(0, 255);
-    for (size_t i = 0; i < bytes; i += unit) {           /* halves of 2^-9 or so where the formats have them */
+    for (size_t i = 0; i < bytes; i += unit) { /* halves of 2^-9 or so where the formats have them */
         size_t at = type == GGUF_TENSOR_Q6_K ? 208 : 0;
         p[i + at] = 0;
         p[i + at + 1] = type == GGUF_TENSOR_Q6_K || type == GGUF_TENSOR_Q4_K ? 0x04 : 0x18;
@@ -472,7 +486,7 @@ TEST(families_quantised_as_their_weights_written_out) {
                                       GGUF_TENSOR_Q5_K, GGUF_TENSOR_Q6_K, GGUF_TENSOR_MXFP4 };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         made *a = rounded_start(&specs[0]), *b = rounded_start(&specs[0]);
-        uint32_t k = types[i], head = k == GGUF_TENSOR_Q4_K ? GGUF_TENSOR_Q6_K : k;    /* as llama.cpp mixes them */
+        uint32_t k = types[i], head = k == GGUF_TENSOR_Q4_K ? GGUF_TENSOR_Q6_K : k; /* as llama.cpp mixes them */
         static const char *const norms[] = { "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight" };
         int32_t ids[TOKENS];
         float *ones = t_floats(256), *got, *other, *want;

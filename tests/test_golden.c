@@ -6,7 +6,7 @@
 #include "test.h"
 #include "golden.h"
 
-#define GOLDEN_TOL 1e-5   /* times the largest |output| of the case: the README's figure for float code */
+#define GOLDEN_TOL 1e-5 /* times the largest |output| of the case: the README's figure for float code */
 
 /* ---- masks ---- */
 
@@ -18,7 +18,9 @@ TEST(golden_mask_plain) {
         const unsigned char *masked;
         float fill;
         if (!golden_open(&g, cases.name[c])) continue;
-        S = golden_i32(&g, "S"); W = golden_i32(&g, "W"); start = golden_i32(&g, "start");
+        S = golden_i32(&g, "S");
+        W = golden_i32(&g, "W");
+        start = golden_i32(&g, "start");
         masked = golden_u8(&g, "masked");
         fill = (float)golden_num(&g, "fill");
         REQUIRE(S && W && start && masked && golden_int(&g, "n") > 0);
@@ -84,17 +86,19 @@ TEST(golden_mask_compress) {
         const unsigned char *fnv_py, *fnv_cpp;
         if (!golden_open(&g, cases.name[c])) continue;
         fill = (float)golden_num(&g, "fill");
-        W = golden_i32(&g, "window"); head = golden_i32(&g, "head_size");
-        eff_py = golden_i32(&g, "eff_py"); eff_cpp = golden_i32(&g, "eff_cpp");
-        n_py = golden_i32(&g, "masked_py"); n_cpp = golden_i32(&g, "masked_cpp");
-        fnv_py = golden_u8(&g, "fnv_py"); fnv_cpp = golden_u8(&g, "fnv_cpp");
+        W = golden_i32(&g, "window");
+        head = golden_i32(&g, "head_size");
+        eff_py = golden_i32(&g, "eff_py");
+        eff_cpp = golden_i32(&g, "eff_cpp");
+        n_py = golden_i32(&g, "masked_py");
+        n_cpp = golden_i32(&g, "masked_cpp");
+        fnv_py = golden_u8(&g, "fnv_py");
+        fnv_cpp = golden_u8(&g, "fnv_cpp");
         REQUIRE(W && head && eff_py && eff_cpp && n_py && n_cpp && fnv_py && fnv_cpp);
         for (int i = 0; i < golden_int(&g, "n"); i++) {
             t_label("%s W=%d head=%d", g.name, W[i], head[i]);
-            compressed_one(m, SWA_COMPRESSED_PY, W[i], head[i], fill, eff_py[i], n_py[i],
-                           fnv_of(fnv_py + 8 * i));
-            compressed_one(m, SWA_COMPRESSED_CPP, W[i], head[i], fill, eff_cpp[i], n_cpp[i],
-                           fnv_of(fnv_cpp + 8 * i));
+            compressed_one(m, SWA_COMPRESSED_PY, W[i], head[i], fill, eff_py[i], n_py[i], fnv_of(fnv_py + 8 * i));
+            compressed_one(m, SWA_COMPRESSED_CPP, W[i], head[i], fill, eff_cpp[i], n_cpp[i], fnv_of(fnv_cpp + 8 * i));
         }
     }
 }
@@ -109,7 +113,8 @@ TEST(golden_mask_compress_dense) {
         size_t wrong = 0;
         if (!golden_open(&g, cases.name[c])) continue;
         bits = golden_u8(&g, "bits");
-        W = golden_int(&g, "window"); head = golden_int(&g, "head_size");
+        W = golden_int(&g, "window");
+        head = golden_int(&g, "head_size");
         REQUIRE(bits != NULL);
         REQUIRE_OK(swa_mask_compressed(SWA_COMPRESSED_PY, W, head, SWA_BOOL_MASKED, 0, py, n));
         REQUIRE_OK(swa_mask_compressed(SWA_COMPRESSED_CPP, W, head, SWA_BOOL_MASKED, 0, cpp, n));
@@ -123,23 +128,38 @@ TEST(golden_mask_compress_dense) {
 /* ---- feeding a ring ---- */
 
 /* One sequence's whole history: rows in order of position, first row at position 0. */
-typedef struct { const float *q, *k, *v; const double *out; int n; } history;
-typedef struct { swa_shape shape; float scale, softcap; const float *sinks, *slopes; } features;
+typedef struct {
+    const float *q, *k, *v;
+    const double *out;
+    int n;
+} history;
+typedef struct {
+    swa_shape shape;
+    float scale, softcap;
+    const float *sinks, *slopes;
+} features;
 
 static swa_attn attn_with(const features *f) {
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.scale = f->scale; a.softcap = f->softcap; a.sink_logits = f->sinks; a.alibi = f->slopes;
+    a.scale = f->scale;
+    a.softcap = f->softcap;
+    a.sink_logits = f->sinks;
+    a.alibi = f->slopes;
     return a;
 }
 /* w [n_layers] */
-static int make_cache(swa_cache *kv, const features *f, const swa_window *w, int n_layers, int n_seqs,
-                      int64_t capacity, int64_t room, int isa) {
+static int make_cache(swa_cache *kv, const features *f, const swa_window *w, int n_layers, int n_seqs, int64_t capacity,
+                      int64_t room, int isa) {
     swa_cache_desc d;
     memset(&d, 0, sizeof d);
     d.shape = f->shape;
-    d.n_layers = d.n_windows = n_layers; d.n_seqs = n_seqs; d.windows = w;
-    d.capacity = capacity; d.max_context = room; d.isa = isa;
+    d.n_layers = d.n_windows = n_layers;
+    d.n_seqs = n_seqs;
+    d.windows = w;
+    d.capacity = capacity;
+    d.max_context = room;
+    d.isa = isa;
     return t_cache_new(kv, &d, 0);
 }
 /* Rows pos.. of sequence 0 through the cache's only layer; out NULL = store only. */
@@ -179,12 +199,18 @@ static void without_ring(const features *f, const swa_window *w, const history *
         int lo = h->n * i / pieces, hi = h->n * (i + 1) / pieces;
         kv[i].k = h->k + (size_t)lo * hk * dk;
         kv[i].v = h->v + (size_t)lo * hk * dv;
-        kv[i].pos = lo; kv[i].n = hi - lo;
+        kv[i].pos = lo;
+        kv[i].n = hi - lo;
     }
-    r.shape = f->shape; r.window = *w; r.kv = kv; r.n_kv = pieces; r.isa = isa;
+    r.shape = f->shape;
+    r.window = *w;
+    r.kv = kv;
+    r.n_kv = pieces;
+    r.isa = isa;
     for (int p = from; p < h->n; p += chunk) {
         swa_attn a = attn_with(f);
-        r.pos = p; r.n_tokens = p + chunk > h->n ? h->n - p : chunk;
+        r.pos = p;
+        r.n_tokens = p + chunk > h->n ? h->n - p : chunk;
         r.scratch_bytes = swa_attention_bytes(&r, 1);
         r.scratch = t_alloc(r.scratch_bytes);
         a.q.p = h->q + (size_t)p * hq * dk;
@@ -222,7 +248,11 @@ static swa_window gqa_window(const golden *g, int n_q, int n_k) {
         int32_t nq = n_q, nk = n_k;
         swa_mask_desc d;
         memset(&d, 0, sizeof d);
-        d.window = w; d.q_pos0 = &q_pos0; d.n_q = &nq; d.n_k = &nk; d.type = SWA_BOOL_KEEP;
+        d.window = w;
+        d.q_pos0 = &q_pos0;
+        d.n_q = &nq;
+        d.n_k = &nk;
+        d.type = SWA_BOOL_KEEP;
         CHECK_OK(swa_mask(&d, keep, n));
         CHECK(memcmp(keep, want, n) == 0);
     }
@@ -231,13 +261,19 @@ static swa_window gqa_window(const golden *g, int n_q, int n_k) {
 static int gqa_read(const golden *g, features *f, history *h) {
     size_t n_q = (size_t)golden_int(g, "q_len"), n_k = (size_t)golden_int(g, "kv_len"), rows, gap;
     memset(f, 0, sizeof *f);
-    f->shape.n_heads = golden_int(g, "n_heads"); f->shape.n_kv_heads = golden_int(g, "n_kv_heads");
-    f->shape.head_dim = golden_int(g, "head_dim"); f->shape.v_dim = golden_int(g, "v_dim");
-    f->scale = (float)golden_num(g, "scale"); f->softcap = (float)golden_num(g, "softcap");
+    f->shape.n_heads = golden_int(g, "n_heads");
+    f->shape.n_kv_heads = golden_int(g, "n_kv_heads");
+    f->shape.head_dim = golden_int(g, "head_dim");
+    f->shape.v_dim = golden_int(g, "v_dim");
+    f->scale = (float)golden_num(g, "scale");
+    f->softcap = (float)golden_num(g, "softcap");
     f->sinks = golden_int(g, "has_sinks") ? golden_f32(g, "sinks") : NULL;
     f->slopes = golden_int(g, "has_alibi") ? golden_narrow(g, "slopes") : NULL;
-    h->n = (int)n_k; h->k = golden_f32(g, "k"); h->v = golden_f32(g, "v");
-    h->q = golden_f32(g, "q"); h->out = golden_f64(g, "out");
+    h->n = (int)n_k;
+    h->k = golden_f32(g, "k");
+    h->v = golden_f32(g, "v");
+    h->q = golden_f32(g, "q");
+    h->out = golden_f64(g, "out");
     if (!CHECK(h->k && h->v && h->q && h->out && n_q > 0 && n_k >= n_q)) return 0;
     rows = n_q * (size_t)f->shape.n_heads;
     gap = (n_k - n_q) * (size_t)f->shape.n_heads;
@@ -260,7 +296,7 @@ TEST_EACH_ISA(golden_gqa) {
         without_ring(&f, &w, &h, from, n_q, 1, isa);
         without_ring(&f, &w, &h, from, 1, 1, isa);
         without_ring(&f, &w, &h, from, 2, 3, isa);
-        if (!golden_int(&g, "causal")) continue;           /* a ring holds no key that is yet to come */
+        if (!golden_int(&g, "causal")) continue; /* a ring holds no key that is yet to come */
         through_ring(&f, &w, &h, from, n_q, 0, isa);
         through_ring(&f, &w, &h, from, 1, 0, isa);
         through_ring(&f, &w, &h, from, 3, 0, isa);
@@ -312,12 +348,15 @@ TEST_EACH_ISA(golden_patent) {
         swa_window w;
         if (!golden_open(&g, cases.name[c])) continue;
         memset(&f, 0, sizeof f);
-        f.shape.n_heads = golden_int(&g, "n_heads"); f.shape.n_kv_heads = golden_int(&g, "n_kv_heads");
+        f.shape.n_heads = golden_int(&g, "n_heads");
+        f.shape.n_kv_heads = golden_int(&g, "n_kv_heads");
         f.shape.head_dim = f.shape.v_dim = golden_int(&g, "head_dim");
         f.scale = (float)golden_num(&g, "scale");
         w = swa_window_sliding(golden_int(&g, "n"));
         h.n = golden_int(&g, "prompt_len") + golden_int(&g, "decode_steps");
-        h.q = golden_f32(&g, "q"); h.k = golden_f32(&g, "k"); h.v = golden_f32(&g, "v");
+        h.q = golden_f32(&g, "q");
+        h.k = golden_f32(&g, "k");
+        h.v = golden_f32(&g, "v");
         h.out = golden_f64(&g, "out");
         REQUIRE(h.q && h.k && h.v && h.out);
         for (int by_patent = 0; by_patent < 2; by_patent++) {
@@ -334,14 +373,17 @@ TEST_EACH_ISA(golden_patent) {
 
 #define M_LAYERS 4
 #define M_SEQS   8
-typedef struct { float *q, *k, *v; double *out; } rows;
 typedef struct {
-    golden   g;
+    float *q, *k, *v;
+    double *out;
+} rows;
+typedef struct {
+    golden g;
     features f;
-    int      batch, n_layers, n_chunks, n_decode;    /* a "round" below is a prefill chunk or a decode step */
-    int      W[M_LAYERS], layer[M_LAYERS];
-    rows     r[M_LAYERS][M_SEQS];
-    history  h[M_LAYERS][M_SEQS];                    /* the same memory */
+    int batch, n_layers, n_chunks, n_decode; /* a "round" below is a prefill chunk or a decode step */
+    int W[M_LAYERS], layer[M_LAYERS];
+    rows r[M_LAYERS][M_SEQS];
+    history h[M_LAYERS][M_SEQS]; /* the same memory */
 } mistral;
 
 /* Where tensor `what` of a round begins. Slot tensors carry the layer when the windows differ (layer -1: never). */
@@ -355,7 +397,7 @@ static const void *m_at(const mistral *m, int round, int layer, const char *what
     if (layer >= 0 && !golden_has_tensor(&m->g, name)) return m_at(m, round, -1, what, type);
     if (!golden_get(&m->g, name, &t)) return NULL;
     return (const unsigned char *)golden_data(&m->g, name, type)
-           + (decode ? (size_t)step * (t.n / (size_t)m->n_decode) * golden_width(type) : 0);
+         + (decode ? (size_t)step * (t.n / (size_t)m->n_decode) * golden_width(type) : 0);
 }
 static const int32_t *m_i32(const mistral *m, int round, int layer, const char *what) {
     return (const int32_t *)m_at(m, round, layer, what, 'i');
@@ -392,10 +434,12 @@ static int m_open(mistral *m, const char *name) {
     memset(m, 0, sizeof *m);
     if (!golden_open(&m->g, name)) return 0;
     m->batch = golden_int(&m->g, "batch");
-    while (golden_word(&m->g, "layers", m->n_layers, word, sizeof word)) m->n_layers++;   /* those in the file */
-    m->n_chunks = golden_int(&m->g, "n_chunks"); m->n_decode = golden_int(&m->g, "decode_steps");
+    while (golden_word(&m->g, "layers", m->n_layers, word, sizeof word)) m->n_layers++; /* those in the file */
+    m->n_chunks = golden_int(&m->g, "n_chunks");
+    m->n_decode = golden_int(&m->g, "decode_steps");
     if (!CHECK(m->batch > 0 && m->batch <= M_SEQS && m->n_layers > 0 && m->n_layers <= M_LAYERS)) return 0;
-    m->f.shape.n_heads = golden_int(&m->g, "n_heads"); m->f.shape.n_kv_heads = golden_int(&m->g, "n_kv_heads");
+    m->f.shape.n_heads = golden_int(&m->g, "n_heads");
+    m->f.shape.n_kv_heads = golden_int(&m->g, "n_kv_heads");
     m->f.shape.head_dim = m->f.shape.v_dim = golden_int(&m->g, "head_dim");
     m->f.scale = (float)golden_num(&m->g, "scale");
     for (int l = 0; l < m->n_layers; l++) {
@@ -411,8 +455,7 @@ static int m_open(mistral *m, const char *name) {
         }
         for (int r = 0; r < m->n_chunks + m->n_decode; r++) {
             size_t row = 0;
-            for (int b = 0; b < m->batch; row += (size_t)m_len(m, r, b), b++)
-                m_append(m, r, l, b, row);
+            for (int b = 0; b < m->batch; row += (size_t)m_len(m, r, b), b++) m_append(m, r, l, b, row);
         }
     }
     return 1;
@@ -432,14 +475,24 @@ static void m_check_mask(const mistral *m, int round, int layer, int padded) {
     for (int b = 0; b < m->batch; b++) {
         int p = m_pos(m, round, b), len = m_len(m, round, b), before = p < W ? p : W;
         nq[b] = len;
-        q0[b] = p; k0[b] = p - before; nk[b] = before + len;
-        if (padded) { nk[b] = p + len < W ? p + len : W; q0[b] = nk[b] - len; k0[b] = 0; }
+        q0[b] = p;
+        k0[b] = p - before;
+        nk[b] = before + len;
+        if (padded) {
+            nk[b] = p + len < W ? p + len : W;
+            q0[b] = nk[b] - len;
+            k0[b] = 0;
+        }
         n += len;
         columns += padded ? W : nk[b];
     }
     d.window = padded ? swa_window_causal() : swa_window_sliding(W);
-    d.q_pos0 = q0; d.k_pos0 = k0; d.n_q = nq; d.n_k = nk;
-    d.n_blocks = m->batch; d.k_padding = padded ? W : 0;
+    d.q_pos0 = q0;
+    d.k_pos0 = k0;
+    d.n_q = nq;
+    d.n_k = nk;
+    d.n_blocks = m->batch;
+    d.k_padding = padded ? W : 0;
     d.type = SWA_BOOL_KEEP;
     keep = (unsigned char *)t_alloc((size_t)n * (size_t)columns);
     CHECK_INT(swa_mask_bytes(&d), (int64_t)n * columns);
@@ -487,8 +540,7 @@ TEST(golden_mistral_masks) {
 
 /* Rows of layer `layer` for positions at[b]..at[b]+n[b]-1 of every sequence that has some, packed in one step, and the
    outputs checked. */
-static int m_step(const mistral *m, swa_cache *kv, int layer, int cache_layer, const int *at, const int *n,
-                  int begin) {
+static int m_step(const mistral *m, swa_cache *kv, int layer, int cache_layer, const int *at, const int *n, int begin) {
     size_t hq = (size_t)m->f.shape.n_heads * (size_t)m->f.shape.head_dim, total = 0, row = 0;
     size_t hk = (size_t)m->f.shape.n_kv_heads * (size_t)m->f.shape.head_dim;
     swa_run runs[M_SEQS];
@@ -496,18 +548,24 @@ static int m_step(const mistral *m, swa_cache *kv, int layer, int cache_layer, c
     float *q, *k, *v, *out;
     int n_runs = 0;
     for (int b = 0; b < m->batch; b++) {
-        if (n[b] == 0) continue;                             /* an empty prompt */
+        if (n[b] == 0) continue; /* an empty prompt */
         runs[n_runs++] = t_run(b, at[b], n[b]);
         total += (size_t)n[b];
     }
-    q = t_floats(total * hq); k = t_floats(total * hk); v = t_floats(total * hk); out = t_floats(total * hq);
+    q = t_floats(total * hq);
+    k = t_floats(total * hk);
+    v = t_floats(total * hk);
+    out = t_floats(total * hq);
     for (int b = 0; b < m->batch; row += (size_t)n[b], b++) {
         const history *h = &m->h[layer][b];
         memcpy(q + row * hq, h->q + (size_t)at[b] * hq, (size_t)n[b] * hq * sizeof *q);
         memcpy(k + row * hk, h->k + (size_t)at[b] * hk, (size_t)n[b] * hk * sizeof *k);
         memcpy(v + row * hk, h->v + (size_t)at[b] * hk, (size_t)n[b] * hk * sizeof *v);
     }
-    a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;
+    a.q.p = q;
+    a.k.p = k;
+    a.v.p = v;
+    a.out.p = out;
     if (begin && !CHECK_OK(swa_step_begin(kv, runs, n_runs))) return 0;
     if (!CHECK_OK(swa_attend(kv, cache_layer, &a))) return 0;
     row = 0;
@@ -538,8 +596,8 @@ static void m_check_unrotated(const mistral *m, const swa_cache *kv, int round, 
 /* Which tokens of the round are kept, and where. */
 static void m_check_slots(const mistral *m, const swa_cache *kv, int round, int layer) {
     int W = m->W[layer], row = 0, kept = 0;
-    const unsigned char *to_cache = round >= m->n_chunks
-                                  ? NULL : (const unsigned char *)m_at(m, round, layer, "to_cache_mask", 'u');
+    const unsigned char *to_cache =
+        round >= m->n_chunks ? NULL : (const unsigned char *)m_at(m, round, layer, "to_cache_mask", 'u');
     const int32_t *flat = m_i32(m, round, layer, "cache_positions");
     const int32_t *count = m_i32(m, round, layer, "cached_elements");
     const int32_t *ring = m_i32(m, round, layer, "ring_after");
@@ -590,7 +648,10 @@ TEST_EACH_ISA(golden_mistral_ring) {
             if (!make_cache(&kv, &m.f, &w, 1, m.batch, m.W[l], 0, isa)) continue;
             for (int r = 0; r < m.n_chunks + m.n_decode; r++) {
                 int at[M_SEQS], n[M_SEQS];
-                for (int b = 0; b < m.batch; b++) { at[b] = m_pos(&m, r, b); n[b] = m_len(&m, r, b); }
+                for (int b = 0; b < m.batch; b++) {
+                    at[b] = m_pos(&m, r, b);
+                    n[b] = m_len(&m, r, b);
+                }
                 t_label("%s layer %d round %d", m.g.name, l, r);
                 m_check_unrotated(&m, &kv, r, l);
                 if (!m_step(&m, &kv, l, 0, at, n, 1)) break;
@@ -606,7 +667,8 @@ static void m_chunks(const mistral *m, int chunk, int isa) {
     swa_cache kv;
     int longest = 0;
     for (int l = 0; l < m->n_layers; l++) w[l] = swa_window_sliding(m->W[l]);
-    for (int b = 0; b < m->batch; b++) if (m->h[0][b].n > longest) longest = m->h[0][b].n;
+    for (int b = 0; b < m->batch; b++)
+        if (m->h[0][b].n > longest) longest = m->h[0][b].n;
     if (!make_cache(&kv, &m->f, w, m->n_layers, m->batch, 0, longest, isa)) return;
     for (int p = 0; p < longest; p += chunk) {
         int at[M_SEQS], n[M_SEQS];
@@ -615,7 +677,8 @@ static void m_chunks(const mistral *m, int chunk, int isa) {
             at[b] = p < len ? p : len;
             n[b] = p + chunk < len ? chunk : len - at[b];
         }
-        for (int l = 0; l < m->n_layers; l++) if (!m_step(m, &kv, l, l, at, n, l == 0)) return;
+        for (int l = 0; l < m->n_layers; l++)
+            if (!m_step(m, &kv, l, l, at, n, l == 0)) return;
     }
 }
 TEST_EACH_ISA(golden_mistral_outputs) {
@@ -649,9 +712,13 @@ TEST(golden_slots) {
         swa_window w;
         swa_cache kv;
         if (!golden_open(&g, cases.name[c])) continue;
-        W = golden_int(&g, "window"); batch = golden_int(&g, "batch");
-        len = golden_i32(&g, "seqlens"); pos = golden_i32(&g, "seqpos"); count = golden_i32(&g, "cached_elements");
-        positions = golden_i32(&g, "positions"); flat = golden_i32(&g, "cache_positions");
+        W = golden_int(&g, "window");
+        batch = golden_int(&g, "batch");
+        len = golden_i32(&g, "seqlens");
+        pos = golden_i32(&g, "seqpos");
+        count = golden_i32(&g, "cached_elements");
+        positions = golden_i32(&g, "positions");
+        flat = golden_i32(&g, "cache_positions");
         to_cache = golden_u8(&g, "to_cache_mask");
         REQUIRE(len && pos && count && positions && flat && to_cache);
         memset(&f, 0, sizeof f);
@@ -681,7 +748,7 @@ TEST(golden_slots) {
 
 /* ---- rope ---- */
 
-#define ROPE_TOL 4e-7     /* one rounding of cos, sin and two of the sum, times the largest |output| */
+#define ROPE_TOL 4e-7 /* one rounding of cos, sin and two of the sum, times the largest |output| */
 
 static void rope_one(const golden *g, const double *freq, double mscale, swa_rope_pairs pairs, const char *want) {
     int tokens = golden_int(g, "tokens"), heads = golden_int(g, "n_heads"), dim = golden_int(g, "head_dim");
@@ -711,12 +778,15 @@ TEST(golden_rope) {
         const double *want;
         if (!golden_open(&g, cases.name[c])) continue;
         memset(&d, 0, sizeof d);
-        yarn = golden_int(&g, "yarn"); half = golden_int(&g, "rot_dim") / 2;
+        yarn = golden_int(&g, "yarn");
+        half = golden_int(&g, "rot_dim") / 2;
         d.base = golden_num(&g, "theta");
         if (yarn) {
-            d.scale = golden_num(&g, "factor"); d.original = golden_int(&g, "original_max_position");
+            d.scale = golden_num(&g, "factor");
+            d.original = golden_int(&g, "original_max_position");
             d.truncate = 1;
-            d.beta_fast = golden_num(&g, "beta_fast"); d.beta_slow = golden_num(&g, "beta_slow");
+            d.beta_fast = golden_num(&g, "beta_fast");
+            d.beta_slow = golden_num(&g, "beta_slow");
         }
         freq = t_doubles(half);
         want = golden_f64(&g, "inv_freq");
@@ -738,8 +808,10 @@ TEST(golden_rope) {
 
 /* A case of a kind that no test reads must not pass unseen. test_mla.c reads the last two. */
 TEST(golden_all_kinds) {
-    static const char *known[] = { "mask_plain", "mask_compress", "mask_compress_dense", "mistral", "slots",
-                                   "patent", "gqa", "rope", "mla_seed4", "mla_deepseek" };
+    static const char *known[] = {
+        "mask_plain", "mask_compress", "mask_compress_dense", "mistral",     "slots", "patent",
+        "gqa",        "rope",          "mla_seed4",           "mla_deepseek"
+    };
     golden_list cases = golden_cases(NULL);
     CHECK(cases.n > 0);
     for (int c = 0; c < cases.n; c++) {

@@ -51,9 +51,10 @@ static double rope_error(int n, int heads, int head_dim, const int64_t *pos, con
 }
 
 TEST(rope_shapes) {
-    static const struct { int heads, head_dim, rotary; } shapes[] = {
-        { 1, 2, 2 }, { 2, 16, 16 }, { 3, 16, 6 }, { 4, 128, 128 }, { 2, 130, 130 }, { 1, 160, 136 },
-        { 4, 64, 32 } };
+    static const struct {
+        int heads, head_dim, rotary;
+    } shapes[] = { { 1, 2, 2 },     { 2, 16, 16 },   { 3, 16, 6 }, { 4, 128, 128 },
+                   { 2, 130, 130 }, { 1, 160, 136 }, { 4, 64, 32 } };
     static const int64_t pos[3] = { 0, 5, 32767 };
     double freq[80];
     size_t i;
@@ -73,8 +74,9 @@ TEST(rope_shapes) {
 /* Around 2^24, where the angle is first cut up, to 2^40, and negative: no error beyond the rounding of the result.
    A rounded product pos*freq would be off by 1e-4 at 2^40. */
 TEST(rope_far) {
-    static const int64_t far_pos[] = { 16777215, 16777216, 16777217, 67108863, 67108864, 1000000007, 4294967296,
-                                       99999999999, 1099511627775, 1099511627776, -1, -32767, -1000000007 };
+    static const int64_t far_pos[] = { 16777215,   16777216,   16777217,    67108863,      67108864,
+                                       1000000007, 4294967296, 99999999999, 1099511627775, 1099511627776,
+                                       -1,         -32767,     -1000000007 };
     double freq[64];
     size_t i;
     plain_freq(1e6, 128, freq);
@@ -100,7 +102,7 @@ TEST(rope_limits) {
         back = -pos;
         t_fill(x, 2, 1);
         memcpy(y, x, sizeof x);
-        CHECK(swa_rope(x, 1, 1, 2, &pos, &odd, 2, SWA_ROPE_HALF, 0) == SWA_OK);     /* there and back again */
+        CHECK(swa_rope(x, 1, 1, 2, &pos, &odd, 2, SWA_ROPE_HALF, 0) == SWA_OK); /* there and back again */
         CHECK(swa_rope(x, 1, 1, 2, &back, &odd, 2, SWA_ROPE_HALF, 0) == SWA_OK);
         CHECK(fabs((double)(x[0] - y[0])) < 3e-7 && fabs((double)(x[1] - y[1])) < 3e-7);
     }
@@ -136,8 +138,9 @@ static void rope_refused(int32_t n, int heads, int head_dim, int rotary, int pai
     int64_t pos = 1;
     int i;
     for (i = 0; i < 16; i++) x[i] = 1;
-    CHECK(swa_rope(missing == 1 ? NULL : x, n, heads, head_dim, missing == 2 ? NULL : &pos,
-                   missing == 3 ? NULL : freq, rotary, (swa_rope_pairs)pairs, 0) == SWA_ERR_ARG);
+    CHECK(swa_rope(missing == 1 ? NULL : x, n, heads, head_dim, missing == 2 ? NULL : &pos, missing == 3 ? NULL : freq,
+                   rotary, (swa_rope_pairs)pairs, 0)
+          == SWA_ERR_ARG);
     for (i = 0; i < 16; i++) CHECK(x[i] == 1.0f);
 }
 TEST(rope_misuse) {
@@ -172,10 +175,15 @@ static swa_yarn_desc yarn_desc(double base, double scale, int32_t original, int 
 
 /* Values of the published codes (base 1e4, stretched 40 times from 4096, 64 numbers). */
 TEST(yarn_values) {
-    static const struct { int i; double rounded, exact; } known[] = {
-        { 0, 1.0, 1.0 }, { 5, 0.23713737056616555, 0.23713737056616555 },
-        { 11, 0.03900692656714386, 0.04036758449441141 }, { 16, 0.0055, 0.005524062977468265 },
-        { 20, 0.0007905694150420945, 0.0007226383418941806 }, { 31, 3.33380358040831e-06, 3.33380358040831e-06 } };
+    static const struct {
+        int i;
+        double rounded, exact;
+    } known[] = { { 0, 1.0, 1.0 },
+                  { 5, 0.23713737056616555, 0.23713737056616555 },
+                  { 11, 0.03900692656714386, 0.04036758449441141 },
+                  { 16, 0.0055, 0.005524062977468265 },
+                  { 20, 0.0007905694150420945, 0.0007226383418941806 },
+                  { 31, 3.33380358040831e-06, 3.33380358040831e-06 } };
     swa_yarn_desc d = yarn_desc(1e4, 40, 4096, 1);
     double freq[32], plain[32], mscale = 0;
     size_t i;
@@ -186,10 +194,10 @@ TEST(yarn_values) {
     d.truncate = 0;
     CHECK(swa_yarn(&d, 64, freq, NULL) == SWA_OK);
     for (i = 0; i < 6; i++) CHECK(fabs(freq[known[i].i] / known[i].exact - 1) < 1e-13);
-    d = yarn_desc(1e4, 40, 32, 0);                  /* the ramp would begin before pair 0: it begins at 0 */
+    d = yarn_desc(1e4, 40, 32, 0); /* the ramp would begin before pair 0: it begins at 0 */
     CHECK(swa_yarn(&d, 64, freq, NULL) == SWA_OK && fabs(freq[0] - 1) <= 0);
     plain_freq(1e4, 64, plain);
-    for (i = 0; i < 3; i++) {                       /* no stretch: scale 0, below 1, 1; original is not looked at */
+    for (i = 0; i < 3; i++) { /* no stretch: scale 0, below 1, 1; original is not looked at */
         d = yarn_desc(1e4, (double)i * 0.5, i == 1 ? -1 : 0, 1);
         mscale = 0;
         CHECK(swa_yarn(&d, 64, freq, &mscale) == SWA_OK && fabs(mscale - 1) <= 0);
@@ -217,7 +225,7 @@ TEST(yarn_ramp) {
             for (i = 0, previous = 1; i < rotary / 2; i++) {
                 double plain = pow(d.base, -2.0 * i / rotary), kept = freq[i] / plain;
                 double turns = (double)d.original * plain / 6.283185307179586;
-                double step = pow(d.base, 2.0 / rotary);    /* turns ratio of neighbours: rounding's reach */
+                double step = pow(d.base, 2.0 / rotary); /* turns ratio of neighbours: rounding's reach */
                 CHECK(kept <= previous + 1e-12 && kept > 1 / scale - 1e-12);
                 if (turns > 8 * (truncate ? step : 1)) CHECK(fabs(kept - 1) < 1e-12);
                 if (turns < 2 / (truncate ? step : 1) && i > 0) CHECK(fabs(kept - 1 / scale) < 1e-12);
@@ -231,17 +239,17 @@ TEST(yarn_ramp) {
 /* A ramp without length is a step, and it ends at the last number at the latest: as in the published codes. */
 TEST(yarn_ramp_ends) {
     double freq[8], plain[8];
-    swa_yarn_desc d = yarn_desc(1e4, 4, 1, 0);      /* no pair turns once within one token: all are stretched ... */
+    swa_yarn_desc d = yarn_desc(1e4, 4, 1, 0); /* no pair turns once within one token: all are stretched ... */
     int i;
     plain_freq(1e4, 16, plain);
     CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
-    CHECK(fabs(freq[0] - plain[0]) <= 0);           /* ... but the pair at which the step begins */
+    CHECK(fabs(freq[0] - plain[0]) <= 0); /* ... but the pair at which the step begins */
     for (i = 1; i < 8; i++) CHECK(fabs(freq[i] / plain[i] - 0.25) < 1e-12);
-    d = yarn_desc(2, 4, 1 << 30, 0);                /* every pair turns often, the ramp lies behind them */
+    d = yarn_desc(2, 4, 1 << 30, 0); /* every pair turns often, the ramp lies behind them */
     CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
     plain_freq(2, 16, plain);
     for (i = 0; i < 8; i++) CHECK(fabs(freq[i] / plain[i] - 1) < 1e-12);
-    d = yarn_desc(1e4, 4, 400, 0);                  /* from pair 3.6 on, and far beyond the last of 16 numbers */
+    d = yarn_desc(1e4, 4, 400, 0); /* from pair 3.6 on, and far beyond the last of 16 numbers */
     d.beta_slow = 1e-9;
     d.beta_fast = 1;
     CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
@@ -267,19 +275,45 @@ TEST(yarn_misuse) {
     yarn_refused(&good, 0);
     yarn_refused(&good, -2);
     yarn_refused(&good, 15);
-    d = good; d.base = 0;               yarn_refused(&d, 16);
-    d = good; d.base = -1e4;            yarn_refused(&d, 16);
-    d = good; d.base = 1;               yarn_refused(&d, 16);
-    d = good; d.base = nan_of_bits();   yarn_refused(&d, 16);
-    d = good; d.scale = -4;             yarn_refused(&d, 16);
-    d = good; d.scale = nan_of_bits();  yarn_refused(&d, 16);
-    d = good; d.original = 0;           yarn_refused(&d, 16);
-    d = good; d.original = -1;          yarn_refused(&d, 16);
-    d = good; d.beta_fast = -1;         yarn_refused(&d, 16);
-    d = good; d.beta_slow = -1;         yarn_refused(&d, 16);
-    d = good; d.beta_slow = 33;         yarn_refused(&d, 16);
-    d = good; d.beta_fast = 0.5;        yarn_refused(&d, 16);
-    d = good; d.beta_fast = nan_of_bits(); yarn_refused(&d, 16);
+    d = good;
+    d.base = 0;
+    yarn_refused(&d, 16);
+    d = good;
+    d.base = -1e4;
+    yarn_refused(&d, 16);
+    d = good;
+    d.base = 1;
+    yarn_refused(&d, 16);
+    d = good;
+    d.base = nan_of_bits();
+    yarn_refused(&d, 16);
+    d = good;
+    d.scale = -4;
+    yarn_refused(&d, 16);
+    d = good;
+    d.scale = nan_of_bits();
+    yarn_refused(&d, 16);
+    d = good;
+    d.original = 0;
+    yarn_refused(&d, 16);
+    d = good;
+    d.original = -1;
+    yarn_refused(&d, 16);
+    d = good;
+    d.beta_fast = -1;
+    yarn_refused(&d, 16);
+    d = good;
+    d.beta_slow = -1;
+    yarn_refused(&d, 16);
+    d = good;
+    d.beta_slow = 33;
+    yarn_refused(&d, 16);
+    d = good;
+    d.beta_fast = 0.5;
+    yarn_refused(&d, 16);
+    d = good;
+    d.beta_fast = nan_of_bits();
+    yarn_refused(&d, 16);
 }
 
 /* Every length up to 70 and some more, to 1e-7 relative; in place, where the bits are the same; without weights. */
@@ -312,7 +346,7 @@ TEST(rmsnorm) {
 TEST(rmsnorm_edges) {
     float x[4] = { 3e38f, -3e38f, 3e38f, 3e38f }, out[4] = { 7, 7, 7, 7 }, zero[4] = { 0, 0, 0, 0 };
     int i;
-    CHECK(swa_rmsnorm(out, x, NULL, 1, 4, 0) == SWA_OK);            /* squares beyond float's range */
+    CHECK(swa_rmsnorm(out, x, NULL, 1, 4, 0) == SWA_OK); /* squares beyond float's range */
     for (i = 0; i < 4; i++) CHECK(fabs(fabs((double)out[i]) - 1) < 1e-6 && (out[i] < 0) == (i == 1));
     CHECK(swa_rmsnorm(out, zero, NULL, 1, 4, 0) == SWA_OK);
     for (i = 0; i < 4; i++) CHECK(out[i] == 0.0f);

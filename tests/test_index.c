@@ -5,18 +5,20 @@
 #include "test.h"
 #include "oracle.h"
 
-typedef struct {                    /* what is computed */
+typedef struct { /* what is computed */
     swa_shape shape;
-    swa_type  type, compute;
+    swa_type type, compute;
     swa_window window;
-    or_window  sees;                /* the same window in the oracle's words */
+    or_window sees; /* the same window in the oracle's words */
     int64_t start;
-    int     n, lists, block, local, linear, weights, whole;      /* whole: q, k, w are small integers, so scores tie */
+    int n, lists, block, local, linear, weights, whole; /* whole: q, k, w are small integers, so scores tie */
     int32_t top;
 } ix_case;
-typedef struct { float *q, *k, *v, *w; } ix_data;
-typedef struct {                    /* how */
-    int     isa, chunk, parts, others, rewind;
+typedef struct {
+    float *q, *k, *v, *w;
+} ix_data;
+typedef struct { /* how */
+    int isa, chunk, parts, others, rewind;
     int64_t capacity, origin;
 } ix_how;
 static ix_how how_on(int isa) {
@@ -25,12 +27,18 @@ static ix_how how_on(int isa) {
     how.isa = isa;
     return how;
 }
-typedef struct { int32_t *pick; float *score; } ix_found;
+typedef struct {
+    int32_t *pick;
+    float *score;
+} ix_found;
 
 static ix_case case_new(int heads, int kv, int dim, int n, int32_t top) {
     ix_case c;
     memset(&c, 0, sizeof c);
-    c.shape.n_heads = heads; c.shape.n_kv_heads = kv; c.shape.head_dim = dim; c.shape.v_in_k = 1;
+    c.shape.n_heads = heads;
+    c.shape.n_kv_heads = kv;
+    c.shape.head_dim = dim;
+    c.shape.v_in_k = 1;
     c.type = SWA_F32;
     c.window = swa_window_causal();
     c.sees = or_causal();
@@ -121,7 +129,7 @@ static int select_parts(swa_cache *kv, const swa_index *ix, int parts) {
     if (parts == 0) return CHECK_OK(swa_select(kv, 0, ix));
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int i = 0; i < parts; i++) {
-            const int part = (i * 7 + 3) % parts;                /* any order; 7 has no factor in common with parts */
+            const int part = (i * 7 + 3) % parts; /* any order; 7 has no factor in common with parts */
             if (!CHECK_OK(swa_select_part(kv, 0, ix, phase, part, parts))) return 0;
         }
     return 1;
@@ -148,7 +156,8 @@ static int one_step(const ix_case *c, const ix_data *d, const ix_how *how, swa_c
     got.score = t_floats(rows * each);
     ix = index_of(c, &x, &got, 0);
     if (!CHECK_OK(swa_step_begin(kv, runs, how->others + 1)) || !store(&all, &x, kv, 0)
-        || !select_parts(kv, &ix, how->parts)) return 0;
+        || !select_parts(kv, &ix, how->parts))
+        return 0;
     memcpy(f->score + t0 * each, got.score + how->others * each, (size_t)(n * each) * sizeof *f->score);
     if (top > 0) memcpy(f->pick + t0 * top, got.pick + how->others * top, (size_t)(n * top) * sizeof *f->pick);
     return 1;
@@ -164,13 +173,14 @@ static int through_ring(const ix_case *c, const ix_data *d, const ix_how *how, c
         n = t == 0 && how->rewind && chunk > 1 ? chunk - 1 : chunk;
         if (n > c->n - t) n = c->n - t;
         if (!one_step(c, d, how, &kv, f, t, n)) return 0;
-        if (how->rewind && t > 0 && n > 1) {             /* the last token's rows are taken back, and replaced */
+        if (how->rewind && t > 0 && n > 1) { /* the last token's rows are taken back, and replaced */
             ix_data other = *d;
             other.k = t_random(c->n * c->shape.n_kv_heads * c->shape.head_dim, 1.0f);
             if (!CHECK_OK(swa_cache_truncate(&kv, 0, c->start + t + n - 1))
                 || !one_step(c, &other, how, &kv, f, t + n - 1, 1)
                 || !CHECK_OK(swa_cache_truncate(&kv, 0, c->start + t + n - 1))
-                || !one_step(c, d, how, &kv, f, t + n - 1, 1)) return 0;
+                || !one_step(c, d, how, &kv, f, t + n - 1, 1))
+                return 0;
         }
     }
     t_free_to(mark);
@@ -185,7 +195,8 @@ static float *stored_keys(const ix_case *c, const ix_data *d) {
     ix_how how;
     memset(&how, 0, sizeof how);
     if (!open_cache(c, &how, &causal, 1, &kv) || !CHECK_OK(swa_step_one(&kv, 0, 0, c->n)) || !store(c, d, &kv, 0)
-        || !CHECK_OK(swa_cache_read(&kv, 0, 0, 0, c->n, k, NULL))) return NULL;
+        || !CHECK_OK(swa_cache_read(&kv, 0, 0, 0, c->n, k, NULL)))
+        return NULL;
     return k;
 }
 /* Scores by the definition, -inf for entries without a visible key. */
@@ -227,7 +238,8 @@ static void sorted_list(const ix_case *c, const float *score, int64_t own, int32
         }
         if (best >= 0) taken[best] = 1;
     }
-    for (int64_t e = 0; e < m; e++) if (taken[e]) want[n++] = (int32_t)e;
+    for (int64_t e = 0; e < m; e++)
+        if (taken[e]) want[n++] = (int32_t)e;
     while (n < c->top) want[n++] = -1;
 }
 static void lists_follow(const ix_case *c, const ix_found *f) {
@@ -257,10 +269,17 @@ static ix_case some_case(int i) {
     c.local = i % 7 == 3 ? 2 : 0;
     if (i % 3 == 1) c.lists = c.shape.n_heads;
     if (i % 6 == 2 && i % 4 == 0) c.lists = c.shape.n_kv_heads = 3;
-    if (i % 6 == 3) { c.shape.n_kv_heads = 2; c.lists = 4; c.shape.v_in_k = i % 4 == 1; }
+    if (i % 6 == 3) {
+        c.shape.n_kv_heads = 2;
+        c.lists = 4;
+        c.shape.v_in_k = i % 4 == 1;
+    }
     if (i % 5 == 1) sliding(&c, 20, 0);
     if (i % 5 == 3) sliding(&c, 17, 5);
-    if (i % 5 == 4) { c.window = swa_window_chunked(24); c.sees.chunk = 24; }
+    if (i % 5 == 4) {
+        c.window = swa_window_chunked(24);
+        c.sees.chunk = 24;
+    }
     if (i % 4 == 2 && c.sees.pinned == 0) c.start = 700;
     return c;
 }
@@ -283,7 +302,10 @@ TEST(same_bits_by_any_way) {
         ix_data d;
         ix_found f, g;
         ix_how how;
-        if (i >= 36) { c.type = c.compute = SWA_Q8; c.shape.head_dim = 40; }
+        if (i >= 36) {
+            c.type = c.compute = SWA_Q8;
+            c.shape.head_dim = 40;
+        }
         d = data_new(&c);
         f = found_new(&c);
         g = found_new(&c);
@@ -295,18 +317,18 @@ TEST(same_bits_by_any_way) {
         REQUIRE(through_ring(&c, &d, &how, &f));
         lists_follow(&c, &f);
         FOR_ISA(isa)
-            for (int way = t_thin(isa) ? i % 4 : 0; way < 8; way += t_thin(isa) ? 4 : 1) {
-                how.isa = isa;
-                how.chunk = (int[]){ 1, 7, 16, 0, 33, 3, 2, 40 }[way];
-                how.parts = (int[]){ 0, 1, 2, 3, 5, 8, 16, 11 }[way];
-                how.others = way % 4;
-                how.rewind = way == 4;
-                how.capacity = c.sees.left == OR_FAR || way < 5 ? 0 : 61;
-                how.origin = way == 6 ? 5 : 0;
-                t_label("case %d way %d %s", i, way, swa_isa_name(isa));
-                REQUIRE(through_ring(&c, &d, &how, &g));
-                same(&c, &f, &g);
-            }
+        for (int way = t_thin(isa) ? i % 4 : 0; way < 8; way += t_thin(isa) ? 4 : 1) {
+            how.isa = isa;
+            how.chunk = (int[]){ 1, 7, 16, 0, 33, 3, 2, 40 }[way];
+            how.parts = (int[]){ 0, 1, 2, 3, 5, 8, 16, 11 }[way];
+            how.others = way % 4;
+            how.rewind = way == 4;
+            how.capacity = c.sees.left == OR_FAR || way < 5 ? 0 : 61;
+            how.origin = way == 6 ? 5 : 0;
+            t_label("case %d way %d %s", i, way, swa_isa_name(isa));
+            REQUIRE(through_ring(&c, &d, &how, &g));
+            same(&c, &f, &g);
+        }
     }
 }
 /* Long enough for several blocks, for lists that are cut many times, and for tokens that several parts share. */
@@ -331,7 +353,8 @@ TEST(long_contexts) {
         g = found_new(&few);
         tail.q = d.q;
         tail.w = d.w;
-        if (rising == 1) for (int i = 0; i < last * 8; i++) tail.w[i] = tail.q[i * 16] = 1;
+        if (rising == 1)
+            for (int i = 0; i < last * 8; i++) tail.w[i] = tail.q[i * 16] = 1;
         c.top = few.top;
         REQUIRE(open_cache(&c, &how, &c.window, 9, &kv));
         c.top = 0;
@@ -441,18 +464,18 @@ TEST_EACH_ISA(ties_and_nan) {
     ix_data d = data_new(&c);
     const ix_found f = found_new(&c);
     ix_how how = how_on(isa);
-    for (int i = 0; i < 50 * 16; i++) d.k[i] = i % 16 == 0 ? (float)(i / 16 % 3) : 0.0f;     /* scores 0 1 2 0 1 2 */
+    for (int i = 0; i < 50 * 16; i++) d.k[i] = i % 16 == 0 ? (float)(i / 16 % 3) : 0.0f; /* scores 0 1 2 0 1 2 */
     for (int i = 0; i < 100 * 16; i++) d.q[i] = i % 16 == 0 ? 1.0f : 0.0f;
     for (int i = 0; i < 100; i++) d.w[i] = 1.0f;
-    d.w[2 * 40] = -HUGE_VALF;                            /* -inf where a product is positive, NaN where it is 0 */
+    d.w[2 * 40] = -HUGE_VALF; /* -inf where a product is positive, NaN where it is 0 */
     d.w[2 * 45] = (float)NAN;
     d.w[2 * 46] = d.w[2 * 46 + 1] = -1.0f;
     REQUIRE(through_ring(&c, &d, &how, &f));
     for (int i = 0; i < 7; i++) {
-        CHECK_INT(f.pick[30 * 7 + i], 2 + 3 * i);                /* the first of the best */
-        CHECK_INT(f.pick[45 * 7 + i], -1);                       /* NaN is never picked */
-        CHECK_INT(f.pick[46 * 7 + i], 3 * i);                    /* 0, of whatever sign, is more than -2 and -4 */
-        CHECK_INT(f.pick[5 * 7 + i], i < 6 ? i : -1);            /* fewer keys than the list is long */
+        CHECK_INT(f.pick[30 * 7 + i], 2 + 3 * i);     /* the first of the best */
+        CHECK_INT(f.pick[45 * 7 + i], -1);            /* NaN is never picked */
+        CHECK_INT(f.pick[46 * 7 + i], 3 * i);         /* 0, of whatever sign, is more than -2 and -4 */
+        CHECK_INT(f.pick[5 * 7 + i], i < 6 ? i : -1); /* fewer keys than the list is long */
     }
     for (int i = 0; i < 7; i++) CHECK_INT(f.pick[40 * 7 + i], (i / 2) * 3 + 1 + i % 2);
     for (int k = 0; k < 50; k++) CHECK(!((double)f.score[45 * 50 + k] > -HUGE_VAL));

@@ -9,19 +9,25 @@ enum { LAYERS = 6, SEQS = 3, SPARE = SEQS, MOST = 40, WIDE = 12 * 24 };
 /* One cache of all layers, and one for each of them. */
 typedef struct {
     swa_cache_desc d, alone[LAYERS];
-    swa_shape shape[LAYERS];             /* of each layer */
-    int kv[LAYERS];                      /* the layer whose rows it reads */
+    swa_shape shape[LAYERS]; /* of each layer */
+    int kv[LAYERS];          /* the layer whose rows it reads */
     swa_cache all, own[LAYERS];
-    int64_t room;                        /* tokens that may be stored before they are attended */
+    int64_t room; /* tokens that may be stored before they are attended */
     int64_t end[SEQS];
-    uint32_t id[SEQS][512];              /* which token stands at a position */
+    uint32_t id[SEQS][512]; /* which token stands at a position */
     uint32_t next_id;
 } rig;
-typedef struct { float q[MOST * WIDE], k[MOST * WIDE], v[MOST * WIDE], out[MOST * WIDE], want[MOST * WIDE]; } rows;
+typedef struct {
+    float q[MOST * WIDE], k[MOST * WIDE], v[MOST * WIDE], out[MOST * WIDE], want[MOST * WIDE];
+} rows;
 
 static float number(uint32_t id, int what, int layer, int i) {
     uint32_t x = id * 2654435761u ^ ((uint32_t)(what * 7919 + layer * 104729 + 77) + (uint32_t)i * 15485863u);
-    x ^= x >> 15; x *= 2246822519u; x ^= x >> 13; x *= 3266489917u; x ^= x >> 16;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    x *= 3266489917u;
+    x ^= x >> 16;
     return (float)(x >> 8) / 8388608.0f - 1.0f;
 }
 /* Row `row` of q, and of the rows that the layer reads. */
@@ -36,9 +42,12 @@ static swa_attn attn_of(rows *x, float *out, swa_mode mode) {
     swa_attn a;
     memset(&a, 0, sizeof a);
     a.mode = mode;
-    a.q.p = x->q; a.k.p = x->k; a.v.p = x->v; a.out.p = out;
+    a.q.p = x->q;
+    a.k.p = x->k;
+    a.v.p = x->v;
+    a.out.p = out;
     a.scale = 0.5f;
-    if (mode == SWA_ATTEND_STORED) a.k.p = a.v.p = NULL;     /* a reader has q and nothing else */
+    if (mode == SWA_ATTEND_STORED) a.k.p = a.v.p = NULL; /* a reader has q and nothing else */
     return a;
 }
 /* A reader is told apart by its window, not by how long the ring is that it reads. */
@@ -67,7 +76,8 @@ static int open_rig(rig *r) {
 }
 /* Whether a layer comes last of those that read its ring. */
 static int last_reader(const rig *r, int layer) {
-    for (int l = layer + 1; l < r->d.n_layers; l++) if (r->kv[l] == r->kv[layer]) return 0;
+    for (int l = layer + 1; l < r->d.n_layers; l++)
+        if (r->kv[l] == r->kv[layer]) return 0;
     return 1;
 }
 /* A layer of the step. q_only: whoever has the rows stores them, and the others read them there; else each is given
@@ -80,8 +90,7 @@ static int layer_of_step(rig *r, rows *x, int layer, const swa_run *runs, int n,
     int32_t tokens = 0;
     swa_run again[SEQS];
     for (int i = 0; i < n; i++) {
-        for (int32_t t = 0; t < runs[i].n; t++)
-            fill(r, x, layer, r->id[runs[i].seq][runs[i].pos + t], runs[i].row + t);
+        for (int32_t t = 0; t < runs[i].n; t++) fill(r, x, layer, r->id[runs[i].seq][runs[i].pos + t], runs[i].row + t);
         tokens += runs[i].n;
         again[i] = runs[i];
     }
@@ -163,12 +172,15 @@ static void history(rig *r, int calls, int most) {
         if (!ok || !same_rows(r)) return;
         t_free_to(before);
     }
-    CHECK(r->next_id > 100);                                 /* tokens */
+    CHECK(r->next_id > 100); /* tokens */
 }
 static swa_shape shape_of(int heads, int kv, int dim, int v) {
     swa_shape s;
     memset(&s, 0, sizeof s);
-    s.n_heads = heads; s.n_kv_heads = kv; s.head_dim = dim; s.v_dim = v;
+    s.n_heads = heads;
+    s.n_kv_heads = kv;
+    s.head_dim = dim;
+    s.v_dim = v;
     return s;
 }
 
@@ -236,15 +248,15 @@ TEST(shapes_that_are_refused) {
     d.shape = good[1];
     other = swa_cache_bytes(&d);
     d.shape = none;
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* forgotten */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* forgotten */
     d.n_layers = 2;
     d.shapes = good;
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* how many? */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* how many? */
     d.n_shapes = 2;
     both = swa_cache_bytes(&d);
     CHECK(both > 0 && both < one + other);
     d.shape = good[0];
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* said twice */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* said twice */
     d.shape = none;
     d.shapes = bad;
     CHECK_INT(swa_cache_bytes(&d), 0);
@@ -258,7 +270,7 @@ TEST(shapes_that_are_refused) {
 
 /* ---- layers that read another layer's rows ---- */
 
-static const int reads[LAYERS] = { 0, 1, 0, 1, 4, 1 };       /* 2 reads 0; 3 and 5 read 1 */
+static const int reads[LAYERS] = { 0, 1, 0, 1, 4, 1 }; /* 2 reads 0; 3 and 5 read 1 */
 
 static void share(rig *r, int isa, const swa_window *w, swa_shape *shapes) {
     memset(r, 0, sizeof *r);
@@ -271,17 +283,16 @@ static void share(rig *r, int isa, const swa_window *w, swa_shape *shapes) {
     r->d.n_shapes = LAYERS;
     for (int l = 0; l < LAYERS; l++) {
         shapes[l] = reads[l] == 0 ? shape_of(4, 2, 16, 16) : shape_of(6, 3, 8, 12);
-        if (l > 2) shapes[l].n_heads *= 2;                   /* a reader may have other query heads */
+        if (l > 2) shapes[l].n_heads *= 2; /* a reader may have other query heads */
         r->shape[l] = shapes[l];
         r->kv[l] = reads[l];
     }
 }
 TEST_EACH_ISA(layers_that_share_rows) {
-    const swa_window all[2][LAYERS] = {
-        { swa_window_sliding(9), swa_window_sinks(6, 3), swa_window_sliding(5), swa_window_sinks(6, 3),
-          swa_window_causal(), swa_window_sinks(2, 3) },
-        { swa_window_chunked(8), swa_window_causal(), swa_window_sliding(8), swa_window_sliding(11),
-          swa_window_sliding(3), swa_window_causal() } };
+    const swa_window all[2][LAYERS] = { { swa_window_sliding(9), swa_window_sinks(6, 3), swa_window_sliding(5),
+                                          swa_window_sinks(6, 3), swa_window_causal(), swa_window_sinks(2, 3) },
+                                        { swa_window_chunked(8), swa_window_causal(), swa_window_sliding(8),
+                                          swa_window_sliding(11), swa_window_sliding(3), swa_window_causal() } };
     static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
     for (int i = 0; i < 16; i++) {
         swa_shape shapes[LAYERS];
@@ -289,7 +300,7 @@ TEST_EACH_ISA(layers_that_share_rows) {
         share(r, isa, all[i % 2], shapes);
         r->d.max_context = 512;
         r->d.k_type = types[i / 4];
-        r->d.max_rollback = i / 2 % 2 ? 12 : 0;              /* then whole chunks fit behind the window */
+        r->d.max_rollback = i / 2 % 2 ? 12 : 0; /* then whole chunks fit behind the window */
         r->d.audit = i % 3 == 0;
         r->room = r->d.max_rollback ? 12 : 1;
         if (open_rig(r)) history(r, 40, i % 4 ? 12 : MOST);
@@ -315,7 +326,7 @@ TEST(shared_rows_are_stored_once) {
 }
 /* What a reader must not do is refused: to come before the rows, after too many, to store what is stored. */
 TEST(readers_out_of_order) {
-    const swa_window w = swa_window_sliding(9);              /* 16 slots */
+    const swa_window w = swa_window_sliding(9); /* 16 slots */
     const int later[2] = { 1, 1 };
     swa_cache_desc d;
     swa_cache kv;
@@ -327,27 +338,27 @@ TEST(readers_out_of_order) {
     d.n_windows = 1;
     d.n_layers = 2;
     d.shape = shape_of(2, 1, 4, 4);
-    d.kv_layer = later;                                      /* layer 0 reads what layer 1 has: any order of calls */
+    d.kv_layer = later; /* layer 0 reads what layer 1 has: any order of calls */
     REQUIRE(t_cache_new(&kv, &d, 1));
     a = attn_of(x, x->out, SWA_ATTEND);
     q = attn_of(x, x->out, SWA_ATTEND_STORED);
     CHECK_OK(swa_step_one(&kv, 0, 0, 8));
-    CHECK_STATUS(swa_attend(&kv, 0, &q), SWA_ERR_ORDER);     /* not there yet */
+    CHECK_STATUS(swa_attend(&kv, 0, &q), SWA_ERR_ORDER); /* not there yet */
     CHECK_OK(swa_attend(&kv, 1, &a));
     CHECK_OK(swa_attend(&kv, 0, &q));
-    CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER);     /* there already */
+    CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER); /* there already */
     a.mode = SWA_STORE_ONLY;
     CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER);
     a.mode = SWA_ATTEND;
-    CHECK_OK(swa_step_one(&kv, 0, 8, 9));                    /* one more than 16 - (W-1) */
+    CHECK_OK(swa_step_one(&kv, 0, 8, 9)); /* one more than 16 - (W-1) */
     CHECK_OK(swa_attend(&kv, 1, &a));
     CHECK_STATUS(swa_attend(&kv, 0, &q), SWA_ERR_CAPACITY);
-    CHECK_OK(swa_step_one(&kv, 0, 17, 8));                   /* each is given the rows, and the last one stores them */
+    CHECK_OK(swa_step_one(&kv, 0, 17, 8)); /* each is given the rows, and the last one stores them */
     a.mode = SWA_ATTEND_NO_STORE;
     CHECK_OK(swa_attend(&kv, 1, &a));
-    CHECK_STATUS(swa_step_one(&kv, 0, 25, 1), SWA_ERR_ORDER);        /* nobody has */
-    CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER);     /* which ended the step: */
-    CHECK_OK(swa_step_one(&kv, 0, 17, 8));                   /* once more */
+    CHECK_STATUS(swa_step_one(&kv, 0, 25, 1), SWA_ERR_ORDER); /* nobody has */
+    CHECK_STATUS(swa_attend(&kv, 0, &a), SWA_ERR_ORDER);      /* which ended the step: */
+    CHECK_OK(swa_step_one(&kv, 0, 17, 8));                    /* once more */
     CHECK_OK(swa_attend(&kv, 1, &a));
     a.mode = SWA_ATTEND;
     CHECK_OK(swa_attend(&kv, 0, &a));
@@ -375,15 +386,15 @@ TEST(sharing_that_is_refused) {
     CHECK_INT(swa_cache_bytes(&d), 0);
     d.kv_layer = chain;
     d.n_layers = 3;
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* 1 has no rows of its own */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* 1 has no rows of its own */
     d = same;
     d.n_windows = 2;
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* a reader that looks further back than rows are kept */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* a reader that looks further back than rows are kept */
     d.windows = w + 1;
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* other sinks */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* other sinks */
     d = same;
     memset(&d.shape, 0, sizeof d.shape);
     d.shapes = shapes;
     d.n_shapes = 2;
-    CHECK_INT(swa_cache_bytes(&d), 0);                       /* other rows */
+    CHECK_INT(swa_cache_bytes(&d), 0); /* other rows */
 }

@@ -13,8 +13,9 @@ static void make_lists(const at_case *c, at_data *d, int n, int sorted) {
     d->pick = (int32_t *)t_alloc((size_t)(c->n * c->shape.n_kv_heads * n) * sizeof(int32_t) + 4);
     for (int i = 0; i < c->n * c->shape.n_kv_heads * n; i++) {
         const int what = t_int(0, 9);
-        d->pick[i] = (int32_t)(what == 0 ? -t_int(1, 1000) : what == 1 ? t_int((int)last, (int)last + 3)
-                                                                        : t_int((int)first, (int)last));
+        d->pick[i] = (int32_t)(what == 0   ? -t_int(1, 1000)
+                               : what == 1 ? t_int((int)last, (int)last + 3)
+                                           : t_int((int)first, (int)last));
         if (what == 2 && i % n) d->pick[i] = d->pick[i - 1];
     }
     for (int i = 0; sorted && i < c->n * c->shape.n_kv_heads; i++)
@@ -60,22 +61,33 @@ static void lists_oracle(const at_case *c, const at_data *s, const or_window *ne
     double *room = t_doubles((size_t)c->n), lse;
     or_case o;
     memset(&o, 0, sizeof o);
-    o.n_heads = heads; o.n_kv_heads = c->shape.n_kv_heads;
-    o.dk = (int)at_dk(c); o.dv = c->shape.v_dim;
+    o.n_heads = heads;
+    o.n_kv_heads = c->shape.n_kv_heads;
+    o.dk = (int)at_dk(c);
+    o.dv = c->shape.v_dim;
     o.window = c->sees;
-    o.q_pos = o.k_pos = c->start; o.n_q = o.n_k = c->n;
-    o.q = s->q; o.q_pinned = s->q_sink; o.k = s->k; o.v = s->v; o.absent = absent;
+    o.q_pos = o.k_pos = c->start;
+    o.n_q = o.n_k = c->n;
+    o.q = s->q;
+    o.q_pinned = s->q_sink;
+    o.k = s->k;
+    o.v = s->v;
+    o.absent = absent;
     o.scale = at_scale(c) > 0.0f ? (double)at_scale(c) : 1.0 / sqrt((double)c->shape.head_dim);
     o.softcap = (double)c->softcap;
-    o.alibi = s->alibi; o.sink_logits = s->sink_logits;
-    o.bias = s->bias; o.bias_n = s->bias_n; o.bias_first = at_bias_first(c);
+    o.alibi = s->alibi;
+    o.sink_logits = s->sink_logits;
+    o.bias = s->bias;
+    o.bias_n = s->bias_n;
+    o.bias_first = at_bias_first(c);
     o.bias_by_distance = c->bias == 2;
     for (int64_t i = 0; i < c->n; i++)
         for (int h = 0; h < heads; h++) {
-            for (int64_t j = 0; j < c->n && h % group == 0; j++) {       /* a group's heads see the same */
+            for (int64_t j = 0; j < c->n && h % group == 0; j++) { /* a group's heads see the same */
                 const int64_t q = c->start + i, k = c->start + j;
-                absent[j] = !((near && or_near(near, q, k)) || (k < c->sees.pinned && k <= q)
-                              || listed(c, s, i, h / group, k)) || (c->absent && c->absent[j]);
+                absent[j] =
+                    !((near && or_near(near, q, k)) || (k < c->sees.pinned && k <= q) || listed(c, s, i, h / group, k))
+                    || (c->absent && c->absent[j]);
             }
             or_row(&o, i, h, room, out + (i * heads + h) * o.dv, &lse);
         }
@@ -89,9 +101,12 @@ static or_window near_oracle;
 
 /* 0, 1: GQA; 2: one row per head; 3: latents; 4: few dims, tails. */
 static at_case some_case(int kind, const or_window **near) {
-    const int n = t_int(1, 8) == 1 && kind != 3 ? t_int(500, 700) : t_int(20, 300);    /* 3 has the most work */
-    at_case c = kind == 0 ? at_new(16, 1, 64, 64, n) : kind == 1 ? at_new(12, 2, 32, 48, n)
-              : kind == 2 ? at_new(2, 2, 19, 5, n) : kind == 3 ? at_new(33, 1, 64, 64, n) : at_new(6, 3, 24, 16, n);
+    const int n = t_int(1, 8) == 1 && kind != 3 ? t_int(500, 700) : t_int(20, 300); /* 3 has the most work */
+    at_case c = kind == 0 ? at_new(16, 1, 64, 64, n)
+              : kind == 1 ? at_new(12, 2, 32, 48, n)
+              : kind == 2 ? at_new(2, 2, 19, 5, n)
+              : kind == 3 ? at_new(33, 1, 64, 64, n)
+                          : at_new(6, 3, 24, 16, n);
     static const int per[] = { 0, 1, 4, 16, 64, 128, 2, 32 };
     at_vary(&c, kind);
     c.start = t_int(0, 2) ? t_int(0, 700) : 0;
@@ -332,7 +347,7 @@ TEST(lists_of_far_positions) {
             all[s].v = v + s * ROWS * DK;
             all[s].pos = at[s] * per;
             all[s].n = ROWS;
-            if (!t_int(0, 2)) continue;                  /* the others are in no list */
+            if (!t_int(0, 2)) continue; /* the others are in no list */
             some[n_some++] = all[s];
             for (int64_t j = 0; j < (per == 1 ? ROWS : 1); j++) pick[n++] = (int32_t)(at[s] + j);
         }
@@ -373,7 +388,8 @@ TEST_EACH_ISA(lists_over_many_blocks) {
         swa_rows r;
         swa_attn a = { 0 };
         int n = 0;
-        for (int j = 0; j < N && n < MOST; j++) if (t_int(1, chance) == 1) pick[n++] = j;
+        for (int j = 0; j < N && n < MOST; j++)
+            if (t_int(1, chance) == 1) pick[n++] = j;
         all.k = all.v = k;
         all.tail = k + DK;
         all.k_token = all.v_token = all.tail_token = DK + TAIL;
@@ -408,6 +424,14 @@ TEST_EACH_ISA(lists_over_many_blocks) {
         t_free_to(mark);
     }
 }
+static void same_rows(const swa_cache kv[2], int layer, int k_row) {
+    const int64_t first = swa_cache_first(&kv[0], 0, layer), end = swa_cache_end(&kv[0], 0);
+    const int32_t n = (int32_t)(end - first);
+    float *a = t_floats((size_t)(n * k_row)), *b = t_floats((size_t)(n * k_row));
+    CHECK_OK(swa_cache_read(&kv[0], 0, layer, first, n, a, NULL));
+    CHECK_OK(swa_cache_read(&kv[1], 0, layer, first, n, b, NULL));
+    CHECK_BITS(b, a, n * k_row);
+}
 /* Rows and tiles hold the same numbers: two caches that differ in nothing else go through the same steps, rewinds,
    forks, copies and blobs, with lists and without. */
 TEST(lists_rows_and_tiles_are_one_cache) {
@@ -422,9 +446,11 @@ TEST(lists_rows_and_tiles_are_one_cache) {
         memset(&d, 0, sizeof d);
         win[0] = swa_window_causal();
         win[1] = swa_window_sinks(30, 2);
+        /* clang-format off */
         d.shape.n_heads = H; d.shape.n_kv_heads = G; d.shape.head_dim = D; d.shape.v_dim = V; d.shape.tail_dim = T;
         d.n_layers = 2; d.n_seqs = 2; d.windows = win; d.n_windows = 2; d.max_context = 400; d.max_rollback = 50;
         d.k_type = types[i % 4]; d.tail_type = types[i / 2 % 4]; d.audit = 1;
+        /* clang-format on */
         if (i % 3 == 0) d.capacity = 83;
         if (!t_cache_new(&kv[0], &d, 1)) return;
         d.k_rows = rows;
@@ -441,6 +467,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
                 for (int l = 0; l < 2; l++) {
                     swa_attn a;
                     memset(&a, 0, sizeof a);
+                    /* clang-format off */
                     a.q.p = q; a.q_tail.p = q + D; a.k.p = k; a.k_tail.p = k + D; a.v.p = k; a.out.p = out[x];
                     a.q.head = a.q_tail.head = a.k.head = a.k_tail.head = D + T;
                     a.q.token = a.q_tail.token = H * (D + T);
@@ -448,6 +475,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
                     a.v.head = D; a.v.token = G * (D + T);
                     a.scale = 0.3f;
                     if (step % 3) { a.pick = pick; a.pick_n = P; a.pick_head = P; a.pick_token = G * P; }
+                    /* clang-format on */
                     CHECK_OK(swa_attend(&kv[x], l, &a));
                 }
             }
@@ -457,7 +485,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
                 CHECK_OK(swa_cache_truncate(&kv[0], 0, back));
                 CHECK_OK(swa_cache_truncate(&kv[1], 0, back));
             }
-            if (step == 5) {                             /* change places: what one held, the other goes on with */
+            if (step == 5) { /* change places: what one held, the other goes on with */
                 CHECK_OK(swa_cache_fork(&kv[1], 1, 0, -1));
                 CHECK_OK(swa_cache_copy(&kv[1], 0, &kv[0], 0, -1));
                 CHECK_OK(swa_cache_copy(&kv[0], 0, &kv[1], 1, -1));
@@ -469,14 +497,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
                 CHECK_OK(swa_cache_load(&kv[0], 0, blob, bytes));
             }
         }
-        for (int l = 0; l < 2; l++) {
-            const int64_t first = swa_cache_first(&kv[0], 0, l), end = swa_cache_end(&kv[0], 0);
-            const int32_t n = (int32_t)(end - first);
-            float *a = t_floats((size_t)n * G * (D + T)), *b = t_floats((size_t)n * G * (D + T));
-            CHECK_OK(swa_cache_read(&kv[0], 0, l, first, n, a, NULL));
-            CHECK_OK(swa_cache_read(&kv[1], 0, l, first, n, b, NULL));
-            CHECK_BITS(b, a, n * G * (D + T));
-        }
+        for (int l = 0; l < 2; l++) same_rows(kv, l, G * (D + T));
         t_free_to(mark);
     }
 }
@@ -484,8 +505,10 @@ TEST(lists_descs_that_contradict) {
     static const int rows[1] = { 1 };
     swa_cache_desc d;
     memset(&d, 0, sizeof d);
-    d.shape.n_heads = d.shape.n_kv_heads = 1; d.shape.head_dim = 8;
-    d.n_layers = 1; d.max_context = 16;
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = 8;
+    d.n_layers = 1;
+    d.max_context = 16;
     d.n_k_rows = 1;
     CHECK_INT((int)swa_cache_bytes(&d), 0);
     d.n_k_rows = -1;

@@ -11,18 +11,20 @@ static const swa_type all_types[5] = { SWA_F32, SWA_F16, SWA_BF16, SWA_BOOL_MASK
 
 /* Defaults, written out as bits: -65536, -65504, -65536. */
 static uint32_t default_hidden(swa_type type) {
-    return type == SWA_F32 ? 0xc7800000u : type == SWA_F16 ? 0xfbffu : type == SWA_BF16 ? 0xc780u
-         : type == SWA_BOOL_MASKED;
+    return type == SWA_F32  ? 0xc7800000u
+         : type == SWA_F16  ? 0xfbffu
+         : type == SWA_BF16 ? 0xc780u
+                            : type == SWA_BOOL_MASKED;
 }
-static size_t cell_size(swa_type type) {
-    return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
-}
+static size_t cell_size(swa_type type) { return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static uint32_t cell_at(swa_type type, const unsigned char *mask, size_t i) {
     uint32_t u = 0;
     uint16_t h;
     if (type == SWA_F32) memcpy(&u, mask + 4 * i, 4);
-    else if (cell_size(type) == 2) { memcpy(&h, mask + 2 * i, 2); u = h; }
-    else u = mask[i];
+    else if (cell_size(type) == 2) {
+        memcpy(&h, mask + 2 * i, 2);
+        u = h;
+    } else u = mask[i];
     return u;
 }
 static float float_of(uint32_t bits) {
@@ -50,7 +52,10 @@ static long wrong_cells(const swa_mask_desc *d, uint32_t hidden) {
     long wrong = 0, column, r;
     if (mem == NULL) return -1;
     memset(mem, GUARD, bytes + 32);
-    if (swa_mask(d, mem + 3, bytes) != SWA_OK) { free(mem); return -1; }
+    if (swa_mask(d, mem + 3, bytes) != SWA_OK) {
+        free(mem);
+        return -1;
+    }
     for (b = 0; b < blocks; b++) {
         for (r = 0; r < d->n_q[b]; r++) {
             for (c = 0, column = 0; c < blocks; c++) {
@@ -79,13 +84,13 @@ static int window_of_list(int i, swa_window *w) {
     int n = sizes[i % SIZES], kind = i / SIZES % KINDS;
     if (i >= SIZES * KINDS * PINS * PREFIXES) return 0;
     switch (kind) {
-    case 0:  *w = swa_window_causal(); break;
-    case 1:  *w = swa_window_sliding(n); break;
-    case 2:  *w = swa_window_flash(n - 1, n / 3); break;
-    case 3:  *w = swa_window_flash(-1, n - 1); break;
-    case 4:  *w = swa_window_flash(n - 1, -1); break;
-    case 5:  *w = swa_window_chunked(n); break;
-    case 6:  *w = swa_window_symmetric(n / 2); break;
+    case 0: *w = swa_window_causal(); break;
+    case 1: *w = swa_window_sliding(n); break;
+    case 2: *w = swa_window_flash(n - 1, n / 3); break;
+    case 3: *w = swa_window_flash(-1, n - 1); break;
+    case 4: *w = swa_window_flash(n - 1, -1); break;
+    case 5: *w = swa_window_chunked(n); break;
+    case 6: *w = swa_window_symmetric(n / 2); break;
     default: *w = swa_window_flash(-1, -1); break;
     }
     w->n_sink = pins[i / (SIZES * KINDS) % PINS];
@@ -98,12 +103,12 @@ TEST(rectangles) {
     swa_window w;
     int i, type, s, a;
     for (i = 0; window_of_list(i, &w); i++) {
-        for (s = 1; s <= 41; s += s < 9 ? 1 : 8) {          /* squares from position 0, all types in turn */
+        for (s = 1; s <= 41; s += s < 9 ? 1 : 8) { /* squares from position 0, all types in turn */
             int32_t n = s;
             swa_mask_desc d = one_block(w, &n, &n, all_types[(i + s) % 5]);
             CHECK(wrong_cells(&d, default_hidden(d.type)) == 0);
         }
-        for (a = 0; a < 9; a++) {                       /* rectangles before, on, after the diagonal */
+        for (a = 0; a < 9; a++) { /* rectangles before, on, after the diagonal */
             int32_t n_q = 7, n_k = 13;
             swa_mask_desc d = one_block(w, &n_q, &n_k, all_types[a % 5]);
             d.q_pos0 = &starts[a / 3];
@@ -138,7 +143,7 @@ TEST(document_example) {
     swa_mask_desc d = one_block(swa_window_sliding(3), &n, &n, SWA_F32);
     float mask[25], value;
     int i;
-    for (value = -65536.0f; value < 2.0f; value += 65537.0f) {      /* the float16 sample and the bfloat16 one */
+    for (value = -65536.0f; value < 2.0f; value += 65537.0f) { /* the float16 sample and the bfloat16 one */
         d.masked = value;
         CHECK(swa_mask_bytes(&d) == sizeof mask && swa_mask(&d, mask, sizeof mask) == SWA_OK);
         for (i = 0; i < 25; i++) {
@@ -153,11 +158,11 @@ TEST(document_example) {
 enum { CAUSAL, CAUSAL_LOCAL, BOTTOM_RIGHT, BOTTOM_RIGHT_LOCAL, NO_CAUSE, CLASSES };
 static int xformers_sees(int which, int i, int j, int s, int W) {
     switch (which) {
-    case CAUSAL:             return j <= i;
-    case CAUSAL_LOCAL:       return i - W < j && j <= i;
-    case BOTTOM_RIGHT:       return j <= i + s;
+    case CAUSAL: return j <= i;
+    case CAUSAL_LOCAL: return i - W < j && j <= i;
+    case BOTTOM_RIGHT: return j <= i + s;
     case BOTTOM_RIGHT_LOCAL: return i + s - W < j && j <= i + s;
-    default:                 return 1;
+    default: return 1;
     }
 }
 static void one_ragged_batch(int which, int W, int padding) {
@@ -168,7 +173,7 @@ static void one_ragged_batch(int which, int W, int padding) {
     int b, i, c, j, bad = 0;
     size_t at = 0;
     for (b = 0; b < 4; b++) {
-        n_q[b] = t_int(0, 7);                               /* empty blocks are among them */
+        n_q[b] = t_int(0, 7); /* empty blocks are among them */
         n_k[b] = n_q[b] + t_int(0, 7);
         q_pos0[b] = which == BOTTOM_RIGHT || which == BOTTOM_RIGHT_LOCAL ? n_k[b] - n_q[b] : 0;
     }
@@ -200,10 +205,9 @@ TEST(block_diagonal) {
 TEST(mistral_chunk) {
     static const int32_t n_q[3] = { 4, 4, 1 }, n_k[3] = { 8, 8, 5 };
     static const int64_t q_pos0[3] = { 8, 4, 8 }, k_pos0[3] = { 4, 0, 4 };
-    static const char *const rows[9] = {
-        ".1111................", "..1111...............", "...1111..............", "....1111.............",
-        ".........1111........", "..........1111.......", "...........1111......", "............1111.....",
-        ".................1111" };
+    static const char *const rows[9] = { ".1111................", "..1111...............", "...1111..............",
+                                         "....1111.............", ".........1111........", "..........1111.......",
+                                         "...........1111......", "............1111.....", ".................1111" };
     swa_mask_desc d = one_block(swa_window_sliding(4), n_q, n_k, SWA_BOOL_KEEP);
     unsigned char mask[9 * 21];
     int i;
@@ -231,6 +235,7 @@ TEST(empty) {
 
 /* The masked value: bits asked for, bits stored; 0 stored = refused. */
 TEST(values) {
+    /* clang-format off */
     static const struct { swa_type type; uint32_t asked, stored; } list[] = {
         { SWA_F32, 0x00000000u, 0xc7800000u }, { SWA_F32, 0x80000000u, 0xc7800000u },   /* 0, -0: the default */
         { SWA_F16, 0x00000000u, 0xfbffu },     { SWA_BF16, 0x80000000u, 0xc780u },
@@ -248,6 +253,7 @@ TEST(values) {
         { SWA_BF16, 0x3f808001u, 0x3f81u },    { SWA_BF16, 0xbf817fffu, 0xbf81u },
         { SWA_F32, 0x7fc00000u, 0 }, { SWA_F16, 0xffc00000u, 0 }, { SWA_BF16, 0x7f800001u, 0 }   /* NaN */
     };
+    /* clang-format on */
     int32_t n = 2;
     size_t i;
     for (i = 0; i < sizeof list / sizeof list[0]; i++) {
@@ -261,7 +267,7 @@ TEST(values) {
             CHECK(swa_mask_bytes(&d) == 0 && swa_mask(&d, out, sizeof out) == SWA_ERR_ARG && out[0] == GUARD);
             CHECK(swa_mask_compressed(SWA_COMPRESSED_PY, 8, 64, d.type, d.masked, out, 1 << 20) == SWA_ERR_ARG);
         }
-        d.type = SWA_BOOL_MASKED;                                   /* a bool has no masked value */
+        d.type = SWA_BOOL_MASKED; /* a bool has no masked value */
         CHECK(wrong_cells(&d, 1) == 0);
     }
 }
@@ -287,6 +293,7 @@ TEST(misuse) {
     CHECK(swa_mask_bytes(&good) == 5 * 6 * 4 && wrong_cells(&good, 0xc7800000u) == 0);
     refused(NULL, SWA_ERR_ARG);
     CHECK(swa_mask(&good, NULL, 1000) == SWA_ERR_ARG);
+    /* clang-format off */
     d = good; d.n_q = NULL;         refused(&d, SWA_ERR_ARG);
     d = good; d.n_k = NULL;         refused(&d, SWA_ERR_ARG);
     d = good; d.n_q = minus;        refused(&d, SWA_ERR_ARG);
@@ -310,13 +317,18 @@ TEST(misuse) {
     CHECK(swa_mask_bytes(&d) == (sizeof(size_t) > 4 ? (size_t)5 * 2 * INT32_MAX * 4 : 0));
     refused(&d, sizeof(size_t) > 4 ? SWA_ERR_MEMORY : SWA_ERR_OVERFLOW);
     d = good; d.q_pos0 = far_pos; d.n_k = minus; refused(&d, SWA_ERR_ARG);      /* wrong is told before too large */
+    /* clang-format on */
     bad[0] = swa_window_sliding(0);
     bad[1] = swa_window_sliding(-5);
     bad[2] = swa_window_chunked(0);
     bad[3] = swa_window_symmetric(-1);
     bad[4] = swa_window_sinks(4, -1);
     bad[5] = swa_window_prefix(4, -1);
-    for (i = 0; i < 6; i++) { d = good; d.window = bad[i]; refused(&d, SWA_ERR_ARG); }
+    for (i = 0; i < 6; i++) {
+        d = good;
+        d.window = bad[i];
+        refused(&d, SWA_ERR_ARG);
+    }
     for (i = 0; i < 5; i++) {
         unsigned char out[200];
         size_t bytes;
@@ -351,7 +363,7 @@ TEST(compressed_numbers) {
         for (k = d > 0 ? 2 : 0; k < 4; k++) {
             CHECK(swa_compressed_block(kinds[k], d) == 0 && swa_compressed_band(kinds[k], 8, d) == 0);
         }
-    for (d = 257; d <= 1030; d++) {      /* the samples know no limit but the C++ one's tile of no row */
+    for (d = 257; d <= 1030; d++) { /* the samples know no limit but the C++ one's tile of no row */
         CHECK_INT(swa_compressed_block(SWA_COMPRESSED_PY, d), 64);
         CHECK_INT(swa_compressed_block(SWA_COMPRESSED_CPP, d), 16384 / d / 16 * 16);
     }
@@ -364,14 +376,14 @@ TEST(compressed_numbers) {
         CHECK(swa_compressed_band(kinds[k], INT64_MAX, 64) == 2 * 128 + 127);
         CHECK(swa_compressed_band(kinds[k], INT64_MAX - 127, 64) == (k % 2 == 0 ? 384 : 256));
     }
-    for (W = 1; W <= 5000; W++) {                                       /* the two samples differ exactly here */
+    for (W = 1; W <= 5000; W++) { /* the two samples differ exactly here */
         int64_t py = swa_compressed_band(SWA_COMPRESSED_PY, W, 128);
         int64_t cpp = swa_compressed_band(SWA_COMPRESSED_CPP, W, 128);
         CHECK((py != cpp) == (W % 128 == 0 && W > 384));
         CHECK(py == swa_compressed_band(SWA_COMPRESSED_910B, W, 128));
         CHECK((cpp != swa_compressed_band(SWA_COMPRESSED_310P, W, 128)) == (W == 384));
     }
-    CHECK(swa_compressed_band(SWA_COMPRESSED_PY, 200, 192) == 136);     /* measured on the samples' own output */
+    CHECK(swa_compressed_band(SWA_COMPRESSED_PY, 200, 192) == 136); /* measured on the samples' own output */
     CHECK(swa_compressed_band(SWA_COMPRESSED_CPP, 200, 192) == 200);
     CHECK(swa_compressed_band(SWA_COMPRESSED_PY, 512, 128) == 384);
     CHECK(swa_compressed_band(SWA_COMPRESSED_CPP, 512, 128) == 256);
@@ -392,12 +404,12 @@ TEST(compressed_picture) {
             CHECK(swa_mask_compressed(kinds[k], windows[w], 160, type, 0, mem + 1, bytes) == SWA_OK);
             for (i = 0, bad = 0; i < 512; i++)
                 for (j = 0; j < 512; j++)
-                    bad += cell_at(type, mem + 1, (size_t)(i * 512 + j)) !=
-                           (j <= i && i - j < band ? (uint32_t)(type == SWA_BOOL_KEEP) : default_hidden(type));
+                    bad += cell_at(type, mem + 1, (size_t)(i * 512 + j))
+                        != (j <= i && i - j < band ? (uint32_t)(type == SWA_BOOL_KEEP) : default_hidden(type));
             CHECK(bad == 0 && mem[0] == GUARD && mem[bytes + 1] == GUARD);
         }
     }
-    for (t = 0; t < 4; t++) {            /* the samples' forms take heads that no kernel has */
+    for (t = 0; t < 4; t++) { /* the samples' forms take heads that no kernel has */
         static const int wide[4] = { 257, 320, 576, 1024 };
         for (k = 0; k < 4; k++) {
             int64_t band = swa_compressed_band(kinds[k], 400, wide[t]);
@@ -406,8 +418,8 @@ TEST(compressed_picture) {
                   == (k < 2 ? SWA_OK : SWA_ERR_ARG));
             for (i = 0, bad = 0; i < 512 && k < 2; i++)
                 for (j = 0; j < 512; j++)
-                    bad += cell_at(SWA_F32, mem, (size_t)(i * 512 + j)) !=
-                           (j <= i && i - j < band ? 0 : default_hidden(SWA_F32));
+                    bad += cell_at(SWA_F32, mem, (size_t)(i * 512 + j))
+                        != (j <= i && i - j < band ? 0 : default_hidden(SWA_F32));
             CHECK(bad == 0);
         }
     }
@@ -426,7 +438,7 @@ TEST(compressed_picture) {
 }
 
 enum { LARGEST = 9 * 128 + 37 };
-static float picture[512 * 512], *full, *expanded;      /* full, expanded: [S][S], of the test that runs */
+static float picture[512 * 512], *full, *expanded; /* full, expanded: [S][S], of the test that runs */
 
 static void allot(void) {
     full = t_floats(LARGEST * LARGEST);
@@ -467,7 +479,7 @@ TEST(expand) {
             }
         }
         CHECK(wrong[2] == 0 && wrong[3] == 0);
-        CHECK(wrong[1] == 1);                           /* the C++ sample: W == 3 tiles, for each of these heads */
+        CHECK(wrong[1] == 1); /* the C++ sample: W == 3 tiles, for each of these heads */
 #ifdef SWA_TEST_FULL
         CHECK(h == 1 || wrong[0] == wrong_py[h]);
         printf("head %d: Python sample wrong for %d windows of %d, C++ sample for %d\n", heads[h], wrong[0], 7 * B,
@@ -488,7 +500,7 @@ TEST(expand_crossed) {
         CHECK(expands_right(SWA_COMPRESSED_CPP, SWA_COMPRESSED_910B, k * 128 + 5, 128, 1061));
         CHECK(expands_right(SWA_COMPRESSED_PY, SWA_COMPRESSED_310P, k * 128 + 5, 128, 1061));
     }
-    for (k = 1; k < 8; k++) {                                       /* PY reads as 910B does, CPP as 310P */
+    for (k = 1; k < 8; k++) { /* PY reads as 910B does, CPP as 310P */
         float *other = t_floats(700 * 700);
         CHECK(expands_right(SWA_COMPRESSED_910B, SWA_COMPRESSED_910B, k * 64 + 9, 256, 700));
         CHECK(swa_mask_expand(SWA_COMPRESSED_PY, picture, k * 64 + 9, 256, 700, 0, other, 700 * 700 * 4) == SWA_OK);
@@ -510,6 +522,7 @@ TEST(expand_crossed) {
 
 /* Which band is read for which tile, told by a picture whose bands say their number; '.' is all visible. */
 TEST(expand_bands) {
+    /* clang-format off */
     static const struct { swa_compressed kind; int W; const char *bands; } list[] = {
         { SWA_COMPRESSED_910B, 64, "01" },      { SWA_COMPRESSED_910B, 65, "012" },
         { SWA_COMPRESSED_910B, 129, "0123" },   { SWA_COMPRESSED_910B, 192, "0123" },
@@ -517,6 +530,7 @@ TEST(expand_bands) {
         { SWA_COMPRESSED_310P, 64, "01" },      { SWA_COMPRESSED_310P, 127, "012" },
         { SWA_COMPRESSED_310P, 128, "0.2" },    { SWA_COMPRESSED_310P, 129, "0.23" },
         { SWA_COMPRESSED_310P, 192, "0..2" },   { SWA_COMPRESSED_310P, 255, "0..23" } };
+    /* clang-format on */
     const int S = 448, B = 64;
     size_t t;
     int i, j;

@@ -29,7 +29,8 @@ typedef struct {
 static world w;
 
 static void name_called(const char *name) {
-    for (int i = 0; i < n_called; i++) if (!strcmp(called[i], name)) return;
+    for (int i = 0; i < n_called; i++)
+        if (!strcmp(called[i], name)) return;
     if (n_called < MAX_NAMES) called[n_called++] = name;
 }
 static void world_open(void) {
@@ -51,8 +52,8 @@ static void world_open(void) {
     memset(w.block, 0xC3, w.whole);
     t_fill(w.x, sizeof w.x / sizeof *w.x, 1.0f);
     CHECK_OK(swa_cache_init(&w.kv, &w.desc, w.block + GUARD, w.bytes));
-    CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(swa_cache_scratch_bytes(&w.desc, 2)),
-                                   swa_cache_scratch_bytes(&w.desc, 2)));
+    CHECK_OK(swa_cache_set_scratch(
+        &w.kv, t_alloc(swa_cache_scratch_bytes(&w.desc, 2)), swa_cache_scratch_bytes(&w.desc, 2)));
     w.run.n = HELD;
     w.attn.q.p = w.attn.k.p = w.attn.v.p = w.x;
     w.attn.out.p = w.out;
@@ -77,11 +78,13 @@ static size_t noted(const char *name) {
 static int untouched_but(size_t may) {
     size_t differ = 0;
     for (size_t i = 0; i < w.whole; i++) differ += w.before[i] != w.block[i];
-    return differ <= may && !memcmp(w.out0, w.out, sizeof w.out)
-        && !memcmp(w.lse0, w.lse, sizeof w.lse) && !memcmp(w.stat0, w.stat, sizeof w.stat);
+    return differ <= may && !memcmp(w.out0, w.out, sizeof w.out) && !memcmp(w.lse0, w.lse, sizeof w.lse)
+        && !memcmp(w.stat0, w.stat, sizeof w.stat);
 }
 static int untouched(void) { return untouched_but(0); }
-static void saw(swa_status got) { if ((int)got >= 0 && (int)got < N_STATUS) status_seen[got]++; }
+static void saw(swa_status got) {
+    if ((int)got >= 0 && (int)got < N_STATUS) status_seen[got]++;
+}
 static void refused(const char *name, const char *call, swa_status got, swa_status want, int line) {
     name_called(name);
     saw(got);
@@ -89,18 +92,28 @@ static void refused(const char *name, const char *call, swa_status got, swa_stat
     t_check(untouched_but(noted(name)), "a refused call changed memory", __FILE__, line);
 }
 /* A row: this call of this function is refused with this status, and nothing changed. */
-#define REFUSE(name, args, want)                                                                  \
-    do { remember(); refused(#name, #name #args, name args, want, __LINE__); } while (0)
-/* The same for a function that answers a number. */
-#define ANSWER(name, args, want) do {                                                             \
-        remember(); name_called(#name);                                                           \
-        t_check_int((long long)name args, (long long)(want), #name #args, __FILE__, __LINE__);    \
-        t_check(untouched(), "a question changed memory", __FILE__, __LINE__);                    \
+#define REFUSE(name, args, want)                                                                                       \
+    do {                                                                                                               \
+        remember();                                                                                                    \
+        refused(#name, #name #args, name args, want, __LINE__);                                                        \
     } while (0)
-#define ACCEPT(name, args) do { swa_status got_ = name args; name_called(#name); saw(got_);       \
-        t_check_status(got_, SWA_OK, #name #args, __FILE__, __LINE__); } while (0)
+/* The same for a function that answers a number. */
+#define ANSWER(name, args, want)                                                                                       \
+    do {                                                                                                               \
+        remember();                                                                                                    \
+        name_called(#name);                                                                                            \
+        t_check_int((long long)name args, (long long)(want), #name #args, __FILE__, __LINE__);                         \
+        t_check(untouched(), "a question changed memory", __FILE__, __LINE__);                                         \
+    } while (0)
+#define ACCEPT(name, args)                                                                                             \
+    do {                                                                                                               \
+        swa_status got_ = name args;                                                                                   \
+        name_called(#name);                                                                                            \
+        saw(got_);                                                                                                     \
+        t_check_status(got_, SWA_OK, #name #args, __FILE__, __LINE__);                                                 \
+    } while (0)
 
-static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX };     /* of 3 sequences or 2 layers */
+static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX }; /* of 3 sequences or 2 layers */
 enum { BAD = (int)(sizeof bad_index / sizeof *bad_index) };
 
 /* ---- cache: describing and making one ---- */
@@ -108,6 +121,7 @@ enum { BAD = (int)(sizeof bad_index / sizeof *bad_index) };
 /* One field of a desc spoilt; i counts through them. 0 = there are no more. */
 static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *want) {
     *want = SWA_ERR_ARG;
+    /* clang-format off */
     switch (i) {
     case 0: d->shape.n_heads = 0; return 1;
     case 1: d->shape.n_heads = -1; return 1;
@@ -161,6 +175,7 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 47: d->n_seqs = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
     default: return 0;
     }
+    /* clang-format on */
 }
 /* What init refused is a cache like {0}, whatever stood there before: of the stack, or a cache in use. */
 static void misuse_refused_cache(void) {
@@ -192,7 +207,7 @@ static void misuse_init(void) {
     REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, 0), SWA_ERR_MEMORY);
     REFUSE(swa_cache_init, (&kv, &w.desc, w.block + GUARD, w.bytes - 1), SWA_ERR_MEMORY);
     ANSWER(swa_cache_bytes, (NULL), 0);
-    for (int i = 0; ; i++) {
+    for (int i = 0;; i++) {
         swa_cache_desc d = w.desc;
         swa_window odd[2] = { w.windows[0], w.windows[1] };
         d.windows = odd;
@@ -204,7 +219,7 @@ static void misuse_init(void) {
     CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
     misuse_refused_cache();
     t_label("init");
-    for (int i = 0; i < 6; i++) {                            /* the largest numbers that are legal */
+    for (int i = 0; i < 6; i++) { /* the largest numbers that are legal */
         swa_cache_desc d = w.desc;
         if (i == 0) d.shape.head_dim = 1 << 20;
         if (i == 1) d.shape.v_dim = 1 << 20;
@@ -219,35 +234,39 @@ static void misuse_init(void) {
 /* Legal one by one, too much together: bytes is 0 rather than a product that wrapped. */
 static void misuse_huge_descs(void) {
     static const int huge[] = { 1, 2, 3, 255, 4096, 65535, 65536, 1 << 20, 1 << 24, INT32_MAX };
-    static const int64_t far[] = { 0, 1, 4, 4096, 65536, INT32_MAX - 40, (int64_t)1 << 32, INT64_MAX / 2,
-                                   INT64_MAX };
+    static const int64_t far[] = { 0, 1, 4, 4096, 65536, INT32_MAX - 40, (int64_t)1 << 32, INT64_MAX / 2, INT64_MAX };
     swa_cache kv;
     long refusals = 0;
     memset(&kv, 0, sizeof kv);
     remember();
     for (int i = 0; i < 20000; i++) {
         swa_cache_desc d = w.desc;
-        swa_window odd = t_int(0, 1) ? swa_window_sliding(far[t_int(1, 8)])
-                                     : swa_window_sinks(far[t_int(1, 5)], huge[t_int(0, 9)]);
+        swa_window odd =
+            t_int(0, 1) ? swa_window_sliding(far[t_int(1, 8)]) : swa_window_sinks(far[t_int(1, 5)], huge[t_int(0, 9)]);
         size_t bytes;
         swa_status got;
-        d.windows = &odd; d.n_windows = 1;
+        d.windows = &odd;
+        d.n_windows = 1;
         d.shape.n_heads = huge[t_int(0, 9)];
         d.shape.n_kv_heads = t_int(0, 1) ? d.shape.n_heads : 1;
         d.shape.head_dim = huge[t_int(0, 9)];
         d.shape.v_dim = huge[t_int(0, 9)];
         d.shape.tail_dim = t_int(0, 1) ? 0 : huge[t_int(0, 9)];
-        d.n_layers = huge[t_int(0, i % 32 ? 3 : 9)];         /* a million are gone through one by one: 20 ms */
+        d.n_layers = huge[t_int(0, i % 32 ? 3 : 9)]; /* a million are gone through one by one: 20 ms */
         d.n_seqs = huge[t_int(0, 9)];
-        d.k_type = (swa_type)t_int(0, 4); d.v_type = (swa_type)t_int(0, 4); d.tail_type = (swa_type)t_int(0, 4);
-        d.max_context = far[t_int(0, 8)]; d.max_rollback = far[t_int(0, 8)]; d.capacity = far[t_int(0, 8)];
+        d.k_type = (swa_type)t_int(0, 4);
+        d.v_type = (swa_type)t_int(0, 4);
+        d.tail_type = (swa_type)t_int(0, 4);
+        d.max_context = far[t_int(0, 8)];
+        d.max_rollback = far[t_int(0, 8)];
+        d.capacity = far[t_int(0, 8)];
         bytes = swa_cache_bytes(&d);
         got = swa_cache_init(&kv, &d, w.block + GUARD, bytes ? bytes - 1 : SIZE_MAX);
         saw(got);
         refusals += bytes == 0;
         t_label("huge desc %d: %llu bytes, %s", i, (unsigned long long)bytes, swa_status_str(got));
         CHECK(bytes ? got == SWA_ERR_MEMORY : got == SWA_ERR_ARG || got == SWA_ERR_OVERFLOW);
-        if (bytes) {                                         /* at least what one row of each ring takes */
+        if (bytes) { /* at least what one row of each ring takes */
             double rows = (double)d.n_layers * (double)(d.n_seqs ? d.n_seqs : 1) * (double)d.shape.head_dim;
             CHECK((double)bytes >= rows);
         }
@@ -258,14 +277,15 @@ static void misuse_huge_descs(void) {
 }
 /* Regions of almost 2^64 bytes: each sum of two that the layout forms passes the end in one of these. */
 static void misuse_edge_of_size_t(void) {
-    static const struct { int k, tail, v, k_type, tail_type, v_type, v_in_k; } list[] = {
-        { 16384, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },        /* K itself */
-        { 8192, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },         /* K fits, its scales do not */
-        { 2047, 5, 1, SWA_F32, SWA_F32, SWA_F32, 1 },        /* the tail */
-        { 2047, 4, 1, SWA_F32, SWA_Q8, SWA_F32, 1 },         /* the tail's scales */
-        { 2047, 0, 16, SWA_F32, SWA_F32, SWA_F32, 0 },       /* V */
-        { 2044, 0, 16, SWA_F32, SWA_F32, SWA_Q8, 0 },        /* V's scales */
-        { 1025, 0, 1, SWA_F32, SWA_F32, SWA_F32, 1 } };      /* two of these */
+    static const struct {
+        int k, tail, v, k_type, tail_type, v_type, v_in_k;
+    } list[] = { { 16384, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },   /* K itself */
+                 { 8192, 0, 1, SWA_Q8, SWA_F32, SWA_F32, 1 },    /* K fits, its scales do not */
+                 { 2047, 5, 1, SWA_F32, SWA_F32, SWA_F32, 1 },   /* the tail */
+                 { 2047, 4, 1, SWA_F32, SWA_Q8, SWA_F32, 1 },    /* the tail's scales */
+                 { 2047, 0, 16, SWA_F32, SWA_F32, SWA_F32, 0 },  /* V */
+                 { 2044, 0, 16, SWA_F32, SWA_F32, SWA_Q8, 0 },   /* V's scales */
+                 { 1025, 0, 1, SWA_F32, SWA_F32, SWA_F32, 1 } }; /* two of these */
     t_label("2^64 bytes");
     for (int i = 0; i < 11 && sizeof(size_t) == 8; i++) {
         swa_cache_desc d = w.desc;
@@ -274,8 +294,8 @@ static void misuse_edge_of_size_t(void) {
         int j = i < 7 ? i : 6;
         d.windows = huge;
         d.n_windows = i < 7 || i > 8 ? 1 : 2;
-        d.n_layers = i < 6 || i > 8 ? 1 : i < 8 ? 2 : 3;     /* 6: periods of one layer, 7: of two, 8: layers 0 and 2 */
-        if (i == 7) huge[1] = huge[0];                       /* 9: sequences; 10: 2^64 - 64, and what lies before it */
+        d.n_layers = i < 6 || i > 8 ? 1 : i < 8 ? 2 : 3; /* 6: periods of one layer, 7: of two, 8: layers 0 and 2 */
+        if (i == 7) huge[1] = huge[0];                   /* 9: sequences; 10: 2^64 - 64, and what lies before it */
         d.n_seqs = i == 9 ? 3 : 1;
         d.max_context = 0;
         d.shape.n_heads = d.shape.n_kv_heads = 1 << 20;
@@ -286,7 +306,7 @@ static void misuse_edge_of_size_t(void) {
         d.k_type = (swa_type)list[j].k_type;
         d.tail_type = (swa_type)list[j].tail_type;
         d.v_type = (swa_type)list[j].v_type;
-        if (i == 10) {                                       /* the factors of 2^58 - 1, and 16 slots of 4 bytes */
+        if (i == 10) { /* the factors of 2^58 - 1, and 16 slots of 4 bytes */
             huge[0] = swa_window_sliding(16 * 3 * INT64_C(3033169));
             d.shape.n_heads = d.shape.n_kv_heads = 59 * 2089;
             d.shape.head_dim = 1103 * 233;
@@ -294,7 +314,7 @@ static void misuse_edge_of_size_t(void) {
         t_label("2^64 bytes, %d", i);
         ANSWER(swa_cache_bytes, (&d), 0);
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), SWA_ERR_OVERFLOW);
-        d.shape.n_heads = d.shape.n_kv_heads = 1 << 10;      /* a thousandth of it is a size like any other */
+        d.shape.n_heads = d.shape.n_kv_heads = 1 << 10; /* a thousandth of it is a size like any other */
         CHECK(swa_cache_bytes(&d) > 0);
     }
 }
@@ -353,12 +373,12 @@ static void misuse_cache(void) {
         ANSWER(swa_cache_replay_from, (&w.kv, s, 5), -1);
         misuse_indices(s, 0);
         misuse_indices(0, s == 3 ? 2 : s);
-        if (s == -1) continue;                               /* all sequences: legal for blobs */
+        if (s == -1) continue; /* all sequences: legal for blobs */
         ANSWER(swa_cache_save_bytes, (&w.kv, s), 0);
         REFUSE(swa_cache_save, (&w.kv, s, w.blob, sizeof w.blob), SWA_ERR_ARG);
         REFUSE(swa_cache_load, (&w.kv, s, w.blob, w.blob_bytes), SWA_ERR_ARG);
     }
-    for (int i = 0; i < 2; i++) {                            /* no cache at all, and one that was never made */
+    for (int i = 0; i < 2; i++) { /* no cache at all, and one that was never made */
         swa_cache *c = i ? &none : NULL;
         t_label(i ? "zeroed cache" : "NULL cache");
         REFUSE(swa_cache_reset, (c, 0, 0, 0), SWA_ERR_ARG);
@@ -460,16 +480,20 @@ static void misuse_begin(void) {
     REFUSE(swa_step_begin, (&w.kv, r, -1), SWA_ERR_ARG);
     REFUSE(swa_step_begin, (&w.kv, r, INT32_MIN), SWA_ERR_ARG);
     ANSWER(swa_step_tokens, (&w.kv), 0);
-#define RUN(seq, pos, n, rewind, want) do { r[0] = run_at(seq, pos, n, rewind);                   \
-        REFUSE(swa_step_begin, (&w.kv, r, 1), want); CHECK_STATUS(r[0].status, want);             \
-        REFUSE(swa_attend, (&w.kv, 0, &w.attn), want);                                            \
-        if (!(rewind)) REFUSE(swa_step_one, (&w.kv, seq, pos, n), want); } while (0)
+#define RUN(seq, pos, n, rewind, want)                                                                                 \
+    do {                                                                                                               \
+        r[0] = run_at(seq, pos, n, rewind);                                                                            \
+        REFUSE(swa_step_begin, (&w.kv, r, 1), want);                                                                   \
+        CHECK_STATUS(r[0].status, want);                                                                               \
+        REFUSE(swa_attend, (&w.kv, 0, &w.attn), want);                                                                 \
+        if (!(rewind)) REFUSE(swa_step_one, (&w.kv, seq, pos, n), want);                                               \
+    } while (0)
     for (int i = 0; i < BAD; i++) RUN(bad_index[i], HELD, 1, i % 2, SWA_ERR_ARG);
     RUN(0, -1, 1, 0, SWA_ERR_ARG);
     RUN(0, INT64_MIN, 1, 1, SWA_ERR_ARG);
     RUN(0, HELD + 1, 1, 0, SWA_ERR_ORDER);
     RUN(0, HELD + 1, 1, 1, SWA_ERR_ORDER);
-    RUN(0, HELD - 1, 1, 0, SWA_ERR_ORDER);                   /* held, and nobody said that it is meant */
+    RUN(0, HELD - 1, 1, 0, SWA_ERR_ORDER); /* held, and nobody said that it is meant */
     RUN(0, 0, 1, 0, SWA_ERR_ORDER);
     RUN(0, 6, 1, 1, SWA_ERR_LOST);
     RUN(0, HELD, 0, 0, SWA_ERR_ARG);
@@ -479,7 +503,7 @@ static void misuse_begin(void) {
     RUN(0, HELD, INT32_MAX, 0, SWA_ERR_FULL);
     RUN(1, INT64_MAX, 1, 0, SWA_ERR_OVERFLOW);
     RUN(1, INT64_MAX - 1, 1, 1, SWA_ERR_OVERFLOW);
-    RUN(1, HELD, 1, 0, SWA_ERR_ORDER);                       /* empty, and begins at 0 */
+    RUN(1, HELD, 1, 0, SWA_ERR_ORDER); /* empty, and begins at 0 */
     RUN(1, HELD, 1, 1, SWA_ERR_ORDER);
 #undef RUN
     r[0] = t_run(1, 0, 1);
@@ -509,15 +533,15 @@ static void misuse_plan(void) {
     REFUSE(swa_prefill_begin, (&p, NULL, low, lens, 2, 4), SWA_ERR_ARG);
     REFUSE(swa_prefill_begin, (&p, NULL, high, lens, 2, 4), SWA_ERR_OVERFLOW);
     ANSWER(swa_prefill_next, (NULL, runs, &n), 0);
-    ANSWER(swa_prefill_next, (&p, runs, &n), 0);             /* never begun */
+    ANSWER(swa_prefill_next, (&p, runs, &n), 0); /* never begun */
     CHECK_INT(n, 0);
     p.lens = lens;
     p.n_seqs = 2;
-    ANSWER(swa_prefill_next, (&p, runs, &n), 0);             /* nor with this: chunk is 0 */
+    ANSWER(swa_prefill_next, (&p, runs, &n), 0); /* nor with this: chunk is 0 */
     ACCEPT(swa_prefill_begin, (&p, NULL, NULL, lens, 2, 4));
     ANSWER(swa_prefill_next, (&p, NULL, &n), 0);
     ANSWER(swa_prefill_next, (&p, runs, NULL), 0);
-    ANSWER(swa_prefill_next, (&p, runs, &n), 1);             /* and none of these used anything up */
+    ANSWER(swa_prefill_next, (&p, runs, &n), 1); /* and none of these used anything up */
     CHECK(n == 2 && runs[0].n == 3 && runs[1].n == 4);
 }
 
@@ -533,8 +557,13 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     const float nan = (float)NAN, inf = (float)INFINITY;
     float bias[4] = { 0, 0, 0, 0 };
     t_label(tail ? "with a tail" : "plain");
-#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, &a), want); \
-                                 REFUSE(swa_attend_part, (c, 0, &a, 0, 0, 1), want); } while (0)
+#define SPOIL(change, want)                                                                                            \
+    do {                                                                                                               \
+        a = ok;                                                                                                        \
+        change;                                                                                                        \
+        REFUSE(swa_attend, (c, 0, &a), want);                                                                          \
+        REFUSE(swa_attend_part, (c, 0, &a, 0, 0, 1), want);                                                            \
+    } while (0)
     SPOIL(a.q.p = NULL, SWA_ERR_ARG);
     SPOIL(a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.out.p = NULL, SWA_ERR_ARG);
@@ -545,7 +574,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.mode = SWA_STORE_ONLY; a.v.p = NULL, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_STORED; a.q.p = NULL, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_STORED; a.out.p = NULL, SWA_ERR_ARG);
-    SPOIL(a.mode = SWA_ATTEND_STORED, SWA_ERR_ORDER);        /* they are not */
+    SPOIL(a.mode = SWA_ATTEND_STORED, SWA_ERR_ORDER); /* they are not */
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.q.p = NULL, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.scale = nan, SWA_ERR_ARG);
@@ -557,16 +586,16 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
-    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG);              /* of what? */
+    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG); /* of what? */
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 0; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
-    SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED);          /* this ring is f32 */
+    SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED); /* this ring is f32 */
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
-    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);                     /* the rows that are stored would be the outputs */
+    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG); /* the rows that are stored would be the outputs */
     SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
     SPOIL(a.k.p = w.lse, SWA_ERR_ARG);
@@ -583,7 +612,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
-    } else {                                                 /* tail_dim was forgotten */
+    } else { /* tail_dim was forgotten */
         SPOIL(a.q_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);
@@ -592,12 +621,14 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
 }
 /* Strides with which rows share numbers: one of two forgotten, in bytes of nothing, negative, huge. HELD tokens. */
 static void misuse_strides(swa_cache *c, swa_attn ok) {
+    /* clang-format off */
     static const struct { int64_t token, head; int good; } list[] = {
         { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 },
         { DIM + 1, HELD * DIM + HELD, 1 },
         { 0, HELD * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
         { HEADS * DIM, -DIM, 0 }, { HEADS * DIM - 1, DIM, 0 }, { DIM, HELD * DIM - 1, 0 }, { INT64_MIN, 0, 0 },
         { 0, INT64_MIN, 0 }, { 0, INT64_MAX, 0 } };
+    /* clang-format on */
     const int64_t kv_heads = w.desc.shape.n_kv_heads;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         for (int which = 0; which < 4; which++) {
@@ -608,7 +639,10 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
             if (which == 0) a.q = in;
             if (which == 1) a.k = in;
             if (which == 2) a.v = in;
-            if (which == 3) { a.out.token = in.token; a.out.head = in.head; }
+            if (which == 3) {
+                a.out.token = in.token;
+                a.out.head = in.head;
+            }
             REFUSE(swa_attend, (c, 0, &a), SWA_ERR_ARG);
         }
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
@@ -628,11 +662,16 @@ static void misuse_lists(swa_cache *c, swa_attn ok) {
     const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
     swa_attn a;
     t_label("lists");
-#define SPOIL(change, want) do { a = ok; change; REFUSE(swa_attend, (c, 0, &a), want); } while (0)
-    SPOIL(a.pick_n = 1, SWA_ERR_ARG);                        /* entries, but no list */
+#define SPOIL(change, want)                                                                                            \
+    do {                                                                                                               \
+        a = ok;                                                                                                        \
+        change;                                                                                                        \
+        REFUSE(swa_attend, (c, 0, &a), want);                                                                          \
+    } while (0)
+    SPOIL(a.pick_n = 1, SWA_ERR_ARG); /* entries, but no list */
     SPOIL(a.pick_window = &w.windows[0], SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = -1, SWA_ERR_ARG);
-    SPOIL(a.pick = list, SWA_ERR_ARG);                       /* pick_n forgotten */
+    SPOIL(a.pick = list, SWA_ERR_ARG); /* pick_n forgotten */
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = -1, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 3, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
@@ -660,7 +699,7 @@ static void misuse_tail(void) {
     d.shape.v_in_k = 1;
     if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
     a.scale = 0;
-    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);            /* which scale? */
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG); /* which scale? */
 }
 /* int8 products are for q8 keys without a tail, of at most 1040 numbers. */
 static void misuse_compute(void) {
@@ -708,23 +747,23 @@ static void misuse_attend(void) {
 static void misuse_order(void) {
     swa_attn a = w.attn;
     t_label("order");
-    REFUSE(swa_attend_part, (&w.kv, 1, &a, 1, 0, 1), SWA_ERR_ORDER);     /* phase 1 before phase 0 */
+    REFUSE(swa_attend_part, (&w.kv, 1, &a, 1, 0, 1), SWA_ERR_ORDER); /* phase 1 before phase 0 */
     a.mode = SWA_STORE_ONLY;
     ACCEPT(swa_attend, (&w.kv, 0, &a));
     a.mode = SWA_ATTEND;
-    REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_ORDER);                   /* stored */
+    REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_ORDER); /* stored */
     REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_ORDER);
-    a.mode = SWA_ATTEND_STORED;                                          /* 20 rows into 16 slots */
+    a.mode = SWA_ATTEND_STORED; /* 20 rows into 16 slots */
     REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_CAPACITY);
     REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_CAPACITY);
     REFUSE(swa_cache_save, (&w.kv, 0, w.blob, sizeof w.blob), SWA_ERR_ORDER);
-    REFUSE(swa_step_one, (&w.kv, 0, HELD, 1), SWA_ERR_ORDER);            /* layer 1 has stored nothing */
+    REFUSE(swa_step_one, (&w.kv, 0, HELD, 1), SWA_ERR_ORDER); /* layer 1 has stored nothing */
     REFUSE(swa_attend, (&w.kv, 1, &w.attn), SWA_ERR_ORDER);
     if (!begin_anew(&w.kv)) return;
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
     ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
     CHECK_OK(swa_step_one(&w.kv, 1, 0, 4));
-    CHECK_OK(swa_cache_reset(&w.kv, 1, 0, 0));                           /* what was begun is gone */
+    CHECK_OK(swa_cache_reset(&w.kv, 1, 0, 0)); /* what was begun is gone */
     REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_ORDER);
 }
 /* Scratch that is missing, or for fewer parts. */
@@ -741,12 +780,12 @@ static void misuse_scratch(void) {
     ACCEPT(swa_cache_set_scratch, (&w.kv, NULL, 0));
     if (!begin_anew(&w.kv)) return;
     REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
-    REFUSE(swa_cache_set_scratch, (&w.kv, room, 1), SWA_ERR_MEMORY);     /* not even one part */
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 1), SWA_ERR_MEMORY); /* not even one part */
     REFUSE(swa_cache_set_scratch, (&w.kv, room, 63), SWA_ERR_MEMORY);
     REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);
     REFUSE(swa_cache_set_scratch, (&w.kv, room, one - 1), SWA_ERR_MEMORY);
     ACCEPT(swa_cache_set_scratch, (&w.kv, room, one));
-    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);   /* the one before stays */
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY); /* the one before stays */
     REFUSE(swa_cache_set_scratch, (&w.kv, NULL, 1), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 2), SWA_ERR_MEMORY);
     REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, 0, 1, 2), SWA_ERR_MEMORY);
@@ -780,6 +819,7 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     enum { MANY_KV = 520 };
     static swa_kv many[MANY_KV];
     *want = SWA_ERR_ARG;
+    /* clang-format off */
     switch (which) {
     case 0: r->shape.n_heads = 0; return 1;
     case 1: r->shape.n_heads = -3; return 1;
@@ -826,6 +866,7 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
              return 1;
     default: return 0;
     }
+    /* clang-format on */
 }
 /* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
 static void misuse_rows_parts(const swa_attn *a) {
@@ -836,13 +877,13 @@ static void misuse_rows_parts(const swa_attn *a) {
     r.scratch_bytes = bytes;
     memset(r.scratch, 0, bytes);
     t_label("rows, parts");
-    for (int left_out = 2; left_out >= 0; left_out--) {      /* 2: none */
+    for (int left_out = 2; left_out >= 0; left_out--) { /* 2: none */
         for (int part = 0; part < 2; part++)
             if (part != left_out) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
         REFUSE(swa_attention_part, (&r, a, 1, 0, 1), SWA_ERR_ORDER);
         for (int part = 0; part < 3; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 3), SWA_ERR_ORDER);
         for (int part = 0; part < 2 && left_out == 2; part++) ACCEPT(swa_attention_part, (&r, a, 1, part, 2));
-        r.pos--;                                             /* the next token's call */
+        r.pos--; /* the next token's call */
     }
     r.pos = 5;
     for (int part = 0; part < 2; part++) ACCEPT(swa_attention_part, (&r, a, 0, part, 2));
@@ -864,7 +905,7 @@ static void misuse_rows(void) {
     ANSWER(swa_attention_bytes, (&r, 0), 0);
     ANSWER(swa_attention_bytes, (&r, -1), 0);
     ANSWER(swa_attention_bytes, (&r, INT32_MAX), 0);
-    for (int i = 0; ; i++) {
+    for (int i = 0;; i++) {
         t_label("rows %d", i);
         r = good_rows(kv);
         found = spoil_rows(&r, kv, i, &want);
@@ -892,7 +933,7 @@ static void misuse_rows(void) {
     r = good_rows(kv);
     r.scratch_bytes = swa_attention_bytes(&r, 1) - 1;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
-    r.scratch_bytes = 2 * swa_attention_bytes(&r, 1) - 64;   /* one byte less than two parts need */
+    r.scratch_bytes = 2 * swa_attention_bytes(&r, 1) - 64; /* one byte less than two parts need */
     REFUSE(swa_attention_part, (&r, &a, 0, 0, 2), SWA_ERR_MEMORY);
     r.scratch_bytes = 0;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
@@ -903,7 +944,7 @@ static void misuse_rows(void) {
     ACCEPT(swa_attention, (&r, &a));
     r = good_rows(kv);
     r.kv = NULL;
-    r.n_kv = 0;                                              /* sees nothing: legal */
+    r.n_kv = 0; /* sees nothing: legal */
     ACCEPT(swa_attention, (&r, &a));
 }
 static void misuse_merge(void) {
@@ -931,13 +972,19 @@ static const double one_freq[1] = { 1.0 };
 static swa_mla good_mla(void) {
     swa_mla m;
     memset(&m, 0, sizeof m);
-    m.hidden = 8; m.n_heads = 2; m.kv_lora_rank = 4; m.nope_dim = 4; m.rope_dim = 2; m.v_dim = 4;
+    m.hidden = 8;
+    m.n_heads = 2;
+    m.kv_lora_rank = 4;
+    m.nope_dim = 4;
+    m.rope_dim = 2;
+    m.v_dim = 4;
     m.w_uq.p = m.w_qr.p = m.w_dkv.p = m.w_kr.p = m.w_uk.p = m.w_uv.p = m.w_o.p = w.x;
     m.freq = one_freq;
     return m;
 }
 static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     *want = SWA_ERR_ARG;
+    /* clang-format off */
     switch (i) {
     case 0: m->hidden = 0; return 1;
     case 1: m->hidden = -1; return 1;
@@ -992,6 +1039,7 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 50: m->kv_lora_rank = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
     default: return 0;
     }
+    /* clang-format on */
 }
 static void misuse_mla_sizes(void) {
     swa_mla m = good_mla();
@@ -1047,8 +1095,7 @@ static void misuse_mla_parts(swa_cache *c, const swa_mla *m) {
         REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, 0, n, 2), SWA_ERR_ORDER);
         REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, 0, 0, n),
                n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
-        if (n < 0 || n >= SWA_MLA_PHASES)
-            REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
+        if (n < 0 || n >= SWA_MLA_PHASES) REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, n, 0, 1), SWA_ERR_ORDER);
     }
     REFUSE(swa_mla_forward_part, (c, 0, m, w.x, w.out, SWA_MLA_PHASES, 0, 1), SWA_ERR_ORDER);
 }
@@ -1062,7 +1109,7 @@ static void misuse_mla_phases(const swa_mla *m) {
     bytes = swa_mla_scratch_bytes(m, &d, HELD, 3);
     CHECK_OK(swa_cache_set_scratch(&c, memset(t_alloc(bytes), 0, bytes), bytes));
     for (int bad = 1; bad < SWA_MLA_PHASES; bad++)
-        for (int left_out = 0; left_out < 3; left_out++) {   /* 2: none */
+        for (int left_out = 0; left_out < 3; left_out++) { /* 2: none */
             t_label("mla, phase %d, %d", bad, left_out);
             if (!begin_anew(&c)) return;
             for (int phase = 0; phase < bad; phase++)
@@ -1091,12 +1138,12 @@ static void misuse_mla(void) {
     if (!t_cache_new(&c, &d, 1)) return;
     bytes = swa_mla_scratch_bytes(&m, &d, HELD, 2);
     CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
-    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);      /* not begun */
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER); /* not begun */
     CHECK_OK(swa_step_one(&c, 0, 0, HELD));
     for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
         t_label("mla %d", i);
         ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 1), 0);
-        if (i <= 13 || (i >= 33 && i <= 37) || i >= 48) {                         /* sizes: all that these look at */
+        if (i <= 13 || (i >= 33 && i <= 37) || i >= 48) { /* sizes: all that these look at */
             ANSWER(swa_mla_merged_bytes, (&m), 0);
             ANSWER(swa_mla_choose, (&m, 5, 1, NULL), SWA_MLA_AUTO);
         } else CHECK(swa_mla_merged_bytes(&m) > 0 && swa_mla_choose(&m, 5, 1, NULL) != SWA_MLA_AUTO);
@@ -1109,10 +1156,10 @@ static void misuse_mla(void) {
     REFUSE(swa_mla_forward, (&c, 0, NULL, w.x, w.out), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&c, 0, &m, NULL, w.out), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, NULL), SWA_ERR_ARG);
-    REFUSE(swa_mla_forward, (&w.kv, 0, &m, w.x, w.out), SWA_ERR_ARG);             /* a cache of another shape */
+    REFUSE(swa_mla_forward, (&w.kv, 0, &m, w.x, w.out), SWA_ERR_ARG); /* a cache of another shape */
     misuse_mla_parts(&c, &m);
     m.w_uvo = m.w_o;
-    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);                /* without w_uqk */
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG); /* without w_uqk */
     m = ok;
     m.compute = (swa_type)77;
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ARG);
@@ -1126,7 +1173,7 @@ static void misuse_mla(void) {
     misuse_mla_shapes(&m);
     misuse_mla_phases(&m);
     ACCEPT(swa_mla_forward, (&c, 0, &m, w.x, w.out));
-    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER);              /* this layer has stored it */
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER); /* this layer has stored it */
 }
 
 /* ---- windows and masks ---- */
@@ -1151,8 +1198,12 @@ static void misuse_windows(void) {
     ANSWER(swa_required_capacity, (&ok, INT64_MIN, INT64_MIN), 0);
     CHECK(swa_explain(NULL, 0, 0) && swa_explain(&bad, 0, 0) && swa_explain(&ok, INT64_MIN, INT64_MAX));
     name_called("swa_explain");
-    name_called("swa_window_causal"); name_called("swa_window_sliding"); name_called("swa_window_flash");
-    name_called("swa_window_chunked"); name_called("swa_window_symmetric"); name_called("swa_window_sinks");
+    name_called("swa_window_causal");
+    name_called("swa_window_sliding");
+    name_called("swa_window_flash");
+    name_called("swa_window_chunked");
+    name_called("swa_window_symmetric");
+    name_called("swa_window_sinks");
     name_called("swa_window_prefix");
     CHECK(swa_window_flash(INT64_MIN, INT64_MAX).kind < 0 && swa_window_chunked(INT64_MIN).kind < 0);
     CHECK(swa_window_symmetric(INT64_MIN).kind < 0 && swa_window_prefix(INT64_MIN, INT64_MIN).kind < 0);
@@ -1171,14 +1222,20 @@ static int spoil_mask(swa_mask_desc *d, int i) {
     case 7: d->n_blocks = -1; return 1;
     case 8: d->n_blocks = INT32_MIN; return 1;
     case 9: d->k_padding = -1; return 1;
-    case 10: d->k_padding = 2; return 1;                     /* below n_k */
+    case 10: d->k_padding = 2; return 1; /* below n_k */
     case 11: d->type = SWA_Q8; return 1;
     case 12: d->type = (swa_type)99; return 1;
-    case 13: d->type = SWA_F16; d->masked = -1e30f; return 1;
+    case 13:
+        d->type = SWA_F16;
+        d->masked = -1e30f;
+        return 1;
     case 14: d->masked = (float)NAN; return 1;
     case 15: d->q_pos0 = end; return 1;
     case 16: d->k_pos0 = end; return 1;
-    case 17: if (sizeof(size_t) == 4) d->n_q = d->n_k = huge; else d->window = swa_window_chunked(0); return 1;
+    case 17:
+        if (sizeof(size_t) == 4) d->n_q = d->n_k = huge;
+        else d->window = swa_window_chunked(0);
+        return 1;
     default: return 0;
     }
 }
@@ -1257,7 +1314,7 @@ static swa_index good_index(void) {
 static int spoil_index(swa_index *ix, int i, swa_status *want) {
     *want = SWA_ERR_ARG;
     switch (i) {
-    case 0: ix->lists = 3; return 1;                         /* of two heads */
+    case 0: ix->lists = 3; return 1; /* of two heads */
     case 1: ix->lists = -1; return 1;
     case 2: ix->lists = INT32_MAX; return 1;
     case 3: ix->block = 3; return 1;
@@ -1265,12 +1322,22 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
     case 5: ix->block = 512; return 1;
     case 6: ix->local = -1; return 1;
     case 7: ix->top = -1; return 1;
-    case 8: ix->top = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
-    case 9: ix->top = INT32_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 8:
+        ix->top = (1 << 24) + 1;
+        *want = SWA_ERR_OVERFLOW;
+        return 1;
+    case 9:
+        ix->top = INT32_MAX;
+        *want = SWA_ERR_OVERFLOW;
+        return 1;
     case 10: ix->q.p = NULL; return 1;
     case 11: ix->pick = NULL; return 1;
     case 12: ix->top = 0; return 1;
-    case 13: ix->pick = NULL; ix->score = NULL; ix->top = 0; return 1;
+    case 13:
+        ix->pick = NULL;
+        ix->score = NULL;
+        ix->top = 0;
+        return 1;
     case 14: ix->score_n = 0; return 1;
     case 15: ix->score_n = -1; return 1;
     case 16: ix->score_first = -1; return 1;
@@ -1278,10 +1345,22 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
     case 18: ix->score_n = INT64_MAX; return 1;
     case 19: ix->compute = SWA_BOOL_KEEP; return 1;
     case 20: ix->compute = (swa_type)99; return 1;
-    case 21: ix->compute = SWA_BF16; *want = SWA_ERR_UNSUPPORTED; return 1;
-    case 22: ix->compute = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
-    case 24: ix->compute = SWA_BF16_TILE; *want = SWA_ERR_UNSUPPORTED; return 1;
-    case 23: ix->top = 1 << 22; *want = SWA_ERR_MEMORY; return 1;
+    case 21:
+        ix->compute = SWA_BF16;
+        *want = SWA_ERR_UNSUPPORTED;
+        return 1;
+    case 22:
+        ix->compute = SWA_Q8;
+        *want = SWA_ERR_UNSUPPORTED;
+        return 1;
+    case 24:
+        ix->compute = SWA_BF16_TILE;
+        *want = SWA_ERR_UNSUPPORTED;
+        return 1;
+    case 23:
+        ix->top = 1 << 22;
+        *want = SWA_ERR_MEMORY;
+        return 1;
     default: return 0;
     }
 }
@@ -1296,12 +1375,12 @@ static void misuse_index_order(void) {
         REFUSE(swa_select_part, (&w.kv, n == 3 ? 2 : n, &ix, 0, 0, 1), SWA_ERR_ORDER);
         REFUSE(swa_select_part, (&w.kv, 1, &ix, n, 0, 1), SWA_ERR_ORDER);
         REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, n, 2), SWA_ERR_ORDER);
-        if (n != 3 && n != 4) REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, n),
-               n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
+        if (n != 3 && n != 4)
+            REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, n), n < 0 || n > 1 << 16 ? SWA_ERR_ORDER : SWA_ERR_MEMORY);
     }
     REFUSE(swa_select_part, (&w.kv, 1, &ix, SWA_PHASES, 0, 1), SWA_ERR_ORDER);
     REFUSE(swa_select_part, (&w.kv, 1, &ix, 0, 0, 0), SWA_ERR_ORDER);
-    for (int left_out = 0; left_out < 3; left_out++) {       /* 2: none */
+    for (int left_out = 0; left_out < 3; left_out++) { /* 2: none */
         memset(scratch, 0, bytes);
         for (int part = 0; part < 2; part++)
             if (part != left_out) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 0, part, 2));
@@ -1313,16 +1392,16 @@ static void misuse_index_order(void) {
     }
     w.attn.mode = SWA_STORE_ONLY;
     CHECK_OK(swa_cache_reset(&w.kv, 1, (int64_t)1 << 32, 0));
-    CHECK_OK(swa_step_one(&w.kv, 1, (int64_t)1 << 32, 2));   /* positions that a list of int32 does not hold ... */
+    CHECK_OK(swa_step_one(&w.kv, 1, (int64_t)1 << 32, 2)); /* positions that a list of int32 does not hold ... */
     CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
     CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
     REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_OVERFLOW);
-    ix.block = 16;                                           /* ... but divided by 16 */
+    ix.block = 16; /* ... but divided by 16 */
     ACCEPT(swa_select, (&w.kv, 1, &ix));
     CHECK(ix.pick[0] == 1 << 28 && ix.pick[1] == -1);
     ix.block = 1;
     CHECK_OK(swa_step_one(&w.kv, 0, HELD, 3));
-    REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_ORDER);      /* not stored yet */
+    REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_ORDER); /* not stored yet */
     CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
     CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
     ix.score_n = HELD + 3;
@@ -1331,7 +1410,7 @@ static void misuse_index_order(void) {
     CHECK_OK(swa_attend(&w.kv, 0, &w.attn));
     CHECK_OK(swa_attend(&w.kv, 1, &w.attn));
     w.attn.mode = SWA_ATTEND;
-    REFUSE(swa_select, (&w.kv, 0, &ix), SWA_ERR_CAPACITY);   /* a ring of 16 for 30 tokens */
+    REFUSE(swa_select, (&w.kv, 0, &ix), SWA_ERR_CAPACITY); /* a ring of 16 for 30 tokens */
 }
 static void misuse_index_rows(void) {
     swa_index ix = good_index(), bad;
@@ -1365,19 +1444,26 @@ static void misuse_index_rows(void) {
     }
     REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, 0), SWA_ERR_ORDER);
     REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, INT32_MAX), SWA_ERR_ORDER);
-    x = r; x.scratch = NULL;
+    x = r;
+    x.scratch = NULL;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_ARG);
-    x = r; x.scratch_bytes = swa_select_bytes(&r.shape, &ix, 1) - 1;
+    x = r;
+    x.scratch_bytes = swa_select_bytes(&r.shape, &ix, 1) - 1;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_MEMORY);
-    x = r; x.scratch_bytes = 0;
+    x = r;
+    x.scratch_bytes = 0;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_MEMORY);
-    x = r; x.pos = -1;
+    x = r;
+    x.pos = -1;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_ARG);
-    x = r; x.pos = (int64_t)1 << 32;
+    x = r;
+    x.pos = (int64_t)1 << 32;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_OVERFLOW);
-    x = r; x.pos = INT64_MAX - 1;
+    x = r;
+    x.pos = INT64_MAX - 1;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_OVERFLOW);
-    x = r; x.shape.tail_dim = 4;
+    x = r;
+    x.shape.tail_dim = 4;
     kv.tail = w.x;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_UNSUPPORTED);
 }
@@ -1422,7 +1508,9 @@ static void misuse_helpers(void) {
     float *x = w.out;
     t_label("helpers");
     memset(&y, 0, sizeof y);
-    y.base = 10000; y.scale = 4; y.original = 4096;
+    y.base = 10000;
+    y.scale = 4;
+    y.original = 4096;
     REFUSE(swa_rope, (NULL, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, NULL, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, pos, NULL, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
@@ -1443,11 +1531,13 @@ static void misuse_helpers(void) {
     REFUSE(swa_yarn, (&y, -4, freq, &mscale), SWA_ERR_ARG);
     y.original = 0;
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
-    y.original = 4096; y.base = 0;
+    y.original = 4096;
+    y.base = 0;
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
     y.base = (double)NAN;
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
-    y.base = 10000; y.scale = -1;
+    y.base = 10000;
+    y.scale = -1;
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
     CHECK(mscale == 3 && freq[0] == 1 && freq[1] == 0.5);
     y.scale = 0;
@@ -1489,7 +1579,9 @@ static void misuse_names(void) {
         ANSWER(swa_isa_usable, (odd[i]), 0);
         ANSWER(swa_compute_fastest, (odd[i]), SWA_F32);
     }
-    name_called("swa_status_str"); name_called("swa_isa_name"); name_called("swa_isa_best");
+    name_called("swa_status_str");
+    name_called("swa_isa_name");
+    name_called("swa_isa_best");
     CHECK(swa_isa_usable(swa_isa_best()) && swa_isa_usable(SWA_ISA_SCALAR));
 }
 
@@ -1501,12 +1593,12 @@ static void check_every_function(void) {
     static char text[1 << 20];
     size_t n;
     int names = 0;
-    if (!CHECK(f != NULL)) return;                           /* tests run from the top of the project */
+    if (!CHECK(f != NULL)) return; /* tests run from the top of the project */
     n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = 0;
     if (strstr(text, "#endif /* SWA_H_INCLUDED */")) *strstr(text, "#endif /* SWA_H_INCLUDED */") = 0;
-    for (char *p = text; (p = strstr(p, "\nSWA_")) != NULL; ) {
+    for (char *p = text; (p = strstr(p, "\nSWA_")) != NULL;) {
         char name[64];
         size_t len = 0;
         char *end = strchr(++p, '('), *s;
@@ -1528,8 +1620,8 @@ static void check_every_function(void) {
 /* ---- trees ---- */
 
 static void misuse_parents(void) {
-    static const int32_t odd[][3] = { { 0, 0, 0 }, { -2, 0, 0 }, { -1, 1, 0 }, { -1, 0, 3 }, { 1, -1, -1 },
-                                      { -1, INT32_MIN, 0 }, { -1, 0, INT32_MAX } };
+    static const int32_t odd[][3] = { { 0, 0, 0 },   { -2, 0, 0 },         { -1, 1, 0 },        { -1, 0, 3 },
+                                      { 1, -1, -1 }, { -1, INT32_MIN, 0 }, { -1, 0, INT32_MAX } };
     static int32_t many[40000];
     int64_t pos[3];
     swa_run r;
@@ -1545,7 +1637,7 @@ static void misuse_parents(void) {
     r.parents = many;
     r.prefix = 2;
     REFUSE(swa_step_begin, (&w.kv, &r, 1), SWA_ERR_ARG);
-    r = t_run(2, 0, 17);                                     /* a ring of 16 */
+    r = t_run(2, 0, 17); /* a ring of 16 */
     r.parents = many;
     REFUSE(swa_step_begin, (&w.kv, &r, 1), SWA_ERR_CAPACITY);
     CHECK_STATUS(r.status, SWA_ERR_CAPACITY);
@@ -1568,10 +1660,10 @@ static void misuse_trees(void) {
     swa_attn a = w.attn;
     t_label("trees");
     CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(room), room));
-    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER);                /* no tree */
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* no tree */
     r.parents = parents;
     ACCEPT(swa_step_begin, (&w.kv, &r, 1));
-    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER);                /* not stored */
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* not stored */
     a.pick = list;
     a.pick_n = 2;
     REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_UNSUPPORTED);
@@ -1580,12 +1672,11 @@ static void misuse_trees(void) {
     a.compute = SWA_BF16;
     REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_UNSUPPORTED);
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
-    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER);                /* in one layer of two */
+    REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* in one layer of two */
     ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
     REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_UNSUPPORTED);
     for (int i = 0; i < BAD; i++) REFUSE(swa_cache_commit, (&w.kv, bad_index[i], parents, 0), SWA_ERR_ARG);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        REFUSE(swa_cache_commit, (&w.kv, 2, bad[i], 2), SWA_ERR_ARG);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) REFUSE(swa_cache_commit, (&w.kv, 2, bad[i], 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (NULL, 2, list, 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (&w.kv, 2, list, -1), SWA_ERR_ARG);

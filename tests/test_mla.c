@@ -17,13 +17,18 @@ static const char *path_name(int path) {
 }
 
 typedef struct {
-    swa_mla    m;
+    swa_mla m;
     swa_window window;
-    int        windowed, isa, parts, whole, n_seqs, n_layers;
-    swa_type   k_type, tail_type;
-    int64_t    max_context, max_rollback, capacity;
+    int windowed, isa, parts, whole, n_seqs, n_layers;
+    swa_type k_type, tail_type;
+    int64_t max_context, max_rollback, capacity;
 } setup;
-typedef struct { swa_cache cache; swa_cache_desc desc; setup s; int32_t max_tokens; } rig;
+typedef struct {
+    swa_cache cache;
+    swa_cache_desc desc;
+    setup s;
+    int32_t max_tokens;
+} rig;
 
 static int rig_scratch(rig *r, size_t bytes) {
     return CHECK(bytes > 0) && CHECK_OK(swa_cache_set_scratch(&r->cache, t_alloc(bytes), bytes));
@@ -56,7 +61,10 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
     d.k_type = s->k_type;
     d.v_type = s->k_type;
     d.tail_type = s->tail_type;
-    if (s->windowed) { d.windows = &s->window; d.n_windows = 1; }
+    if (s->windowed) {
+        d.windows = &s->window;
+        d.n_windows = 1;
+    }
     d.max_context = s->max_context;
     d.max_rollback = s->max_rollback;
     d.capacity = s->capacity;
@@ -73,8 +81,7 @@ static int rig_layer(rig *r, int layer, const float *h, float *out) {
     if (r->s.parts <= 1 || r->s.whole) return CHECK_OK(swa_mla_forward(&r->cache, layer, &r->s.m, h, out));
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++)
         for (int part = r->s.parts - 1; part >= 0; part--)
-            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &r->s.m, h, out, phase, part, r->s.parts)))
-                return 0;
+            if (!CHECK_OK(swa_mla_forward_part(&r->cache, layer, &r->s.m, h, out, phase, part, r->s.parts))) return 0;
     return 1;
 }
 static int rig_step(rig *r, swa_run *runs, int n_runs, const float *h, float *out) {
@@ -163,10 +170,10 @@ static void deepseek_case(const golden *g, int isa) {
         CHECK_CLOSE(once, want, total, 1e-5);
         CHECK_CLOSE(once, want2, total, 1e-5);
         if (path != EXPANDED) deepseek_cache(g, &r, n);
-        if (!rig_open(&r, &s, path, n * s.n_seqs)) return;          /* as published: one prefill, then tokens */
+        if (!rig_open(&r, &s, path, n * s.n_seqs)) return; /* as published: one prefill, then tokens */
         if (!rig_run(&r, x, n, 0, prefill, prefill, out) || !rig_run(&r, x, n, prefill, n, 1, out)) return;
         CHECK_CLOSE(out, want, total, 1e-5);
-        for (int chunk = 1; chunk < n; chunk += t_thin(isa) ? 4 : 1) {     /* and as the published code cannot */
+        for (int chunk = 1; chunk < n; chunk += t_thin(isa) ? 4 : 1) { /* and as the published code cannot */
             if (!rig_open(&r, &s, path, n * s.n_seqs) || !rig_run(&r, x, n, 0, n, chunk, out)) return;
             CHECK_CLOSE(out, want, total, 1e-5);
             if (path != SWA_MLA_AUTO) CHECK_BITS(out, once, total);
@@ -289,7 +296,7 @@ static void seed4_case(const golden *g, int isa) {
     float *single = t_floats(total), *out = t_floats(total);
     REQUIRE(x && want && want2);
     CHECK_NEAR(swa_mla_scale(s.m.nope_dim, s.m.rope_dim, 0), golden_num(g, "scale"), 1e-12);
-    for (int p = 0; p < N_PATHS - 1; p++) {                          /* its past is given as latents */
+    for (int p = 0; p < N_PATHS - 1; p++) { /* its past is given as latents */
         t_label("%s %s", g->name, path_name(p));
         for (int chunk = 1; chunk <= steps; chunk++) {
             s.parts = chunk == 2 ? 3 : 1;
@@ -315,7 +322,9 @@ TEST_EACH_ISA(golden_seed4) {
 /* ---- random blocks against a double oracle ---- */
 
 /* Weights as the tests make them: f32 masters, and what the block is given (perhaps narrowed, split or strided). */
-typedef struct { float *dq, *uq, *dkv, *ukv, *o; } masters;
+typedef struct {
+    float *dq, *uq, *dkv, *ukv, *o;
+} masters;
 
 /* Rows first, first+n, ... of every group of `per` rows. */
 static float *rows_of(const float *src, size_t groups, size_t per, size_t first, size_t n, size_t cols) {
@@ -396,7 +405,7 @@ static double *oracle(const setup *s, const masters *w, const float *x, int n) {
     double *in = t_doubles(hid), *cq = t_doubles(q_in), *q = t_doubles(h * (dn + r)), *row = t_doubles(l + r);
     double *out = t_doubles(N * hid);
     double *kv = t_doubles(N * h * (dn + dv)), *kr = t_doubles(N * (r + 1)), *p = t_doubles(N), *o = t_doubles(h * dv);
-    double *far = t_doubles(h * (dn + r));                   /* q as pinned sinks behind the window see it */
+    double *far = t_doubles(h * (dn + r)); /* q as pinned sinks behind the window see it */
     const double scale = m->scale > 0 ? m->scale : (m->mscale > 0 ? m->mscale * m->mscale : 1) / sqrt((double)(dn + r));
     swa_window sees = s->windowed ? s->window : swa_window_causal(), near = sees;
     near.n_sink = 0;
@@ -468,10 +477,12 @@ static void check_setup(setup *s, const masters *w, int n, double rel, const int
     s->parts = 0;
 }
 TEST_EACH_ISA(oracle_shapes) {
-    static const int shape[][7] = {        /* hidden, heads, q_lora, kv_lora, nope, rope, v */
-        { 40, 4, 24, 32, 16, 8, 16 }, { 33, 3, 17, 19, 7, 6, 5 }, { 24, 2, 0, 16, 4, 2, 9 }, { 32, 5, 16, 24, 8, 0, 8 },
-        { 20, 17, 8, 40, 3, 4, 20 }, { 30, 2, 12, 300, 20, 4, 36 }, { 24, 2, 0, 600, 9, 4, 7 },
-        { 22, 1, 1, 20, 6, 4, 10 } };
+    static const int shape[][7] = {
+        /* hidden, heads, q_lora, kv_lora, nope, rope, v */
+        { 40, 4, 24, 32, 16, 8, 16 }, { 33, 3, 17, 19, 7, 6, 5 },  { 24, 2, 0, 16, 4, 2, 9 },
+        { 32, 5, 16, 24, 8, 0, 8 },   { 20, 17, 8, 40, 3, 4, 20 }, { 30, 2, 12, 300, 20, 4, 36 },
+        { 24, 2, 0, 600, 9, 4, 7 },   { 22, 1, 1, 20, 6, 4, 10 }
+    };
     static const int chunks[] = { 1, 3, 7, 16, 20 };
     for (int i = 0; i < 8; i++) {
         const int *d = shape[i];
@@ -500,7 +511,7 @@ TEST_EACH_ISA(oracle_windows) {
     t_label("W=64");
     check_setup(&s, &w, 330, 1e-5, chunks, 5);
     s.window = swa_window_sinks(20, 3);
-    s.capacity = 37;                       /* no multiple of 16: every tile goes through the stage */
+    s.capacity = 37; /* no multiple of 16: every tile goes through the stage */
     t_label("W=20, 3 sinks, capacity 37");
     check_setup(&s, &w, 150, 1e-5, chunks, 5);
     s.windowed = 0;
@@ -511,7 +522,7 @@ TEST_EACH_ISA(oracle_windows) {
 /* StreamingLLM on the block: sinks that have left the window are seen as from position sink_pos, by every path. */
 TEST_EACH_ISA(oracle_sinks_rotated) {
     static const int chunks[] = { 1, 5, 64, 33 };
-    static const int64_t from[] = { 19, 7, 1000 };           /* W-1, one that few queries have passed, one none has */
+    static const int64_t from[] = { 19, 7, 1000 }; /* W-1, one that few queries have passed, one none has */
     for (int i = 0; i < 3; i++) {
         setup s;
         masters w;
@@ -542,9 +553,14 @@ TEST_EACH_ISA(narrow_types) {
         }
 }
 TEST_EACH_ISA(narrow_caches) {
-    static const struct { swa_type k, tail; double off; } c[] = {
-        { SWA_F16, SWA_F16, 2e-3 }, { SWA_BF16, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_F32, 2e-2 },
-        { SWA_Q8, SWA_Q8, 3e-2 } };
+    static const struct {
+        swa_type k, tail;
+        double off;
+    } c[] = { { SWA_F16, SWA_F16, 2e-3 },
+              { SWA_BF16, SWA_BF16, 2e-2 },
+              { SWA_Q8, SWA_BF16, 2e-2 },
+              { SWA_Q8, SWA_F32, 2e-2 },
+              { SWA_Q8, SWA_Q8, 3e-2 } };
     const int n = 70;
     setup s;
     masters w;
@@ -565,8 +581,9 @@ TEST_EACH_ISA(narrow_caches) {
             s.tail_type = c[i].tail;
             if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, n, once)) return;
             CHECK_CLOSE(once, want, total, c[i].off);
-            if (p == 1) for (size_t j = 0; j < total; j++) naive[j] = (double)once[j];
-            else if (p != EXPANDED) CHECK_CLOSE(once, naive, total, 1e-5);    /* the same rounded latents */
+            if (p == 1)
+                for (size_t j = 0; j < total; j++) naive[j] = (double)once[j];
+            else if (p != EXPANDED) CHECK_CLOSE(once, naive, total, 1e-5); /* the same rounded latents */
             for (int chunk = 1; chunk < n; chunk += 23) {
                 s.parts = chunk == 24 ? 3 : 0;
                 if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, chunk, out)) return;
@@ -617,7 +634,7 @@ TEST_EACH_ISA(ragged_batches) {
     static const int len[3][4] = { { 40, 3, 0, 25 }, { 1, 30, 1, 1 }, { 1, 1, 22, 6 } };
     setup s;
     masters w;
-    make_block(&s, 40, 4, 24, 64, 16, 8, 16);          /* S* = 64*32/96 = 21.3 */
+    make_block(&s, 40, 4, 24, 64, 16, 8, 16); /* S* = 64*32/96 = 21.3 */
     make_weights(&s, &w, SWA_F32, 0, 0);
     s.isa = isa;
     s.n_seqs = 4;
@@ -634,7 +651,7 @@ TEST_EACH_ISA(ragged_batches) {
                 REQUIRE_OK(swa_cache_reset(&batch.cache, b, pos[b], 0));
                 REQUIRE_OK(swa_cache_reset(&alone.cache, b, pos[b], 0));
             }
-            if (way == 3)                                    /* two threads, not three */
+            if (way == 3) /* two threads, not three */
                 REQUIRE(rig_scratch(&batch, swa_mla_scratch_bytes(&batch.s.m, &batch.desc, 80, 2)));
             t_label("%s, %d parts%s", path_name(p), s.parts, s.whole ? " of a whole call" : "");
             for (int i = 0; i < 3; i++) {
@@ -695,7 +712,7 @@ TEST_EACH_ISA(lists_of_keys) {
     const size_t total = N * 40;
     const float *x = normal(total, 1.0);
     const swa_window near = swa_window_sliding(W);
-    for (int what = 0; what < 4; what++) {                   /* the window: listed, near, both in part; all keys */
+    for (int what = 0; what < 4; what++) { /* the window: listed, near, both in part; all keys */
         static int32_t pick[N][P];
         float *once = t_floats(total), *out = t_floats(total);
         rig r;
@@ -707,7 +724,7 @@ TEST_EACH_ISA(lists_of_keys) {
         s.windowed = 0;
         for (int t = 0; t < N; t++)
             for (int j = 0; j < P; j++) {
-                const int at = (j * 31 + t) % P;             /* 69 and 31 have no factor in common */
+                const int at = (j * 31 + t) % P; /* 69 and 31 have no factor in common */
                 const int seen = what == 0 ? W : what == 1 ? 0 : what == 2 ? W / 2 : N;
                 pick[t][at] = j < seen ? t - j : j == seen ? t + 1 : -1 - j;
             }
@@ -744,7 +761,7 @@ TEST_EACH_ISA(rollback) {
         t_label("%s", path_name(p));
         if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, n, once)) return;
         if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, 30, 30, out)) return;
-        if (!rig_run(&r, other, n, 30, 38, 4, out)) return;        /* drafted tokens, all of them refused */
+        if (!rig_run(&r, other, n, 30, 38, 4, out)) return; /* drafted tokens, all of them refused */
         REQUIRE_OK(swa_cache_truncate(&r.cache, 0, 30));
         if (!rig_run(&r, x, n, 30, n, 5, out)) return;
         CHECK_BITS(out, once, total);
@@ -777,7 +794,7 @@ TEST_EACH_ISA(trees) {
         if (!rig_open(&alone, &s, p, AT) || !rig_run(&alone, x, AT, 0, AT, 1, one)) return;
         run.parents = parents;
         REQUIRE_OK(swa_step_begin(&tree.cache, &run, 1));
-        if (p == SWA_MLA_NAIVE) {                        /* which expands keys that stand in order */
+        if (p == SWA_MLA_NAIVE) { /* which expands keys that stand in order */
             CHECK_STATUS(swa_mla_forward(&tree.cache, 0, &tree.s.m, nodes, out), SWA_ERR_UNSUPPORTED);
             continue;
         }
@@ -800,7 +817,9 @@ TEST_EACH_ISA(trees) {
         CHECK_BITS(out, one, HIDDEN);
     }
 }
-typedef struct { int calls, bad; } hook_log;
+typedef struct {
+    int calls, bad;
+} hook_log;
 static void hook(void *user, const swa_gemm *p) {
     hook_log *log = (hook_log *)user;
     log->calls++;
@@ -809,8 +828,8 @@ static void hook(void *user, const swa_gemm *p) {
         for (int32_t o = 0; o < p->n_out; o++) {
             double sum = 0;
             for (int32_t i = 0; i < p->n_in; i++) {
-                int64_t at = p->transposed ? (p->row + i) * p->w.stride + p->col + o
-                                           : (p->row + o) * p->w.stride + p->col + i;
+                int64_t at =
+                    p->transposed ? (p->row + i) * p->w.stride + p->col + o : (p->row + o) * p->w.stride + p->col + i;
                 sum += (double)p->x[t * p->x_stride + i] * (double)number(p->w.type, p->w.p, (size_t)at);
             }
             p->y[t * p->y_stride + o] = (float)sum;
@@ -834,8 +853,14 @@ TEST(gemm_hook) {
 /* ---- weights that only the host can read ---- */
 
 /* int8 with one scale for br x bc numbers: in principle every kind that engines have. */
-typedef struct { size_t rows, cols, br, bc; int8_t *q; float *scale; } blocks;
-typedef struct { int products, read, bad; } host_log;
+typedef struct {
+    size_t rows, cols, br, bc;
+    int8_t *q;
+    float *scale;
+} blocks;
+typedef struct {
+    int products, read, bad;
+} host_log;
 
 static float block_number(const blocks *b, size_t r, size_t c) {
     return b->scale[r / b->br * ((b->cols + b->bc - 1) / b->bc) + c / b->bc] * (float)b->q[r * b->cols + c];
@@ -873,7 +898,7 @@ static int inside_block(int64_t from, int64_t n, size_t all, size_t block) {
 static void host_product(void *user, const swa_gemm *p) {
     host_log *log = (host_log *)user;
     const blocks *b = (const blocks *)p->w.p;
-    if (p->w.type != SWA_OPAQUE) {                           /* what swa_mla_merge has made */
+    if (p->w.type != SWA_OPAQUE) { /* what swa_mla_merge has made */
         hook_log plain = { 0, 0 };
         hook(&plain, p);
         log->bad |= plain.bad;
@@ -887,8 +912,8 @@ static void host_product(void *user, const swa_gemm *p) {
             double sum = 0;
             for (int32_t i = 0; i < p->n_in; i++)
                 sum += (double)p->x[t * p->x_stride + i]
-                       * (double)block_number(b, (size_t)(p->row + (p->transposed ? i : o)),
-                                              (size_t)(p->col + (p->transposed ? o : i)));
+                     * (double)block_number(b, (size_t)(p->row + (p->transposed ? i : o)),
+                                            (size_t)(p->col + (p->transposed ? o : i)));
             p->y[t * p->y_stride + o] = (float)sum;
         }
 }
@@ -897,8 +922,7 @@ static void host_rows(void *user, const swa_matrix *w, int64_t row, int32_t n, f
     const blocks *b = (const blocks *)w->p;
     log->read++;
     log->bad |= w->type != SWA_OPAQUE || row < 0 || n <= 0 || (size_t)(row + n) > b->rows;
-    for (size_t i = 0; i < (size_t)n * b->cols; i++)
-        out[i] = block_number(b, (size_t)row + i / b->cols, i % b->cols);
+    for (size_t i = 0; i < (size_t)n * b->cols; i++) out[i] = block_number(b, (size_t)row + i / b->cols, i % b->cols);
 }
 /* make_weights in blocks; the matrices of a pair apart, or in one. */
 static void make_blocked(setup *s, masters *w, int split, size_t br, size_t bc) {
@@ -911,7 +935,7 @@ static void make_blocked(setup *s, masters *w, int split, size_t br, size_t bc) 
     m->w_dkv = blocked(w->dkv, l + r, hid, br, bc);
     m->w_uk = blocked(w->ukv, h * (dn + dv), l, br, bc);
     m->w_o = blocked(w->o, hid, h * dv, br, bc);
-    if (!split) return;                  /* blocks of rows that divide the heads are the same ones apart */
+    if (!split) return; /* blocks of rows that divide the heads are the same ones apart */
     m->w_uq = blocked(rows_of(w->uq, h, dn + r, 0, dn, q), h * dn, q, br, bc);
     m->w_qr = blocked(rows_of(w->uq, h, dn + r, dn, r, q), h * r, q, br, bc);
     m->w_dkv = blocked(rows_of(w->dkv, 1, l + r, 0, l, hid), l, hid, br, bc);
@@ -962,7 +986,7 @@ TEST(weights_in_blocks_without_rows) {
     s.max_context = 20;
     float *once = t_floats(20 * 40), *out = t_floats(20 * 40);
     const float *x = normal(20 * 40, 1.0);
-    const double *want = oracle(&s, &w, x, 20);              /* of the numbers before they were rounded */
+    const double *want = oracle(&s, &w, x, 20); /* of the numbers before they were rounded */
     for (int i = 0; i < 2; i++) {
         rig r;
         s.parts = i ? 3 : 1;
@@ -990,7 +1014,7 @@ TEST(layers) {
     for (int t = 0; t < n; t += 4) {
         swa_run run = t_run(0, t, 4);
         REQUIRE_OK(swa_step_one(&r.cache, 0, t, 4));
-        for (int layer = 0; layer < 3; layer++)              /* the others hold something else */
+        for (int layer = 0; layer < 3; layer++) /* the others hold something else */
             if (!rig_layer(&r, layer, layer == 2 ? x + t * 40 : normal(160, 1.0), a + t * 40)) return;
         if (!rig_step(&one, &run, 1, x + t * 40, b + t * 40)) return;
     }
@@ -1032,7 +1056,7 @@ TEST(layers_of_both_shapes) {
 /* ---- the rule and its numbers ---- */
 
 static swa_mla v3(void) {
-    swa_mla m;                           /* sizes alone: nothing of what follows wants weights */
+    swa_mla m; /* sizes alone: nothing of what follows wants weights */
     memset(&m, 0, sizeof m);
     m.hidden = 7168;
     m.n_heads = 128;
@@ -1055,12 +1079,12 @@ TEST(document_table) {
     const swa_mla m = v3();
     double c[4], next[4];
     document_macs(&m, 20000, c);
-    CHECK_INT(c[0], 336342286336LL);                               /* "before" */
-    CHECK_INT(c[2], 3191865344LL);                                 /* "after" */
+    CHECK_INT(c[0], 336342286336LL); /* "before" */
+    CHECK_INT(c[2], 3191865344LL);   /* "after" */
     for (int n = 1; n < 60; n++) {
         document_macs(&m, n, c);
-        CHECK_INT(c[2] < c[0], n >= 26);                           /* its crossover */
-        CHECK_INT(c[1] < c[0], n >= 2);                            /* and the one that it misses */
+        CHECK_INT(c[2] < c[0], n >= 26); /* its crossover */
+        CHECK_INT(c[1] < c[0], n >= 2);  /* and the one that it misses */
         CHECK(c[1] < c[2]);
     }
     document_macs(&m, 1, c);
@@ -1077,7 +1101,7 @@ TEST(document_table) {
 TEST(choice) {
     const swa_mla m = v3();
     swa_mla_cost c[4];
-    CHECK_INT(swa_mla_choose(&m, 0, 1, NULL), SWA_MLA_ABSORBED);   /* a tile of 16 keys would be expanded for it */
+    CHECK_INT(swa_mla_choose(&m, 0, 1, NULL), SWA_MLA_ABSORBED); /* a tile of 16 keys would be expanded for it */
     CHECK_INT(swa_mla_choose(&m, 0, 16, NULL), SWA_MLA_NAIVE);
     CHECK_INT(swa_mla_choose(&m, 1, 1, NULL), SWA_MLA_ABSORBED);
     CHECK_INT(swa_mla_choose(&m, 102 - 64, 64, NULL), SWA_MLA_NAIVE);
@@ -1135,7 +1159,7 @@ TEST(scratch_by_path) {
         d.max_context = 100;
         for (int fresh = 1; fresh <= n; fresh++) {
             for (int c = 0; c < 14; c++) naive |= swa_mla_choose(&s.m, cached[c], fresh, NULL) == SWA_MLA_NAIVE;
-            if (fresh < 16) naive |= swa_mla_choose(&s.m, 16 - fresh, fresh, NULL) == SWA_MLA_NAIVE;    /* one tile */
+            if (fresh < 16) naive |= swa_mla_choose(&s.m, 16 - fresh, fresh, NULL) == SWA_MLA_NAIVE; /* one tile */
         }
         m = s.m;
         m.path = SWA_MLA_ABSORBED;
@@ -1161,11 +1185,10 @@ TEST(scratch_of_one_token) {
     m.w_dq = m.w_uq = m.w_dkv = m.w_uk = m.w_o = matrix(weight);
     m.freq = freq;
     const size_t ring = swa_cache_scratch_bytes(&d, 16), one = swa_mla_scratch_bytes(&m, &d, 1, 16);
-    CHECK(one > ring && one - ring < 700000);                       /* 128 heads of 512 + 192 + 128 numbers */
+    CHECK(one > ring && one - ring < 700000); /* 128 heads of 512 + 192 + 128 numbers */
     CHECK(swa_mla_scratch_bytes(&m, &d, 512, 16) - swa_mla_scratch_bytes(&m, &d, 512, 1) > 15 * (size_t)(3 << 20));
-    m.w_uqk = m.w_uvo = matrix(weight);                             /* merged: never naive */
-    CHECK(swa_mla_scratch_bytes(&m, &d, 512, 16) < ring + 512 * 128 * (512 + 192 + 64) * sizeof(float)
-                                                   + 16 * 600000);
+    m.w_uqk = m.w_uvo = matrix(weight); /* merged: never naive */
+    CHECK(swa_mla_scratch_bytes(&m, &d, 512, 16) < ring + 512 * 128 * (512 + 192 + 64) * sizeof(float) + 16 * 600000);
 }
 /* The width of the latent row must never reach the scale: 1/sqrt(192), not 1/sqrt(576). */
 TEST(scale) {
@@ -1177,7 +1200,11 @@ TEST(scale) {
 
 /* ---- misuse ---- */
 
-typedef struct { setup s; rig r; float *h, *out; } misuse;
+typedef struct {
+    setup s;
+    rig r;
+    float *h, *out;
+} misuse;
 
 static int misuse_open(misuse *u, int path) {
     masters w;
@@ -1192,9 +1219,9 @@ static int misuse_open(misuse *u, int path) {
 }
 static swa_status misuse_call(misuse *u, const swa_mla *m) {
     const swa_status a = swa_mla_forward(&u->r.cache, 0, m, u->h, u->out);
-    if (a == SWA_OK) CHECK_OK(swa_cache_reset(&u->r.cache, 0, 0, 0));   /* stored: begin it again for the parts */
+    if (a == SWA_OK) CHECK_OK(swa_cache_reset(&u->r.cache, 0, 0, 0)); /* stored: begin it again for the parts */
     if (a == SWA_OK) CHECK_OK(swa_step_one(&u->r.cache, 0, 0, 4));
-    for (int phase = 0; phase < SWA_MLA_PHASES; phase++)            /* the same from every part of every phase */
+    for (int phase = 0; phase < SWA_MLA_PHASES; phase++) /* the same from every part of every phase */
         for (int part = 0; part < 2; part++) {
             const swa_status b = swa_mla_forward_part(&u->r.cache, 0, m, u->h, u->out, phase, part, 2);
             if (b != a) return (swa_status)99;
@@ -1206,11 +1233,23 @@ TEST(misuse_of_the_desc) {
     misuse u;
     swa_mla m;
     if (!misuse_open(&u, SWA_MLA_AUTO)) return;
-#define REFUSED(change, status) do { m = u.r.s.m; change; CHECK_STATUS(misuse_call(&u, &m), status); } while (0)
-#define INVALID(change, status) do { REFUSED(change, status);                                                          \
-        CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1), 0); } while (0)
-#define NO_SIZES(change, status) do { INVALID(change, status); CHECK_INT(swa_mla_merged_bytes(&m), 0);                 \
-        CHECK_INT(swa_mla_choose(&m, 5, 1, NULL), 0); } while (0)
+#define REFUSED(change, status)                                                                                        \
+    do {                                                                                                               \
+        m = u.r.s.m;                                                                                                   \
+        change;                                                                                                        \
+        CHECK_STATUS(misuse_call(&u, &m), status);                                                                     \
+    } while (0)
+#define INVALID(change, status)                                                                                        \
+    do {                                                                                                               \
+        REFUSED(change, status);                                                                                       \
+        CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1), 0);                                                      \
+    } while (0)
+#define NO_SIZES(change, status)                                                                                       \
+    do {                                                                                                               \
+        INVALID(change, status);                                                                                       \
+        CHECK_INT(swa_mla_merged_bytes(&m), 0);                                                                        \
+        CHECK_INT(swa_mla_choose(&m, 5, 1, NULL), 0);                                                                  \
+    } while (0)
     NO_SIZES(m.hidden = 0, SWA_ERR_ARG);
     NO_SIZES(m.n_heads = -1, SWA_ERR_ARG);
     NO_SIZES(m.q_lora_rank = -1, SWA_ERR_ARG);
@@ -1226,7 +1265,7 @@ TEST(misuse_of_the_desc) {
     INVALID(m.mscale = -1.0, SWA_ERR_ARG);
     INVALID(m.rope_mscale = HUGE_VAL, SWA_ERR_ARG);
     INVALID(m.path = (swa_mla_path)3, SWA_ERR_ARG);
-    INVALID(m.eps = 0, SWA_ERR_ARG);                                /* forgotten: there are norms */
+    INVALID(m.eps = 0, SWA_ERR_ARG); /* forgotten: there are norms */
     INVALID((m.eps = 0, m.q_norm = NULL), SWA_ERR_ARG);
     INVALID((m.eps = 0, m.kv_norm = NULL), SWA_ERR_ARG);
     INVALID(m.sink_pos = -1, SWA_ERR_ARG);
@@ -1239,18 +1278,18 @@ TEST(misuse_of_the_desc) {
     INVALID(m.w_o.stride = 5, SWA_ERR_ARG);
     INVALID(m.w_uv.type = (swa_type)17, SWA_ERR_ARG);
     INVALID(m.w_uv.type = SWA_Q8, SWA_ERR_UNSUPPORTED);
-    INVALID(m.q_lora_rank = 0, SWA_ERR_ARG);                        /* a norm of what is not there */
+    INVALID(m.q_lora_rank = 0, SWA_ERR_ARG); /* a norm of what is not there */
     NO_SIZES(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
     NO_SIZES((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);
-    INVALID(m.kv_lora_rank = 31, SWA_ERR_ARG);                      /* not this cache's shape */
+    INVALID(m.kv_lora_rank = 31, SWA_ERR_ARG); /* not this cache's shape */
     INVALID(m.rope_dim = 6, SWA_ERR_ARG);
     INVALID(m.n_heads = 3, SWA_ERR_ARG);
     m = u.r.s.m;
-    m.v_dim = 15;                                                   /* of which a cache of latents knows nothing */
+    m.v_dim = 15; /* of which a cache of latents knows nothing */
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1) > 0);
     REFUSED(m.compute = (swa_type)77, SWA_ERR_ARG);
-    REFUSED(m.pick = list, SWA_ERR_ARG);                            /* pick_n forgotten */
-    REFUSED(m.pick_n = 2, SWA_ERR_ARG);                             /* entries, but no list */
+    REFUSED(m.pick = list, SWA_ERR_ARG); /* pick_n forgotten */
+    REFUSED(m.pick_n = 2, SWA_ERR_ARG);  /* entries, but no list */
     REFUSED((m.pick = list, m.pick_n = 2, m.compute = SWA_BF16), SWA_ERR_UNSUPPORTED);
     INVALID((m.pick = list, m.pick_n = 2, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
 }
@@ -1262,7 +1301,7 @@ TEST(misuse_of_scratch) {
     if (!rig_scratch(&u.r, swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1))) return;
     CHECK_STATUS(swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, 0, 0, 2), SWA_ERR_MEMORY);
     CHECK_OK(swa_mla_forward_part(&u.r.cache, 0, &m, u.h, u.out, 0, 0, 1));
-    if (!rig_scratch(&u.r, swa_cache_scratch_bytes(&u.r.desc, 1))) return;      /* enough for the attention alone */
+    if (!rig_scratch(&u.r, swa_cache_scratch_bytes(&u.r.desc, 1))) return; /* enough for the attention alone */
     CHECK_STATUS(misuse_call(&u, &m), SWA_ERR_MEMORY);
     CHECK_OK(swa_cache_set_scratch(&u.r.cache, NULL, 0));
     CHECK_STATUS(misuse_call(&u, &m), SWA_ERR_MEMORY);
@@ -1276,32 +1315,32 @@ TEST(misuse_of_scratch) {
     m.n_heads = 1 << 20;
     m.kv_lora_rank = 2047;
     u.r.desc.shape = swa_mla_shape(&m, 0);
-    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* 2^31 tokens of 2^31 numbers */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0); /* 2^31 tokens of 2^31 numbers */
     m.q_lora_rank = 1 << 20;
     m.nope_dim = 2047;
     m.rope_dim = 0;
     u.r.desc.shape = swa_mla_shape(&m, 0);
-    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their queries */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0); /* their queries */
     m.q_lora_rank = m.nope_dim = 1;
     m.v_dim = 2047;
-    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0);                  /* their outputs */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0); /* their outputs */
 }
 TEST(misuse_of_weights) {
     misuse u;
     swa_mla m, merged;
     if (!misuse_open(&u, SWA_MLA_AUTO)) return;
-    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG);                 /* and nobody to read it */
+    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG); /* and nobody to read it */
     INVALID(m.w_uk.block_rows = -1, SWA_ERR_ARG);
     INVALID(m.w_uk.block_cols = -1, SWA_ERR_ARG);
-    INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG);                   /* heads of 16 rows begin inside a block */
+    INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG); /* heads of 16 rows begin inside a block */
     INVALID((m.w_uv.p = NULL, m.w_uk.block_rows = 32), SWA_ERR_ARG);
     INVALID((m.w_kr.p = NULL, m.w_dkv.block_rows = 64), SWA_ERR_ARG);
-    INVALID(m.w_uvo = m.w_o, SWA_ERR_ARG);                          /* without w_uqk */
+    INVALID(m.w_uvo = m.w_o, SWA_ERR_ARG); /* without w_uqk */
     INVALID((m.w_uqk = m.w_uq, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
-    m = u.r.s.m;                         /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
+    m = u.r.s.m; /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
     m.w_uq.block_rows = 12;
     m.w_qr.p = NULL;
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2) > 0);
@@ -1321,34 +1360,34 @@ TEST(misuse_of_the_calls) {
     CHECK_STATUS(PART(0, -1, 2), SWA_ERR_ORDER);
     CHECK_STATUS(PART(0, 2, 2), SWA_ERR_ORDER);
     CHECK_STATUS(PART(0, 0, 0), SWA_ERR_ORDER);
-    CHECK_STATUS(PART(0, 0, 3), SWA_ERR_MEMORY);                    /* the scratch is for two */
+    CHECK_STATUS(PART(0, 0, 3), SWA_ERR_MEMORY); /* the scratch is for two */
     CHECK_STATUS(swa_mla_forward(NULL, 0, &m, u.h, u.out), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, NULL, u.h, u.out), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, NULL, u.out), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, NULL), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 1, &m, u.h, u.out), SWA_ERR_ORDER);
     CHECK_STATUS(swa_mla_forward(&u.r.cache, -1, &m, u.h, u.out), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_step_one(&u.r.cache, 0, 8, 4), SWA_ERR_ORDER);     /* a gap, so there is no step */
+    CHECK_STATUS(swa_step_one(&u.r.cache, 0, 8, 4), SWA_ERR_ORDER); /* a gap, so there is no step */
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER);
     CHECK_OK(swa_step_one(&u.r.cache, 0, 0, 4));
     CHECK_OK(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out));
-    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER);    /* this layer has stored it */
-    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_ARG);         /* the path is naive */
+    CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER); /* this layer has stored it */
+    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_ARG);      /* the path is naive */
     m.path = SWA_MLA_AUTO;
     CHECK_STATUS(swa_mla_merge(NULL, mem, sizeof mem, &merged), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_merge(&m, NULL, sizeof mem, &merged), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, NULL), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_MEMORY);
     m.w_uqk = m.w_uq;
-    CHECK_STATUS(swa_mla_merge(&m, mem, SIZE_MAX, &merged), SWA_ERR_ARG);           /* it is merged already */
+    CHECK_STATUS(swa_mla_merge(&m, mem, SIZE_MAX, &merged), SWA_ERR_ARG); /* it is merged already */
     m.w_uqk.p = NULL;
     m.gemm = host_product;
     m.w_o.type = SWA_OPAQUE;
-    CHECK_STATUS(swa_mla_merge(&m, mem, SIZE_MAX, &merged), SWA_ERR_ARG);           /* and no rows */
+    CHECK_STATUS(swa_mla_merge(&m, mem, SIZE_MAX, &merged), SWA_ERR_ARG); /* and no rows */
     if (!misuse_open(&u, EXPANDED)) return;
     m = u.r.s.m;
     CHECK_OK(misuse_call(&u, &m));
-    REFUSED(m.path = SWA_MLA_ABSORBED, SWA_ERR_ARG);                /* expanded rows hold no latents */
+    REFUSED(m.path = SWA_MLA_ABSORBED, SWA_ERR_ARG); /* expanded rows hold no latents */
     REFUSED(m.w_uqk = m.w_uq, SWA_ERR_ARG);
     REFUSED((m.pick = list, m.pick_n = 2), SWA_ERR_ARG);
     INVALID(m.v_dim = 15, SWA_ERR_ARG);

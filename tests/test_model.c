@@ -1,8 +1,8 @@
 /* The main job, end to end, on the model that ships with the project: examples/generate.c and the headers it is
    made of. The expected losses and the reference in double come from outside swa.h; the rest is equal bits. */
-#define _XOPEN_SOURCE 600               /* dup2, mkstemp, P_tmpdir */
+#define _XOPEN_SOURCE 600 /* dup2, mkstemp, P_tmpdir */
 #define SWA_IMPLEMENTATION
-#define main generate_main          /* the whole program, to be called with options of our own */
+#define main generate_main /* the whole program, to be called with options of our own */
 #include "../examples/generate.c"
 #undef main
 #include "test.h"
@@ -13,7 +13,12 @@
 
 /* ---- fixture: model and held-out text, loaded once ---- */
 
-static struct { gguf g; model m; int32_t *ids, n; int loaded; } fix;    /* the model lives in the file */
+static struct {
+    gguf g;
+    model m;
+    int32_t *ids, n;
+    int loaded;
+} fix; /* the model lives in the file */
 
 static int fixture(void) {
     if (fix.loaded) return 1;
@@ -58,7 +63,7 @@ static double relative_error(const float *got, const float *want, size_t n) {
 
 /* The file's matrices are F16. */
 static double ref_weight(const weights *w, int r, int c) {
-    static double half[1 << 16];                /* filled at first use: widening costs more than multiplying */
+    static double half[1 << 16]; /* filled at first use: widening costs more than multiplying */
     const unsigned char *p = w->data + 2 * ((size_t)r * (size_t)w->cols + (size_t)c);
     if (half[0x3c00] < 1.0) {
         for (uint32_t h = 0; h < 1 << 16; h++) half[h] = (double)gguf_f16((uint16_t)h);
@@ -98,7 +103,7 @@ static void ref_attend(double *out, const double *q, const double *k, const doub
             double score = 0, p;
             if (window && t - j >= window) continue;
             for (int i = 0; i < dim; i++) score += q[h * dim + i] * key[i];
-            p = exp(score / sqrt(dim));         /* scores of this model are small: no maximum needed in double */
+            p = exp(score / sqrt(dim)); /* scores of this model are small: no maximum needed in double */
             total += p;
             for (int i = 0; i < dim; i++) out[h * dim + i] += p * value[i];
         }
@@ -160,7 +165,7 @@ TEST(model_loss_with_and_without_window) {
     CHECK_NEAR(loss(a, fix.ids, fix.n, fix.m.n_vocab), 2.1014, 5e-5);
     CHECK_NEAR(loss(c, fix.ids, fix.n, fix.m.n_vocab), 4.4086, 5e-5);
     CHECK_BITS(a, b, numbers);
-    CHECK_BITS(a, c, 64 * (size_t)fix.m.n_vocab);     /* the window hides nothing yet */
+    CHECK_BITS(a, c, 64 * (size_t)fix.m.n_vocab); /* the window hides nothing yet */
     CHECK(memcmp(a, c, numbers * sizeof *a) != 0);
 }
 
@@ -215,7 +220,7 @@ TEST(model_long_text_without_drift) {
     REQUIRE_OK(engine_open(&e, &fix.m, &s));
     s.context = (int64_t)1 << 40;
     endless = engine_cache(&fix.m, &s, windows);
-    CHECK_INT(e.bytes, swa_cache_bytes(&endless));      /* memory does not know how long the text becomes */
+    CHECK_INT(e.bytes, swa_cache_bytes(&endless)); /* memory does not know how long the text becomes */
     CHECK_OK(prefill(&e, ids, LONG - TAIL, 0, 0, got, NULL));
     for (int32_t i = 0; i < TAIL; i++) {
         CHECK_OK(decode(&e, ids[LONG - TAIL + i], LONG - TAIL + i, got + (size_t)i * row));
@@ -225,7 +230,7 @@ TEST(model_long_text_without_drift) {
     engine_close(&e);
     want = logits_of(&s, ids + LONG - TAIL - REACH, TAIL + REACH, LONG - TAIL - REACH);
     CHECK_BITS(got, want + REACH * row, TAIL * row);
-    first = logits_of(&s, ids, early + TAIL, 0);       /* the same words, some repetitions earlier */
+    first = logits_of(&s, ids, early + TAIL, 0); /* the same words, some repetitions earlier */
     CHECK_NEAR(relative_error(got, first + (size_t)early * row, TAIL * row), 0, 1e-5);
 }
 
@@ -237,18 +242,18 @@ TEST(model_warm_up_and_rewind_change_nothing) {
     float *want = logits_of(&s, fix.ids, N, 0), *got = t_floats(N * row), *other = t_floats(row);
     engine e;
     REQUIRE_OK(engine_open(&e, &fix.m, &s));
-    CHECK_OK(decode(&e, fix.m.vocab.bos, 0, other));     /* a warm-up call, then the text */
+    CHECK_OK(decode(&e, fix.m.vocab.bos, 0, other)); /* a warm-up call, then the text */
     CHECK_STATUS(prefill(&e, fix.ids, N, 0, 1, got, NULL), SWA_ERR_ORDER);
     CHECK_OK(swa_cache_truncate(&e.cache, 0, 0));
     CHECK_OK(prefill(&e, fix.ids, N, 0, 1, got, NULL));
     CHECK_BITS(got, want, N * row);
     CHECK_OK(swa_cache_truncate(&e.cache, 0, N - 1));
-    CHECK_OK(decode(&e, fix.ids[7], N - 1, other));     /* another last token, then the right one */
+    CHECK_OK(decode(&e, fix.ids[7], N - 1, other)); /* another last token, then the right one */
     CHECK(memcmp(other, want + (N - 1) * row, row * sizeof *other) != 0);
     CHECK_OK(swa_cache_truncate(&e.cache, 0, N - 1));
     CHECK_OK(decode(&e, fix.ids[N - 1], N - 1, other));
     CHECK_BITS(other, want + (N - 1) * row, row);
-    CHECK_STATUS(swa_cache_truncate(&e.cache, 0, 80), SWA_ERR_LOST);    /* 70 tokens back: overwritten */
+    CHECK_STATUS(swa_cache_truncate(&e.cache, 0, 80), SWA_ERR_LOST); /* 70 tokens back: overwritten */
     CHECK_OK(swa_cache_truncate(&e.cache, 0, N - 1));
     CHECK_OK(decode(&e, fix.ids[N - 1], N - 1, other));
     CHECK_BITS(other, want + (N - 1) * row, row);
@@ -279,7 +284,7 @@ TEST(model_text_is_repeatable) {
     a.temperature = 1;
     a.top_p = 1e-6;
     CHECK_INT(sample(&a, logits, V), best);
-    memset(logits + 100, 0xFF, sizeof *logits);                             /* a NaN */
+    memset(logits + 100, 0xFF, sizeof *logits); /* a NaN */
     CHECK_INT(sample(&a, logits, V), -1);
 }
 
@@ -296,7 +301,7 @@ TEST(sample_draws_from_the_likeliest) {
         uint64_t state = s.state = (uint64_t)round;
         s.temperature = 0.5 + 0.01 * round;
         s.top_p = round % 3 ? 0.3 + 0.002 * round : 1.0;
-        for (int i = 0; i < V; i++) logits[i] = (float)t_int(-9, 9) / 2.0f;        /* many are equal */
+        for (int i = 0; i < V; i++) logits[i] = (float)t_int(-9, 9) / 2.0f; /* many are equal */
         float most = logits[0];
         for (int i = 1; i < V; i++) most = logits[i] > most ? logits[i] : most;
         for (int i = 0; i < V; i++) sum += p[i] = (double)(float)exp((double)(logits[i] - most) / s.temperature);
@@ -305,7 +310,7 @@ TEST(sample_draws_from_the_likeliest) {
             for (int i = 1; i < V; i++) best = p[i] > p[best] ? i : best;
             kept += p[best];
             order[n++] = best;
-            p[best] = -p[best];                                                     /* taken */
+            p[best] = -p[best]; /* taken */
         }
         target = random_unit(&state) * kept;
         for (int i = 0; i < n && want < 0; i++) {
@@ -384,7 +389,13 @@ static size_t after_name(const unsigned char *file, size_t size, const char *nam
 }
 
 /* The name whose key or tensor is damaged, how far behind it, what is written there, and the refusal's reason. */
-typedef struct { const char *name; int offset; uint64_t value; int bytes; const char *why; } damage;
+typedef struct {
+    const char *name;
+    int offset;
+    uint64_t value;
+    int bytes;
+    const char *why;
+} damage;
 
 static void check_damage(unsigned char *file, size_t size, const damage *cases, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -405,7 +416,7 @@ TEST(gguf_refuses_damaged_files) {
         { NULL, 16, (uint64_t)1 << 62, 8, "too short" },
         { "general.name", 0, 99, 4, "unknown kind 99" },
         { "general.name", 4, UINT64_MAX - 3, 8, "inside the value" },
-        { "tokenizer.ggml.tokens", 4, GGUF_ARRAY, 4, "unknown kind 9" },      /* an array of arrays */
+        { "tokenizer.ggml.tokens", 4, GGUF_ARRAY, 4, "unknown kind 9" }, /* an array of arrays */
         { "tokenizer.ggml.tokens", 8, UINT64_MAX / 4, 8, "inside the value" },
         { "tokenizer.ggml.scores", 8, UINT64_MAX / 4 + 2, 8, "inside the value" },
         { "tokenizer.ggml.add_bos_token", 4, 2, 1, "boolean" },
@@ -417,14 +428,15 @@ TEST(gguf_refuses_damaged_files) {
         { "blk.1.attn_k.weight", 20, 11, 4, "has type 11" },
         { "blk.1.attn_k.weight", 24, 33, 8, "not aligned" },
         { "blk.1.attn_k.weight", 24, UINT64_MAX - 31, 8, "cut short" },
-        { "blk.1.attn_k.weight", 24, 0, 8, "overlap" },                       /* where another tensor lies */
-        { "blk.1.attn_k.weight", 20, 0, 4, "overlap" },                       /* F32: twice as long */
-        { "blk.1.attn_k.weight", 20, 12, 4, "no whole blocks" } };
+        { "blk.1.attn_k.weight", 24, 0, 8, "overlap" }, /* where another tensor lies */
+        { "blk.1.attn_k.weight", 20, 0, 4, "overlap" }, /* F32: twice as long */
+        { "blk.1.attn_k.weight", 20, 12, 4, "no whole blocks" }
+    };
     size_t size;
     unsigned char *file = (unsigned char *)read_file(MODEL, &size);
     gguf g;
     REQUIRE(file != NULL);
-    for (size_t n = 0; n < 24000; n += n < 300 ? 1 : 61) {                  /* cut anywhere in the header */
+    for (size_t n = 0; n < 24000; n += n < 300 ? 1 : 61) { /* cut anywhere in the header */
         unsigned char *cut = (unsigned char *)t_alloc(n);
         memcpy(cut, file, n);
         CHECK(refused(cut, n, ""));
@@ -441,7 +453,7 @@ TEST(model_refuses_files_that_do_not_fit) {
         { "general.architecture", 12, 'g', 1, "architecture" },
         { "llama.block_count", -1, 'X', 1, "lacks llama.block_count" },
         { "llama.block_count", 4, 5, 4, "lacks tensor blk.4.attn_norm.weight" },
-        { "llama.block_count", 4, 3, 4, "not supported" },                    /* tensors left over */
+        { "llama.block_count", 4, 3, 4, "not supported" }, /* tensors left over */
         { "llama.block_count", 4, 0, 4, "impossible value of llama.block_count" },
         { "llama.embedding_length", 4, 256, 4, "token_embd.weight has another shape" },
         { "llama.attention.head_count", 4, 5, 4, "" },
@@ -450,14 +462,15 @@ TEST(model_refuses_files_that_do_not_fit) {
         { "llama.attention.head_count_kv", 0, GGUF_F32, 4, "impossible value" },
         { "llama.rope.dimension_count", 4, 31, 4, "do not fit together" },
         { "llama.rope.freq_base", 4, 0, 4, "impossible value" },
-        { "llama.rope.freq_base", 4, 0x7fc00000, 4, "impossible value" },     /* a NaN */
+        { "llama.rope.freq_base", 4, 0x7fc00000, 4, "impossible value" }, /* a NaN */
         { "blk.1.attn_k.weight", 4, 64, 8, "blk.1.attn_k.weight has another shape" },
         { "blk.1.attn_k.weight", -1, 'X', 1, "lacks tensor blk.1.attn_k.weight" },
         { "tokenizer.ggml.model", 12, 'x', 1, "tokenizer.ggml.model" },
         { "tokenizer.ggml.token_type", 8, 511, 8, "" },
         { "tokenizer.ggml.token_type", 16 + 4 * 100, VOCAB_BYTE, 4, "not named <0xHH>" },
         { "tokenizer.ggml.merges", 24, 'X', 1, "merge" },
-        { "tokenizer.ggml.bos_token_id", 4, 512, 4, "impossible value" } };
+        { "tokenizer.ggml.bos_token_id", 4, 512, 4, "impossible value" }
+    };
     size_t size;
     unsigned char *file = (unsigned char *)read_file(MODEL, &size);
     REQUIRE(file != NULL);
@@ -496,7 +509,12 @@ TEST(gguf_survives_random_damage) {
 
 /* ---- the program: runs in this process, its output caught in files ---- */
 
-typedef struct { int code; size_t out, err; int err_lines; char text[4096], errors[4096]; } caught;
+typedef struct {
+    int code;
+    size_t out, err;
+    int err_lines;
+    char text[4096], errors[4096];
+} caught;
 
 static size_t drain(FILE *f, int real, int saved, char *text, size_t room) {
     size_t n;
@@ -516,7 +534,7 @@ static caught program(const char *const *given) {
     int argc = 1, saved_out, saved_err;
     FILE *out = tmpfile(), *err = tmpfile();
     if (!CHECK(out && err)) exit(2);
-    argv[0] = (char *)(uintptr_t)"generate";
+    argv[0] = (char *)(uintptr_t) "generate";
     while (given[argc - 1]) {
         argv[argc] = (char *)(uintptr_t)given[argc - 1];
         argc++;
@@ -536,6 +554,7 @@ static caught program(const char *const *given) {
 
 TEST(program_refuses_with_one_line) {
     static char cut[] = P_tmpdir "/swa_test_model_XXXXXX";
+    /* clang-format off */
     static const char *const cases[][4] = {
         { "-m", "no/such/file.gguf" }, { "-m", "examples" }, { "-m", "examples/generate.c" }, { "-m", HELD },
         { "-m", cut }, { "-p", "" }, { "-f", "no/such/file" }, { "-f", "examples" }, { "-f", MODEL },
@@ -543,6 +562,7 @@ TEST(program_refuses_with_one_line) {
         { "--top-p", "0" }, { "-c", "0" }, { "-w", "-2" }, { "--threads", "0" }, { "--seed", "" },
         { "--context", "5" }, { "--compare", "-w", "0" }, { "--compare", "--ids", MODEL },
         { "--compare", "--ids", "no/such/file" } };
+    /* clang-format on */
     int fd = mkstemp(cut);
     size_t size;
     char *file = read_file(MODEL, &size);
@@ -587,7 +607,7 @@ TEST(program_shows_how_far_it_is) {
     c = PROGRAM("-m", large, "-f", text, "-n", "1");
     CHECK_INT(c.code, 0);
     CHECK(strstr(c.errors, "\rload: 0 of 64 MB") != NULL && strstr(c.errors, "\rload: 64 of 64 MB\n") != NULL);
-    step = strstr(c.errors, "\rprefill: ");              /* counted more than once */
+    step = strstr(c.errors, "\rprefill: "); /* counted more than once */
     CHECK(step != NULL && strstr(step + 1, "\rprefill: ") != NULL);
     unlink(large);
     unlink(text);

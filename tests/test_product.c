@@ -9,8 +9,10 @@ TEST(products) {
     float *pack = t_floats(t_product_pack());
     for (int i = 0; i < 60; i++) {
         const int transposed = i & 1, type = SWA_F32 + i % 3, n = t_int(1, N);
-        const int n_in = i > 56 ? t_int(8193, IN) : i > 53 ? t_int(4097, 4400)
-                       : i > 48 ? t_int(2000, 4096) : t_int(1, 120);
+        const int n_in = i > 56 ? t_int(8193, IN)
+                       : i > 53 ? t_int(4097, 4400)
+                       : i > 48 ? t_int(2000, 4096)
+                                : t_int(1, 120);
         const int n_out = t_int(1, OUT);
         const size_t rows = (size_t)(transposed ? n_in : n_out), cols = (size_t)(transposed ? n_out : n_in);
         const size_t total = (size_t)(n * n_out);

@@ -50,7 +50,10 @@ static double f32(const unsigned char *b, int i) {
     memcpy(&v, b, 4);
     return (double)v;
 }
-static double f16(const unsigned char *b, int i) { (void)i; return half_at(b); }
+static double f16(const unsigned char *b, int i) {
+    (void)i;
+    return half_at(b);
+}
 static double bf16(const unsigned char *b, int i) {
     uint32_t bits = (uint32_t)(b[0] + 256 * b[1]) << 16;
     float v;
@@ -62,9 +65,10 @@ static double bf16(const unsigned char *b, int i) {
 typedef struct {
     const char *name;
     uint32_t type;
-    int count, bytes, at[2];                             /* at: where halves stand, which must be sane; -1 = nowhere */
+    int count, bytes, at[2]; /* at: where halves stand, which must be sane; -1 = nowhere */
     double (*value)(const unsigned char *, int);
 } format;
+/* clang-format off */
 static const format formats[] = {
     { "F32", GGUF_TENSOR_F32, 1, 4, { -1, -1 }, f32 },         { "F16", GGUF_TENSOR_F16, 1, 2, { 0, -1 }, f16 },
     { "BF16", GGUF_TENSOR_BF16, 1, 2, { -1, -1 }, bf16 },      { "Q8_0", GGUF_TENSOR_Q8_0, 32, 34, { 0, -1 }, q8_0 },
@@ -72,6 +76,7 @@ static const format formats[] = {
     { "MXFP4", GGUF_TENSOR_MXFP4, 32, 17, { -1, -1 }, mxfp4 },
     { "Q4_K", GGUF_TENSOR_Q4_K, 256, 144, { 0, 2 }, q4_k },    { "Q5_K", GGUF_TENSOR_Q5_K, 256, 176, { 0, 2 }, q5_k },
     { "Q6_K", GGUF_TENSOR_Q6_K, 256, 210, { 208, -1 }, q6_k } };
+/* clang-format on */
 
 static weights random_matrix(const format *f, int rows, int cols) {
     weights w = { f->type, rows, cols, NULL };
@@ -97,7 +102,10 @@ static double exact(const format *f, const weights *w, int r, int c) {
                     c % f->count);
 }
 
-typedef struct { const char *name; rows_fn *fn; } one_way;
+typedef struct {
+    const char *name;
+    rows_fn *fn;
+} one_way;
 static int ways(one_way out[3]) {
     int n = 0;
     out[n].name = "plain";
@@ -142,13 +150,13 @@ static void check_format(const format *f, int cols) {
             way[i].fn(&w, &a, n, 3, ROWS, got);
             CHECK_CLOSE(got, want, n * ROWS, 1e-4);
         }
-        for (int t = 0; t < MOST; t++) {                 /* a token alone: the same bits */
+        for (int t = 0; t < MOST; t++) { /* a token alone: the same bits */
             activations_set(&a, x + t * cols, &w, 1);
             way[i].fn(&w, &a, 1, 0, ROWS, one);
             CHECK_BITS(one, got + t * ROWS, ROWS);
         }
     }
-    if (ways(way) < 3) return;                           /* both fuse: the same bits */
+    if (ways(way) < 3) return; /* both fuse: the same bits */
     activations_set(&a, x, &w, MOST);
     way[1].fn(&w, &a, MOST, 0, ROWS, got);
     for (int t = 0; t < MOST; t++) {
@@ -184,8 +192,9 @@ TEST(quants_extremes_do_not_overflow) {
             memset(p, fill == 0 ? 0xff : fill == 1 ? 0x80 : 0, gguf_bytes(f->type, (size_t)cols));
             for (int b = 0; b < cols / f->count; b++) {
                 unsigned char *at = p + b * f->bytes;
-                for (int j = 0; j < 2; j++) if (f->at[j] >= 0) at[f->at[j] + 1] = 0x3c;
-                if (f->type == GGUF_TENSOR_Q6_K) memset(at + 192, 0x80, 16);     /* -128 by -32 is most */
+                for (int j = 0; j < 2; j++)
+                    if (f->at[j] >= 0) at[f->at[j] + 1] = 0x3c;
+                if (f->type == GGUF_TENSOR_Q6_K) memset(at + 192, 0x80, 16); /* -128 by -32 is most */
                 if (f->type == GGUF_TENSOR_MXFP4) at[0] = 127;
             }
             w.data = p;

@@ -37,7 +37,7 @@ static void check_plan(const int *seqs, const int64_t *start, const int32_t *len
     for (int i = 0; i < n_seqs; i++)
         if (((int64_t)lens[i] + chunk - 1) / chunk > expect) expect = ((int64_t)lens[i] + chunk - 1) / chunk;
     CHECK_INT(round, expect);
-    CHECK_INT(swa_prefill_next(&plan, runs, &n), 0);         /* asked again: still nothing */
+    CHECK_INT(swa_prefill_next(&plan, runs, &n), 0); /* asked again: still nothing */
     CHECK_INT(n, 0);
 }
 TEST(prefill_hands_out_every_token_once) {
@@ -75,7 +75,12 @@ TEST(prefill_of_large_numbers) {
 /* ---- chunks and batches, to the bit ---- */
 
 enum { SEQS = 4 };
-typedef struct { toy t; float *cold[SEQS]; int64_t start[SEQS]; int32_t len[SEQS]; } batch;
+typedef struct {
+    toy t;
+    float *cold[SEQS];
+    int64_t start[SEQS];
+    int32_t len[SEQS];
+} batch;
 
 static int batch_open(batch *b, const swa_cache_desc *d, int parts, const int64_t *start, const int32_t *len) {
     for (int i = 0; i < SEQS; i++) {
@@ -85,7 +90,8 @@ static int batch_open(batch *b, const swa_cache_desc *d, int parts, const int64_
         if (!b->cold[i]) return 0;
     }
     if (!toy_open_parts(&b->t, d, parts)) return 0;
-    for (int i = 0; i < SEQS; i++) if (!CHECK_OK(swa_cache_reset(&b->t.kv, i, start[i], 0))) return 0;
+    for (int i = 0; i < SEQS; i++)
+        if (!CHECK_OK(swa_cache_reset(&b->t.kv, i, start[i], 0))) return 0;
     return 1;
 }
 /* Runs a step and compares every row of it with the answer sheet. */
@@ -120,14 +126,21 @@ static void check_chunks(int isa, int64_t W, int mode_windows, swa_type type, in
     float *x = t_floats(SEQS * ROWS * TOY_DIM);
     int32_t chunks[9];
     batch b;
-    d.isa = isa; d.k_type = d.v_type = type;
+    d.isa = isa;
+    d.k_type = d.v_type = type;
     if (!batch_open(&b, &d, parts, start, len)) return;
     b.t.parts = parts;
-    chunks[0] = 1; chunks[1] = 2; chunks[2] = (int32_t)W - 1; chunks[3] = (int32_t)W; chunks[4] = (int32_t)W + 1;
-    chunks[5] = (int32_t)(2 * W); chunks[6] = (int32_t)(3 * W + 1); chunks[7] = 41; chunks[8] = INT32_MAX;
+    chunks[0] = 1;
+    chunks[1] = 2;
+    chunks[2] = (int32_t)W - 1;
+    chunks[3] = (int32_t)W;
+    chunks[4] = (int32_t)W + 1;
+    chunks[5] = (int32_t)(2 * W);
+    chunks[6] = (int32_t)(3 * W + 1);
+    chunks[7] = 41;
+    chunks[8] = INT32_MAX;
     for (int i = 0; i < 9; i++) {
-        t_label("W=%d windows %d type %d parts %d chunk %d", (int)W, mode_windows, (int)type, parts,
-                (int)chunks[i]);
+        t_label("W=%d windows %d type %d parts %d chunk %d", (int)W, mode_windows, (int)type, parts, (int)chunks[i]);
         if (chunks[i] > 0) check_chunk(&b, chunks[i], x);
     }
 }
@@ -150,7 +163,7 @@ TEST_EACH_ISA(joining_and_leaving_a_running_batch) {
     batch b;
     d.isa = isa;
     REQUIRE(batch_open(&b, &d, 1, start, len));
-    for (int i = 0; i < SEQS; i++) at[i] = -1;               /* not there */
+    for (int i = 0; i < SEQS; i++) at[i] = -1; /* not there */
     for (int round = 0; round < 300; round++) {
         swa_run runs[SEQS];
         int n = 0;
@@ -160,7 +173,10 @@ TEST_EACH_ISA(joining_and_leaving_a_running_batch) {
             int i = (first + j) % SEQS;
             int64_t end = start[i] + len[i] + 8;
             if (at[i] < 0 && t_int(0, 2)) continue;
-            if (at[i] >= 0 && t_int(0, 11) == 0) { at[i] = -1; continue; }
+            if (at[i] >= 0 && t_int(0, 11) == 0) {
+                at[i] = -1;
+                continue;
+            }
             if (at[i] < 0 || at[i] == end) {
                 at[i] = start[i];
                 CHECK_OK(swa_cache_reset(&b.t.kv, i, at[i], 0));
@@ -168,7 +184,7 @@ TEST_EACH_ISA(joining_and_leaving_a_running_batch) {
             runs[n] = t_run(i, at[i], t_int(0, 2) ? t_int(0, 1) : t_int(0, 20));
             if (runs[n].n > end - at[i]) runs[n].n = (int32_t)(end - at[i]);
             at[i] += runs[n].n;
-            if (runs[n].n > 0) n++;                          /* or it sits this one out */
+            if (runs[n].n > 0) n++; /* or it sits this one out */
         }
         if (n > 0) batch_step(&b, runs, n, x);
     }
@@ -191,11 +207,13 @@ static void check_refused(toy *t, swa_run *runs, int n, swa_status want, int bad
     for (int i = 0; i < bad; i++) CHECK_STATUS(runs[i].status, SWA_OK);
     CHECK_INT(swa_step_tokens(&t->kv), 0);
     CHECK_STATUS(swa_attend(&t->kv, 0, &a), want);
-    for (int phase = 0; phase < SWA_PHASES; phase++)
-        CHECK_STATUS(swa_attend_part(&t->kv, 0, &a, phase, 0, 1), want);
+    for (int phase = 0; phase < SWA_PHASES; phase++) CHECK_STATUS(swa_attend_part(&t->kv, 0, &a, phase, 0, 1), want);
     for (int i = 0; i < SEQS; i++) CHECK_INT(swa_cache_end(&t->kv, i), end[i]);
 }
-static swa_run rewinding(swa_run r) { r.rewind = 1; return r; }
+static swa_run rewinding(swa_run r) {
+    r.rewind = 1;
+    return r;
+}
 static swa_status go_on(toy *t, int layers);
 
 TEST(begin_refuses_and_names_the_run) {
@@ -206,16 +224,17 @@ TEST(begin_refuses_and_names_the_run) {
     toy t;
     REQUIRE(toy_open(&t, &d));
     CHECK_INT(toy_run(&t, 1, 0, 40, text, x), SWA_OK);
-    r[0] = t_run(0, 0, 2); r[1] = t_run(1, 41, 1);
-    check_refused(&t, r, 2, SWA_ERR_ORDER, 1);               /* a gap */
+    r[0] = t_run(0, 0, 2);
+    r[1] = t_run(1, 41, 1);
+    check_refused(&t, r, 2, SWA_ERR_ORDER, 1); /* a gap */
     r[1] = rewinding(r[1]);
     check_refused(&t, r, 2, SWA_ERR_ORDER, 1);
     r[1] = t_run(1, 39, 1);
-    check_refused(&t, r, 2, SWA_ERR_ORDER, 1);               /* a rewind that nobody asked for */
+    check_refused(&t, r, 2, SWA_ERR_ORDER, 1); /* a rewind that nobody asked for */
     r[1] = rewinding(t_run(1, 20, 1));
     check_refused(&t, r, 2, SWA_ERR_LOST, 1);
     r[1] = t_run(0, 2, 1);
-    check_refused(&t, r, 2, SWA_ERR_ARG, 1);                 /* twice */
+    check_refused(&t, r, 2, SWA_ERR_ARG, 1); /* twice */
     r[1] = t_run(SEQS, 0, 1);
     check_refused(&t, r, 2, SWA_ERR_ARG, 1);
     r[1] = t_run(-1, 0, 1);
@@ -229,23 +248,30 @@ TEST(begin_refuses_and_names_the_run) {
     r[0] = t_run(2, INT64_MAX - 1, 1);
     check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0);
     r[0] = t_run(2, 0, 1 << 30);
-    check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0);            /* two heads to a KV head: 2^31 rows of queries */
-    r[0] = t_run(2, 0, (1 << 30) - 1); r[1] = t_run(3, 0, (1 << 30) - 1); r[2] = t_run(0, 0, 2);
-    check_refused(&t, r, 3, SWA_ERR_OVERFLOW, 2);            /* more packed rows than an int32 counts */
+    check_refused(&t, r, 1, SWA_ERR_OVERFLOW, 0); /* two heads to a KV head: 2^31 rows of queries */
+    r[0] = t_run(2, 0, (1 << 30) - 1);
+    r[1] = t_run(3, 0, (1 << 30) - 1);
+    r[2] = t_run(0, 0, 2);
+    check_refused(&t, r, 3, SWA_ERR_OVERFLOW, 2); /* more packed rows than an int32 counts */
     CHECK_OK(swa_cache_reset(&t.kv, 2, 10, 0));
-    r[0] = t_run(2, 10, 3); r[0].prefix = 10;
-    check_refused(&t, r, 1, SWA_ERR_ARG, 0);                 /* a prefix has to lie within its run */
+    r[0] = t_run(2, 10, 3);
+    r[0].prefix = 10;
+    check_refused(&t, r, 1, SWA_ERR_ARG, 0); /* a prefix has to lie within its run */
     r[0].prefix = 14;
     check_refused(&t, r, 1, SWA_ERR_ARG, 0);
     r[0].prefix = -1;
     check_refused(&t, r, 1, SWA_ERR_ARG, 0);
     r[0].prefix = 13;
     CHECK_OK(swa_step_begin(&t.kv, r, 1));
-    d.n_windows = 2; d.n_layers = 2; d.windows = w; d.max_context = 32;
+    d.n_windows = 2;
+    d.n_layers = 2;
+    d.windows = w;
+    d.max_context = 32;
     REQUIRE(toy_open(&t, &d));
     CHECK_OK(swa_cache_reset(&t.kv, 0, 5, 0));
     CHECK_OK(swa_cache_reset(&t.kv, 1, 5, 0));
-    r[0] = t_run(0, 5, 32); r[1] = t_run(1, 5, 33);
+    r[0] = t_run(0, 5, 32);
+    r[1] = t_run(1, 5, 33);
     check_refused(&t, r, 2, SWA_ERR_FULL, 1);
 }
 /* Rows were stored first, and more of them than leave the past: each phase refuses by itself, for phase 1 has as many
@@ -275,8 +301,21 @@ TEST(each_phase_refuses_by_itself) {
     CHECK_STATUS(swa_attend_part(&kv, 0, &a, 1, 0, 2), SWA_ERR_ORDER);
 }
 /* What a pool can do wrong between the two phases. */
-enum { ALL_WELL, LEFT_OUT_0, LEFT_OUT_1, LEFT_OUT_2, FEWER_PARTS, MORE_PARTS, OTHER_LAYER, OTHER_CACHE, OTHER_SCRATCH,
-       LESS_SCRATCH, OVERWRITTEN, BEGUN_AGAIN, WRONGS };
+enum {
+    ALL_WELL,
+    LEFT_OUT_0,
+    LEFT_OUT_1,
+    LEFT_OUT_2,
+    FEWER_PARTS,
+    MORE_PARTS,
+    OTHER_LAYER,
+    OTHER_CACHE,
+    OTHER_SCRATCH,
+    LESS_SCRATCH,
+    OVERWRITTEN,
+    BEGUN_AGAIN,
+    WRONGS
+};
 /* Phase 0 by three parts, and what goes wrong; returns the parts of phase 1. */
 static int phase_0_gone_wrong(swa_cache *kv, swa_cache *other, const swa_attn *a, unsigned char *room, size_t bytes,
                               int wrong) {
@@ -289,7 +328,7 @@ static int phase_0_gone_wrong(swa_cache *kv, swa_cache *other, const swa_attn *a
     if (wrong == LESS_SCRATCH) CHECK_OK(swa_cache_set_scratch(kv, room, bytes / 4 * 3 + 64));
     if (wrong == OVERWRITTEN) memset(room, 0xff, bytes);
     if (wrong == BEGUN_AGAIN) CHECK_OK(swa_step_one(kv, 0, 6, 5));
-    if (wrong == BEGUN_AGAIN) CHECK_OK(swa_step_one(other, 0, 6, 5));      /* both caches count the same steps */
+    if (wrong == BEGUN_AGAIN) CHECK_OK(swa_step_one(other, 0, 6, 5)); /* both caches count the same steps */
     return wrong == FEWER_PARTS ? 2 : wrong == MORE_PARTS ? 4 : 3;
 }
 /* Phase 1 knows of every part of phase 0, or refuses in every part of its own: nothing is written then. */
@@ -328,7 +367,7 @@ TEST(phase_1_wants_every_part_of_phase_0) {
                 CHECK_BITS(out, was, 6 * TOY_DIM);
                 CHECK_STATUS(swa_cache_read(&kv, 0, 0, 6, 1, was, NULL), SWA_ERR_ORDER);
                 CHECK_OK(swa_cache_set_scratch(&kv, room, bytes));
-                for (int phase = 0; phase < SWA_PHASES; phase++)     /* called as is right, all is well */
+                for (int phase = 0; phase < SWA_PHASES; phase++) /* called as is right, all is well */
                     for (int part = 0; part < 4; part++) CHECK_OK(swa_attend_part(&kv, 0, &a, phase, part, 4));
             }
             if (mode == SWA_ATTEND) CHECK_OK(swa_cache_read(&kv, 0, 0, 6, 5, was, NULL));
@@ -347,7 +386,7 @@ TEST(a_rewind_is_meant_once) {
     r.n = 0;
     r.rewind = 1;
     CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ARG);
-    CHECK_INT(r.rewind, 1);                                  /* what was refused was not used */
+    CHECK_INT(r.rewind, 1); /* what was refused was not used */
     r.n = 2;
     CHECK_INT(toy_step(&t, &r, 1, text, x), SWA_OK);
     CHECK_INT(r.rewind, 0);
@@ -390,7 +429,8 @@ TEST(empty_steps_and_empty_runs_are_refused) {
     CHECK_STATUS(swa_step_begin(&t.kv, r, 0), SWA_ERR_ARG);
     CHECK_STATUS(swa_step_begin(&t.kv, NULL, 1), SWA_ERR_ARG);
     CHECK_STATUS(swa_step_one(&t.kv, 1, 8, 0), SWA_ERR_ARG);
-    r[0] = t_run(0, 0, 1); r[1] = t_run(1, 8, 0);
+    r[0] = t_run(0, 0, 1);
+    r[1] = t_run(1, 8, 0);
     check_refused(&t, r, 2, SWA_ERR_ARG, 1);
     CHECK_INT(toy_run(&t, 1, 8, 1, text, x), SWA_OK);
 }
@@ -418,8 +458,8 @@ TEST(a_run_begins_at_the_end) {
     t.rewind = 1;
     CHECK_INT(toy_run(&t, 0, 10, 1, text, x), SWA_OK);
     CHECK_INT(swa_cache_end(&t.kv, 0), 11);
-    CHECK_INT(toy_run(&t, 0, 11, 1, text, x), SWA_OK);       /* meant, and not needed */
-    CHECK_INT(toy_run(&t, 0, 0, 3, text, x), SWA_OK);        /* from the start: always exact */
+    CHECK_INT(toy_run(&t, 0, 11, 1, text, x), SWA_OK); /* meant, and not needed */
+    CHECK_INT(toy_run(&t, 0, 0, 3, text, x), SWA_OK);  /* from the start: always exact */
     CHECK_INT(swa_cache_end(&t.kv, 0), 3);
     t.rewind = 0;
     CHECK_OK(swa_cache_reset(&t.kv, 0, 1000, 0));
@@ -427,7 +467,7 @@ TEST(a_run_begins_at_the_end) {
     CHECK_INT(toy_run(&t, 0, 0, 1, text, x), SWA_ERR_ORDER);
     CHECK_INT(toy_run(&t, 0, 1001, 1, text, x), SWA_ERR_ORDER);
     CHECK_INT(toy_run(&t, 0, 1000, 5, text, x), SWA_OK);
-    CHECK_OK(swa_cache_truncate(&t.kv, 0, 600));             /* before the start: empty, and begins there */
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 600)); /* before the start: empty, and begins there */
     CHECK_INT(toy_run(&t, 0, 1000, 1, text, x), SWA_ERR_ORDER);
     CHECK_INT(toy_run(&t, 0, 600, 1, text, x), SWA_OK);
     CHECK_INT(swa_cache_end(&t.kv, 0), 601);
@@ -448,11 +488,11 @@ TEST(attending_a_step_that_was_not_begun) {
     CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);
     CHECK_OK(swa_step_begin(&t.kv, &r, 1));
     CHECK_INT(swa_step_tokens(&t.kv), 2);
-    r = t_run(1, 7, 9);                                      /* the caller's array may go: the runs were copied */
+    r = t_run(1, 7, 9); /* the caller's array may go: the runs were copied */
     CHECK_OK(swa_attend(&t.kv, 0, &a));
     CHECK_STATUS(swa_attend(&t.kv, 2, &a), SWA_ERR_ORDER);
     CHECK_STATUS(swa_attend(&t.kv, -1, &a), SWA_ERR_ORDER);
-    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));               /* taken away under it */
+    CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0)); /* taken away under it */
     CHECK_STATUS(swa_attend(&t.kv, 1, &a), SWA_ERR_ORDER);
     CHECK_OK(swa_step_one(&t.kv, 0, 0, 3));
     CHECK_INT(swa_step_tokens(&t.kv), 3);
@@ -479,13 +519,13 @@ TEST(a_layer_attended_twice) {
     CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);
     CHECK_STATUS(swa_attend_part(&t.kv, 0, &a, 0, 0, 1), SWA_ERR_ORDER);
     for (int i = 0; i < 4 * TOY_DIM; i++) CHECK(out[i] == 0.0f);
-    a.mode = SWA_ATTEND_STORED;                              /* this is how it is said */
+    a.mode = SWA_ATTEND_STORED; /* this is how it is said */
     CHECK_OK(swa_attend(&t.kv, 0, &a));
     CHECK_BITS(out, first, 4 * TOY_DIM);
     a.mode = SWA_ATTEND;
-    CHECK_STATUS(swa_step_one(&t.kv, 0, 4, 1), SWA_ERR_ORDER);           /* layer 1 lacks its rows */
-    CHECK_STATUS(swa_attend(&t.kv, 1, &a), SWA_ERR_ORDER);   /* and the step that was refused hides the one before */
-    CHECK_OK(swa_step_one(&t.kv, 0, 0, 4));                  /* which is begun again at its own position */
+    CHECK_STATUS(swa_step_one(&t.kv, 0, 4, 1), SWA_ERR_ORDER); /* layer 1 lacks its rows */
+    CHECK_STATUS(swa_attend(&t.kv, 1, &a), SWA_ERR_ORDER);     /* and the step that was refused hides the one before */
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 4));                    /* which is begun again at its own position */
     CHECK_OK(swa_attend(&t.kv, 0, &a));
     CHECK_OK(swa_attend(&t.kv, 1, &a));
     CHECK_OK(swa_step_one(&t.kv, 0, 4, 1));
@@ -498,13 +538,15 @@ TEST(a_layer_attended_twice) {
 static void die_and_retry(toy *t, const float *cold, int put_first, int layer, int phase, int part, int32_t n,
                           int32_t again) {
     float x[ROWS * TOY_DIM];
-    int64_t pos = 30, room = 16 - 6;                         /* rows that can be taken back: capacity-(W-1) */
+    int64_t pos = 30, room = 16 - 6; /* rows that can be taken back: capacity-(W-1) */
     int whole = layer == t->desc.n_layers - 1 && phase == 1 && part == t->parts - 1, got;
     t->put_first = 0;
     CHECK_OK(swa_cache_reset(&t->kv, 0, 0, 0));
     CHECK_INT(toy_run(t, 0, 0, 30, text, x), SWA_OK);
     t->put_first = put_first;
-    t->die_layer = layer; t->die_phase = phase; t->die_part = part;
+    t->die_layer = layer;
+    t->die_phase = phase;
+    t->die_part = part;
     CHECK_INT(toy_run(t, 0, pos, n, text, x), TOY_DEAD);
     t->die_layer = -1;
     if (whole) CHECK_INT(toy_run(t, 0, pos, again, text, x), SWA_ERR_ORDER);
@@ -514,7 +556,7 @@ static void die_and_retry(toy *t, const float *cold, int put_first, int layer, i
         got = toy_run(t, 0, pos, again, text, x);
         t->rewind = 0;
         if (i == 0) CHECK_INT(got, n <= room ? SWA_OK : SWA_ERR_LOST);
-        if (got != SWA_OK) return;                           /* refused: nothing was computed */
+        if (got != SWA_OK) return; /* refused: nothing was computed */
         CHECK_BITS(x, cold + pos * TOY_DIM, again * TOY_DIM);
     }
 }
@@ -559,7 +601,10 @@ TEST(a_part_that_leaves_out_phase_1) {
                 REQUIRE(t_cache_new(&c, &d, 5));
                 t_label("part %d of %d, layer %d", part, parts, layer);
                 memset(&a, 0, sizeof a);
-                a.q.p = x; a.k.p = x + N; a.v.p = x + 2 * N; a.out.p = out[0];
+                a.q.p = x;
+                a.k.p = x + N;
+                a.v.p = x + 2 * N;
+                a.out.p = out[0];
                 CHECK_OK(swa_step_one(&c, 0, 0, N));
                 for (int l = 0; l <= layer; l++)
                     for (int phase = 0; phase < SWA_PHASES; phase++)
@@ -571,10 +616,10 @@ TEST(a_part_that_leaves_out_phase_1) {
                 CHECK_INT(swa_cache_unstored(&c, 0), layer);
                 CHECK_OK(swa_step_one(&c, 0, 0, N));
                 for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, parts));
-                for (int phase = 0; phase < SWA_PHASES; phase++)         /* again, with fewer of them */
+                for (int phase = 0; phase < SWA_PHASES; phase++) /* again, with fewer of them */
                     for (int p = 0; p < parts - 1; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, parts - 1));
                 for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 1, &a, 0, p, parts));
-                CHECK_OK(swa_attend(&c, 1, &a));                         /* and whole */
+                CHECK_OK(swa_attend(&c, 1, &a)); /* and whole */
                 CHECK_OK(swa_step_one(&c, 0, N, 1));
                 for (int l = 0; l < LAYERS; l++) CHECK_OK(swa_attend(&c, l, &a));
                 if (parts == 2 && layer == 0 && part == 0) memcpy(out[1], out[0], KV * DIM * sizeof(float));
@@ -628,25 +673,25 @@ TEST(a_layer_that_a_step_left_out) {
     CHECK_STATUS(swa_cache_save(&t.kv, 0, blob, bytes), SWA_ERR_ORDER);
     CHECK_STATUS(swa_cache_save(&t.kv, -1, blob, bytes), SWA_ERR_ORDER);
     CHECK_OK(swa_cache_save(&t.kv, 1, blob, bytes));
-    CHECK_STATUS(go_on(&t, 2), SWA_OK);                      /* the step is still on: layer 1 comes late */
+    CHECK_STATUS(go_on(&t, 2), SWA_OK); /* the step is still on: layer 1 comes late */
     CHECK_STATUS(some_layers(&t, 5, 0, 13, 1), SWA_OK);
-    CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER);           /* layer 1 lacks 13 */
+    CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER); /* layer 1 lacks 13 */
     r = rewinding(t_run(0, 14, 1));
     CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ORDER);
     CHECK_STATUS(go_on(&t, 2), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 14), SWA_ERR_ORDER);        /* nor can they be copied */
+    CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, 14), SWA_ERR_ORDER); /* nor can they be copied */
     CHECK_STATUS(swa_cache_fork(&t.kv, 1, 0, -1), SWA_ERR_ORDER);
     CHECK_STATUS(swa_cache_copy(&t.kv, 1, &t.kv, 0, 14), SWA_ERR_ORDER);
     CHECK_INT(swa_cache_end(&t.kv, 1), 0);
     CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 13));
     CHECK_STATUS(some_layers(&t, 7, 1, 13, 1), SWA_OK);
-    CHECK_STATUS(some_layers(&t, 5, 0, 13, 3), SWA_OK);      /* begun again at its own position, longer */
-    CHECK_OK(swa_cache_truncate(&t.kv, 0, 14));              /* not far enough back */
+    CHECK_STATUS(some_layers(&t, 5, 0, 13, 3), SWA_OK); /* begun again at its own position, longer */
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 14));         /* not far enough back */
     CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER);
     CHECK_OK(swa_cache_truncate(&t.kv, 0, 13));
     CHECK_STATUS(some_layers(&t, 7, 0, 13, 1), SWA_OK);
     t.rewind = 1;
-    CHECK_INT(toy_run(&t, 0, 10, 8, text, x), SWA_OK);       /* a draft by few layers, then all of them: the same */
+    CHECK_INT(toy_run(&t, 0, 10, 8, text, x), SWA_OK); /* a draft by few layers, then all of them: the same */
     CHECK_BITS(x, cold + 10 * TOY_DIM, 8 * TOY_DIM);
     bytes = swa_cache_save_bytes(&t.kv, 0);
     blob = (unsigned char *)t_alloc(bytes);
@@ -664,7 +709,7 @@ TEST(attending_a_layer_again) {
         float *again = t_floats((n + 1) * TOY_DIM);
         swa_attn a;
         toy t;
-        d.capacity = 12;                                     /* room for 5 rows beside the W-1 that are read */
+        d.capacity = 12; /* room for 5 rows beside the W-1 that are read */
         REQUIRE(toy_open(&t, &d));
         CHECK_STATUS(some_layers(&t, 1, 0, 0, 40), SWA_OK);
         memset(&a, 0, sizeof a);
@@ -675,9 +720,9 @@ TEST(attending_a_layer_again) {
         a.mode = SWA_ATTEND_NO_STORE;
         CHECK_OK(swa_attend(&t.kv, 0, &a));
         a.mode = SWA_ATTEND_STORED;
-        CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER);             /* nothing was stored yet */
+        CHECK_STATUS(swa_attend(&t.kv, 0, &a), SWA_ERR_ORDER); /* nothing was stored yet */
         a.out.p = again;
-        for (a.mode = SWA_ATTEND_NO_STORE; ; a.mode = SWA_ATTEND) {
+        for (a.mode = SWA_ATTEND_NO_STORE;; a.mode = SWA_ATTEND) {
             CHECK_OK(swa_attend(&t.kv, 0, &a));
             CHECK_BITS(again, first, n * TOY_DIM);
             if (a.mode == SWA_ATTEND) break;
@@ -688,11 +733,11 @@ TEST(attending_a_layer_again) {
         memset(again, 0, (size_t)n * TOY_DIM * sizeof *again);
         CHECK_STATUS(swa_attend(&t.kv, 0, &a), n <= 5 ? SWA_OK : SWA_ERR_CAPACITY);
         if (n <= 5) CHECK_BITS(again, first, n * TOY_DIM);
-        CHECK_OK(swa_step_one(&t.kv, 0, 40 + n, 1));         /* it was stored: nothing is missing */
+        CHECK_OK(swa_step_one(&t.kv, 0, 40 + n, 1)); /* it was stored: nothing is missing */
         a.q.p = a.out.p = NULL;
         a.k.p = a.v.p = x;
         a.mode = SWA_STORE_ONLY;
-        CHECK_OK(swa_attend(&t.kv, 0, &a));                  /* reads no q and writes no out */
+        CHECK_OK(swa_attend(&t.kv, 0, &a)); /* reads no q and writes no out */
         CHECK_OK(swa_step_one(&t.kv, 0, 41 + n, 1));
     }
 }
@@ -711,13 +756,13 @@ TEST(scratch_of_several_sizes) {
         size_t bytes = swa_cache_scratch_bytes(&d, parts);
         t_label("step %d, %d parts", i, parts);
         CHECK_OK(swa_cache_set_scratch(&t.kv, shared, bytes));
-        CHECK_OK(swa_cache_set_scratch(&u.kv, shared, bytes));             /* of two caches in turn */
+        CHECK_OK(swa_cache_set_scratch(&u.kv, shared, bytes)); /* of two caches in turn */
         t.parts = u.parts = parts;
         CHECK_INT(toy_run(&t, 0, 4 * i, 4, text, x), SWA_OK);
         CHECK_BITS(x, cold + 4 * i * TOY_DIM, 4 * TOY_DIM);
         CHECK_INT(toy_run(&u, 1, 4 * i, 4, text, x), SWA_OK);
         CHECK_BITS(x, other + 4 * i * TOY_DIM, 4 * TOY_DIM);
-        memset(shared, 0xff, bytes);                         /* nothing of it is kept */
+        memset(shared, 0xff, bytes); /* nothing of it is kept */
         if (i % 4 == 3) continue;
         t.parts = parts + 1;
         CHECK_INT(toy_run(&t, 0, 4 * i + 4, 4, text, x), SWA_ERR_MEMORY);
@@ -753,7 +798,7 @@ TEST(a_batch_that_dies) {
             b.t.die_phase = t_int(0, 1);
             CHECK_INT(toy_step(&b.t, runs, n, text, x), TOY_DEAD);
             for (int i = 0; i < n; i++) {
-                runs[i].rewind = b.t.die_layer == 2 && b.t.die_phase == 1;     /* every layer had stored it */
+                runs[i].rewind = b.t.die_layer == 2 && b.t.die_phase == 1; /* every layer had stored it */
                 if (t_int(0, 3) == 0) runs[i].n = 1;
             }
             b.t.die_layer = -1;

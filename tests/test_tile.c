@@ -7,8 +7,16 @@
 
 /* ---- the instruction, in software ---- */
 
-static uint32_t bits_of_float(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
-static float float_of_bits(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
+static uint32_t bits_of_float(float x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+static float float_of_bits(uint32_t u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
 static float bf16_wide(uint16_t h) { return float_of_bits((uint32_t)h << 16); }
 static uint16_t bf16_round(float x) {
     uint32_t u = bits_of_float(x);
@@ -54,7 +62,11 @@ static float tile_dot(int from, int n, const float *a, const float *b) {
 /* ---- the library's sums ---- */
 
 /* One call over rows, n keys at positions pos.., queries at the last `tokens` of them; group heads over one KV head. */
-typedef struct { int dk, dv, dt, group, n, tokens, W; int64_t pos; float *q, *qt, *k, *kt, *v, *out, *stat; } tile_case;
+typedef struct {
+    int dk, dv, dt, group, n, tokens, W;
+    int64_t pos;
+    float *q, *qt, *k, *kt, *v, *out, *stat;
+} tile_case;
 static tile_case tile_new(int dk, int dv, int dt, int group, int n, int tokens, int W, int64_t pos) {
     tile_case c = { dk, dv, dt, group, n, tokens, W, pos, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
     c.q = t_random((size_t)(tokens * group * dk), 1.0f);
@@ -84,13 +96,18 @@ static int tile_run(tile_case *c, int isa, float scale) {
     r.kv = &kv;
     r.n_kv = 1;
     r.isa = isa;
-    kv.k = c->k; kv.v = c->v; kv.tail = c->dt > 0 ? c->kt : NULL;
+    kv.k = c->k;
+    kv.v = c->v;
+    kv.tail = c->dt > 0 ? c->kt : NULL;
     kv.k_type = kv.v_type = kv.tail_type = SWA_F32;
     kv.pos = c->pos;
     kv.n = c->n;
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);
-    a.q.p = c->q; a.q_tail.p = c->dt > 0 ? c->qt : NULL; a.out.p = c->out; a.stat = c->stat;
+    a.q.p = c->q;
+    a.q_tail.p = c->dt > 0 ? c->qt : NULL;
+    a.out.p = c->out;
+    a.stat = c->stat;
     a.scale = scale;
     a.compute = SWA_BF16_TILE;
     return CHECK_OK(swa_attention(&r, &a));
@@ -110,7 +127,7 @@ TEST_EACH_ISA(tile_scores) {
                 for (int d = 0; d < dk; d++) x[d] = c.q[(t * group + h) * dk + d] * by;
                 for (int d = 0; d < dt; d++) y[d] = c.qt[(t * group + h) * dt + d] * by;
                 want = tile_dot(0, dk, x, c.k + (18 + t) * dk);
-                for (int d = 0; d < dt; d += 32) {          /* the tail's groups go on in the same sum */
+                for (int d = 0; d < dt; d += 32) { /* the tail's groups go on in the same sum */
                     uint16_t a[32] = { 0 }, b[32] = { 0 };
                     for (int e = d; e < dt && e < d + 32; e++) {
                         a[e - d] = bf16_round(y[e]);
@@ -176,7 +193,10 @@ TEST_EACH_ISA(tile_bits) {
         c.compute = SWA_BF16_TILE;
         size = (size_t)n * at_o_row(&c);
         rows = (size_t)n * (size_t)c.shape.n_heads;
-        want = t_floats(size); want_lse = t_floats(rows); out = t_floats(size); lse = t_floats(rows);
+        want = t_floats(size);
+        want_lse = t_floats(rows);
+        out = t_floats(size);
+        lse = t_floats(rows);
         d = at_make(&c);
         memset(&how, 0, sizeof how);
         how.isa = SWA_ISA_SCALAR;
@@ -208,14 +228,18 @@ TEST(tile_compute_fastest) {
 /* ---- the model against the instruction ---- */
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 11)
-static int tiles_open(void) {            /* 1: the CPU has them, and the kernel lets us use them */
-    struct { uint8_t palette, start, none[14]; uint16_t bytes[16]; uint8_t rows[16]; } config;
+static int tiles_open(void) { /* 1: the CPU has them, and the kernel lets us use them */
+    struct {
+        uint8_t palette, start, none[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config;
     unsigned a = 7, b, c = 0, d;
     long got;
     __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
     if ((d >> 22 & 1) == 0 || (d >> 24 & 1) == 0) return 0;
     __asm__ volatile("syscall" : "=a"(got) : "0"(158L), "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
-    if (got != 0) return 0;              /* arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA) */
+    if (got != 0) return 0; /* arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA) */
     memset(&config, 0, sizeof config);
     config.palette = 1;
     for (int i = 0; i < 8; i++) config.bytes[i] = 64, config.rows[i] = 16;
@@ -225,7 +249,9 @@ static int tiles_open(void) {            /* 1: the CPU has them, and the kernel 
 static void tiles_multiply(float *c, const uint16_t *a, const uint16_t *b) {
     __asm__ volatile("tileloadd (%0,%3,1), %%tmm0\n\ttileloadd (%1,%3,1), %%tmm1\n\ttileloadd (%2,%3,1), %%tmm2\n\t"
                      "tdpbf16ps %%tmm2, %%tmm1, %%tmm0\n\ttilestored %%tmm0, (%0,%3,1)"
-                     : : "r"(c), "r"(a), "r"(b), "r"((size_t)64) : "memory");
+                     :
+                     : "r"(c), "r"(a), "r"(b), "r"((size_t)64)
+                     : "memory");
 }
 static void tiles_close(void) { __asm__ volatile("tilerelease" : : : "memory"); }
 #else
@@ -245,13 +271,13 @@ static uint16_t any_bf16(int kind) {
 TEST(tile_model_is_the_instruction) {
     static uint16_t a[512], b[512], column[32];
     static float c[256], got[256];
-    const int rounds = t_all() ? 40000 : 2000;              /* of 256 numbers: 10 million */
+    const int rounds = t_all() ? 40000 : 2000; /* of 256 numbers: 10 million */
     if (!tiles_open()) SKIP("no AMX here: the model of TDPBF16PS was not held against the instruction");
     for (int round = 0; round < rounds; round++) {
         const int kind = round % 7;
         for (int i = 0; i < 512; i++) a[i] = any_bf16(kind), b[i] = any_bf16(kind);
         for (int i = 0; i < 256; i++) c[i] = bf16_wide(any_bf16(kind)) * (1 + (float)t_int(0, 0xffff) * 0x1p-23f);
-        for (int i = 0; (round & 1) && i < 256; i++) {       /* cancels */
+        for (int i = 0; (round & 1) && i < 256; i++) { /* cancels */
             a[i / 16 * 32 + 16 + i % 16] = a[i / 16 * 32 + i % 16];
             b[256 + i] = b[i] ^ 0x8000;
         }

@@ -13,8 +13,10 @@ enum { ROOTS = 5, STYLES };
 static void make_tree(int32_t *parents, int n, int style) {
     for (int i = 0; i < n; i++) {
         parents[i] = i == 0 || (style == 1 && t_int(0, 2) == 0) || style == ROOTS ? -1
-                   : style == 2 ? (int32_t)(i - 1) : style == 3 ? (int32_t)(i - t_int(1, i < 4 ? i : 4))
-                   : style == 4 ? (int32_t)((i - 1) / 3) : (int32_t)t_int(-1, i - 1);
+                   : style == 2                                                   ? (int32_t)(i - 1)
+                   : style == 3 ? (int32_t)(i - t_int(1, i < 4 ? i : 4))
+                   : style == 4 ? (int32_t)((i - 1) / 3)
+                                : (int32_t)t_int(-1, i - 1);
     }
 }
 static int path_of(const int32_t *parents, int node, int32_t *path) {
@@ -36,8 +38,8 @@ static void positions_are_depths(const int32_t *parents, int n, int64_t pos) {
 typedef struct {
     at_case c;
     at_data pool, line;
-    int used, end;                      /* rows of the pool; of the line */
-    int roots;                          /* trees are nothing but roots */
+    int used, end; /* rows of the pool; of the line */
+    int roots;     /* trees are nothing but roots */
     swa_cache tree, straight;
     at_how how, plain;
     float *out, *lse, *want, *want_lse; /* of the line */
@@ -89,7 +91,8 @@ static int pair_plain(pair *x, int n) {
     x->how.layout = t_int(0, 2);
     x->how.put_first = 0;
     if (!at_ring_on(&x->tree, &x->c, &x->line, &x->how, x->end, to, x->out, x->lse)
-        || !at_ring_on(&x->straight, &x->c, &x->line, &x->plain, x->end, to, x->want, x->want_lse)) return 0;
+        || !at_ring_on(&x->straight, &x->c, &x->line, &x->plain, x->end, to, x->want, x->want_lse))
+        return 0;
     CHECK_BITS(x->out + (size_t)x->end * at_o_row(&x->c), x->want + (size_t)x->end * at_o_row(&x->c),
                (size_t)n * at_o_row(&x->c));
     x->end = to;
@@ -119,15 +122,24 @@ static void pair_oracle(pair *x, const at_data *nodes, const int32_t *path, int 
     some.n = rows;
     s = at_stored(&some, &x->line);
     memset(&o, 0, sizeof o);
-    o.n_heads = heads; o.n_kv_heads = c->shape.n_kv_heads;
-    o.dk = (int)at_dk(c); o.dv = c->shape.v_dim;
+    o.n_heads = heads;
+    o.n_kv_heads = c->shape.n_kv_heads;
+    o.dk = (int)at_dk(c);
+    o.dv = c->shape.v_dim;
     o.window = c->sees;
-    o.q_pos = o.k_pos = c->start; o.n_q = o.n_k = rows;
-    o.q = s.q; o.q_pinned = s.q_sink; o.k = s.k; o.v = s.v;
+    o.q_pos = o.k_pos = c->start;
+    o.n_q = o.n_k = rows;
+    o.q = s.q;
+    o.q_pinned = s.q_sink;
+    o.k = s.k;
+    o.v = s.v;
     o.scale = at_scale(c) > 0.0f ? (double)at_scale(c) : 1.0 / sqrt((double)c->shape.head_dim);
     o.softcap = (double)c->softcap;
-    o.alibi = s.alibi; o.sink_logits = s.sink_logits;
-    o.bias = s.bias; o.bias_n = x->line.bias_n; o.bias_first = at_bias_first(c);
+    o.alibi = s.alibi;
+    o.sink_logits = s.sink_logits;
+    o.bias = s.bias;
+    o.bias_n = x->line.bias_n;
+    o.bias_first = at_bias_first(c);
     o.bias_by_distance = c->bias == 2;
     for (int h = 0; h < heads; h++) or_row(&o, rows - 1, h, room, want + h * o.dv, &lse);
     CHECK_CLOSE(out + (size_t)path[n - 1] * at_o_row(c), want, at_o_row(c), c->compute == SWA_Q8 ? 0.2 : 1e-4);
@@ -157,7 +169,7 @@ static int pair_tree(pair *x, int n) {
     x->how.parents = NULL;
     memcpy(out, x->out + (size_t)x->end * o, (size_t)n * o * sizeof *out);
     memcpy(lse, x->lse + (size_t)x->end * h, (size_t)n * h * sizeof *lse);
-    nodes = x->pool;                     /* whose rows from used - n on are the nodes */
+    nodes = x->pool; /* whose rows from used - n on are the nodes */
     nodes.q += (size_t)(x->used - n) * at_q_row(&x->c);
     nodes.k += (size_t)(x->used - n) * at_k_row(&x->c);
     if (nodes.v) nodes.v += (size_t)(x->used - n) * at_v_row(&x->c);
@@ -193,8 +205,11 @@ static void pair_rows(pair *x) {
 static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
 
 static at_case some_case(int kind) {
-    at_case c = kind == 0 ? at_new(8, 2, 64, 64, 1) : kind == 1 ? at_new(3, 3, 24, 40, 1)
-              : kind == 2 ? at_new(6, 2, 19, 5, 1) : kind == 3 ? at_new(33, 1, 48, 32, 1) : at_new(10, 2, 16, 16, 1);
+    at_case c = kind == 0 ? at_new(8, 2, 64, 64, 1)
+              : kind == 1 ? at_new(3, 3, 24, 40, 1)
+              : kind == 2 ? at_new(6, 2, 19, 5, 1)
+              : kind == 3 ? at_new(33, 1, 48, 32, 1)
+                          : at_new(10, 2, 16, 16, 1);
     at_vary(&c, kind);
     c.start = t_int(0, 2) ? t_int(150, 270) : t_int(0, 1) ? 0 : t_int(0, 5000);
     if (kind < 3 && c.k_type == SWA_Q8 && t_int(0, 1)) c.compute = SWA_Q8;
@@ -283,12 +298,17 @@ static void model_make(model *m, swa_type type) {
         m->shapes[l].v_dim = l < 2 ? D : 8;
         m->kv_layer[l] = l == 1 ? 0 : l;
     }
-    m->d.shapes = m->shapes; m->d.n_shapes = LAYERS;
-    m->d.windows = m->windows; m->d.n_windows = LAYERS;
-    m->d.n_layers = LAYERS; m->d.n_seqs = 2;
+    m->d.shapes = m->shapes;
+    m->d.n_shapes = LAYERS;
+    m->d.windows = m->windows;
+    m->d.n_windows = LAYERS;
+    m->d.n_layers = LAYERS;
+    m->d.n_seqs = 2;
     m->d.kv_layer = m->kv_layer;
-    m->d.max_context = CONTEXT; m->d.max_rollback = ROOM;
-    m->d.k_type = type; m->d.audit = 1;
+    m->d.max_context = CONTEXT;
+    m->d.max_rollback = ROOM;
+    m->d.k_type = type;
+    m->d.audit = 1;
     m->q = t_random(CONTEXT * H * 24, 2.0f);
     m->k = t_random(CONTEXT * 2 * 24, 1.0f);
     m->out = t_floats(CONTEXT * H * 24 * LAYERS);
@@ -306,9 +326,12 @@ static int model_step(model *m, swa_cache *kv, swa_run *run, const int *row, flo
     for (int l = 0; ok && l < LAYERS; l++) {
         swa_attn a;
         memset(&a, 0, sizeof a);
-        a.q.p = q; a.q.token = H * 24;
-        a.k.p = a.v.p = k; a.k.token = a.v.token = 2 * 24;
-        a.out.p = out + l * CONTEXT * H * 24; a.out.token = H * 24;
+        a.q.p = q;
+        a.q.token = H * 24;
+        a.k.p = a.v.p = k;
+        a.k.token = a.v.token = 2 * 24;
+        a.out.p = out + l * CONTEXT * H * 24;
+        a.out.token = H * 24;
         a.mode = l == 1 ? SWA_ATTEND_STORED : SWA_ATTEND;
         ok = CHECK_OK(swa_attend(kv, l, &a));
     }
@@ -369,7 +392,11 @@ enum { N = 5, AT = 30 };
 static const int32_t tree_parents[N] = { -1, 0, 0, 2, -1 }, good_path[3] = { 0, 2, 3 };
 
 /* Two caches with AT rows each, and a tree in the first. */
-typedef struct { model m; swa_cache kv, straight, copy; int row[CONTEXT]; } waiting;
+typedef struct {
+    model m;
+    swa_cache kv, straight, copy;
+    int row[CONTEXT];
+} waiting;
 
 static int wait_tree(waiting *x, int64_t pos, const int *row) {
     swa_run run = t_run(0, pos, N);
@@ -397,11 +424,11 @@ TEST(trees_wait_for_commit) {
     unsigned char blob[1 << 16];
     int n = 0;
     REQUIRE(wait_open(&x));
-    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 1), SWA_ERR_ORDER);       /* there is no tree */
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 1), SWA_ERR_ORDER); /* there is no tree */
     run.parents = tree_parents;
     CHECK_OK(swa_step_begin(&x.kv, &run, 1));
-    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 1), SWA_ERR_ORDER);       /* and not stored */
-    REQUIRE(wait_tree(&x, AT, x.row + AT));                                      /* begun again: it died halfway */
+    CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path, 1), SWA_ERR_ORDER); /* and not stored */
+    REQUIRE(wait_tree(&x, AT, x.row + AT));                                /* begun again: it died halfway */
     CHECK_INT(swa_cache_end(&x.kv, 0), AT + N);
     CHECK_INT(swa_cache_slot(&x.kv, 0, 2, AT), -1);
     CHECK(swa_cache_slot(&x.kv, 0, 2, AT - 1) >= 0);
@@ -417,17 +444,17 @@ TEST(trees_wait_for_commit) {
     CHECK_STATUS(swa_cache_save(&x.kv, -1, blob, sizeof blob), SWA_ERR_ORDER);
     CHECK(swa_cache_min_end(&x.kv, 0) <= AT);
     CHECK_STATUS(swa_step_one(&x.kv, 0, AT + N, 1), SWA_ERR_ORDER);
-    CHECK_STATUS(swa_step_one(&x.kv, 0, AT, 1), SWA_ERR_ORDER);                  /* and no rewind asked for */
+    CHECK_STATUS(swa_step_one(&x.kv, 0, AT, 1), SWA_ERR_ORDER); /* and no rewind asked for */
     run = t_run(0, AT + 1, 1);
     run.rewind = 1;
     CHECK_STATUS(swa_step_begin(&x.kv, &run, 1), SWA_ERR_ORDER);
     run = t_run(1, 0, 3);
-    REQUIRE(model_step(&x.m, &x.kv, &run, x.row, x.m.out));                      /* the other sequence goes on */
+    REQUIRE(model_step(&x.m, &x.kv, &run, x.row, x.m.out)); /* the other sequence goes on */
     CHECK_STATUS(swa_cache_commit(&x.kv, 0, other, 2), SWA_ERR_ARG);
     CHECK_STATUS(swa_cache_commit(&x.kv, 0, good_path + 1, 2), SWA_ERR_ARG);
     CHECK_STATUS(swa_cache_commit(&x.kv, 0, far, 2), SWA_ERR_ARG);
-    CHECK_OK(swa_cache_fork(&x.kv, 1, 0, AT));                                   /* what lies before it may be copied */
-    CHECK_STATUS(swa_cache_commit(&x.kv, 1, NULL, 0), SWA_ERR_ORDER);            /* and is no tree */
+    CHECK_OK(swa_cache_fork(&x.kv, 1, 0, AT));                        /* what lies before it may be copied */
+    CHECK_STATUS(swa_cache_commit(&x.kv, 1, NULL, 0), SWA_ERR_ORDER); /* and is no tree */
     CHECK_OK(swa_cache_copy(&x.copy, 0, &x.kv, 0, AT));
     same_caches(&x.copy, &x.straight);
     CHECK_OK(swa_cache_commit(&x.kv, 0, good_path, 3));
@@ -455,7 +482,7 @@ TEST(trees_are_dropped) {
     CHECK_OK(swa_cache_commit(&x.kv, 0, NULL, 0));
     same_caches(&x.kv, &x.straight);
     REQUIRE(wait_tree(&x, AT, x.row + 100));
-    run = t_run(0, AT, 2);                               /* another tree in its place, of which all is accepted */
+    run = t_run(0, AT, 2); /* another tree in its place, of which all is accepted */
     run.parents = chain;
     run.rewind = 1;
     REQUIRE(model_step(&x.m, &x.kv, &run, x.row + 200, x.m.out));
@@ -471,7 +498,7 @@ TEST(trees_are_dropped) {
     CHECK_OK(swa_cache_reset(&x.kv, 0, 7, 0));
     CHECK_STATUS(swa_cache_commit(&x.kv, 0, NULL, 0), SWA_ERR_ORDER);
     CHECK_OK(swa_step_one(&x.kv, 0, 7, 1));
-    run = t_run(1, 0, 2);                                /* one that is all there is */
+    run = t_run(1, 0, 2); /* one that is all there is */
     run.parents = chain;
     REQUIRE(model_step(&x.m, &x.kv, &run, x.row, x.m.out));
     CHECK_INT(swa_cache_min_end(&x.kv, 1), 2);
@@ -491,7 +518,8 @@ TEST(trees_end_their_step) {
     run.parents = parents;
     REQUIRE(model_step(&m, &kv, &run, row, m.out));
     memset(&a, 0, sizeof a);
-    a.q.p = m.q; a.out.p = m.out;
+    a.q.p = m.q;
+    a.out.p = m.out;
     a.mode = SWA_ATTEND_STORED;
     CHECK_OK(swa_attend(&kv, 0, &a));
     CHECK_OK(swa_cache_commit(&kv, 0, path, 3));
@@ -513,8 +541,12 @@ TEST(trees_that_can_be_taken_back) {
         memset(&d, 0, sizeof d);
         win[0] = t_int(0, 2) ? swa_window_sliding(W[0]) : swa_window_chunked(W[0]);
         win[1] = causal ? swa_window_causal() : swa_window_sinks(W[1], t_int(0, 9));
-        d.shape.n_heads = d.shape.n_kv_heads = 1; d.shape.head_dim = 8;
-        d.n_layers = 2; d.windows = win; d.n_windows = 2; d.max_context = 200;
+        d.shape.n_heads = d.shape.n_kv_heads = 1;
+        d.shape.head_dim = 8;
+        d.n_layers = 2;
+        d.windows = win;
+        d.n_windows = 2;
+        d.max_context = 200;
         d.capacity = t_int(0, 2) ? 30 + t_int(1, 30) : 0;
         d.max_rollback = t_int(0, 1) ? 1 : 0;
         for (int j = 0; j < 2; j++) {

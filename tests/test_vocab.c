@@ -7,7 +7,9 @@
 
 /* ---- words ---- */
 
-typedef struct { const char *pre, *text, *words; } cut;     /* words: parted by | */
+typedef struct {
+    const char *pre, *text, *words;
+} cut; /* words: parted by | */
 
 TEST(vocab_words_as_the_expressions_cut_them) {
     static const cut cuts[] = {
@@ -22,7 +24,10 @@ TEST(vocab_words_as_the_expressions_cut_them) {
         { "qwen2", "in 2024, x", "in| |2|0|2|4|,| x" },
         { "gpt-4o", "HelloWorld don't DON'T ABCdef a/b//\n", "Hello|World| don't| DON'T| ABCdef| a|/b|//\n" },
         { "gpt-4o", "camelCase 12345", "camel|Case| |123|45" },
-        { "gpt-4o", "A\xe4\xb8\xad" "B", "A\xe4\xb8\xad|B" },
+        { "gpt-4o",
+          "A\xe4\xb8\xad"
+          "B",
+          "A\xe4\xb8\xad|B" },
         { "tekken", "don't 12 HelloWorld", "don|'t| |1|2| Hello|World" },
         { "command-r", "in 2024  9x", "in| |2|0|2|4|  |9|x" },
         { "dbrx", "it's 1234", "it|'s| |123|4" },
@@ -68,10 +73,16 @@ TEST(vocab_words_of_any_bytes) {
 /* ---- vocabularies made here: all bytes, and tokens of a few letters ---- */
 
 enum { MADE = 120 };
-typedef struct { gw file; char token[MADE][16]; float score[MADE]; int n; } made;
+typedef struct {
+    gw file;
+    char token[MADE][16];
+    float score[MADE];
+    int n;
+} made;
 
 static int known(const made *m, const char *p, size_t n) {
-    for (int i = 0; i < m->n; i++) if (strlen(m->token[i]) == n && memcmp(m->token[i], p, n) == 0) return i;
+    for (int i = 0; i < m->n; i++)
+        if (strlen(m->token[i]) == n && memcmp(m->token[i], p, n) == 0) return i;
     return -1;
 }
 /* Random words over "ab cé", each the union of two that are there already (or letters): what merges can reach. */

@@ -8,21 +8,28 @@
 
 /* What a constructor was asked for, in words of this file. */
 enum { KIND_CAUSAL, KIND_SLIDING, KIND_FLASH, KIND_CHUNKED, KIND_SYMMETRIC, KIND_SINKS, KIND_PREFIX, KINDS };
-typedef struct { int kind; int64_t a, b; swa_window window; } asked;
+typedef struct {
+    int kind;
+    int64_t a, b;
+    swa_window window;
+} asked;
 
 static asked ask(int kind, int64_t a, int64_t b) {
     asked w;
-    w.kind = kind; w.a = a; w.b = b;
-    w.window = kind == KIND_CAUSAL ? swa_window_causal() : kind == KIND_SLIDING ? swa_window_sliding(a)
-             : kind == KIND_FLASH ? swa_window_flash(a, b) : kind == KIND_CHUNKED ? swa_window_chunked(a)
+    w.kind = kind;
+    w.a = a;
+    w.b = b;
+    w.window = kind == KIND_CAUSAL    ? swa_window_causal()
+             : kind == KIND_SLIDING   ? swa_window_sliding(a)
+             : kind == KIND_FLASH     ? swa_window_flash(a, b)
+             : kind == KIND_CHUNKED   ? swa_window_chunked(a)
              : kind == KIND_SYMMETRIC ? swa_window_symmetric(a)
-             : kind == KIND_SINKS ? swa_window_sinks(a, (int32_t)b) : swa_window_prefix(a, b);
+             : kind == KIND_SINKS     ? swa_window_sinks(a, (int32_t)b)
+                                      : swa_window_prefix(a, b);
     return w;
 }
 static const char *kind_name(int kind) {
-    static const char *const names[KINDS] = {
-        "causal", "sliding", "flash", "chunked", "symmetric", "sinks", "prefix"
-    };
+    static const char *const names[KINDS] = { "causal", "sliding", "flash", "chunked", "symmetric", "sinks", "prefix" };
     return names[kind];
 }
 /* The definitions. Differences of non-negative positions cannot overflow. */
@@ -31,13 +38,13 @@ static int should_see(const asked *w, int64_t q, int64_t k) {
     if (q < 0 || k < 0) return 0;
     back = q - k;
     switch (w->kind) {
-    case KIND_CAUSAL:    return back >= 0;
-    case KIND_SLIDING:   return back >= 0 && back < w->a;
-    case KIND_FLASH:     return (w->a == UNLIMITED || back <= w->a) && (w->b == UNLIMITED || -back <= w->b);
-    case KIND_CHUNKED:   return back >= 0 && q / w->a == k / w->a;
+    case KIND_CAUSAL: return back >= 0;
+    case KIND_SLIDING: return back >= 0 && back < w->a;
+    case KIND_FLASH: return (w->a == UNLIMITED || back <= w->a) && (w->b == UNLIMITED || -back <= w->b);
+    case KIND_CHUNKED: return back >= 0 && q / w->a == k / w->a;
     case KIND_SYMMETRIC: return back <= w->a && -back <= w->a;
-    case KIND_SINKS:     return back >= 0 && (back < w->a || k < w->b);
-    default:             return (back >= 0 && back < w->a) || (q < w->b && k < w->b);
+    case KIND_SINKS: return back >= 0 && (back < w->a || k < w->b);
+    default: return (back >= 0 && back < w->a) || (q < w->b && k < w->b);
     }
 }
 /* Sinks stand apart from the range: this is the predicate without them. */
@@ -113,8 +120,8 @@ TEST(sinks_on_every_kind) {
 }
 
 TEST(prefix_on_every_kind) {
-    asked base[5] = { ask(KIND_CAUSAL, 0, 0), ask(KIND_FLASH, 2, 1), ask(KIND_CHUNKED, 3, 0),
-                      ask(KIND_SYMMETRIC, 4, 0), ask(KIND_FLASH, -1, -1) };
+    asked base[5] = { ask(KIND_CAUSAL, 0, 0), ask(KIND_FLASH, 2, 1), ask(KIND_CHUNKED, 3, 0), ask(KIND_SYMMETRIC, 4, 0),
+                      ask(KIND_FLASH, -1, -1) };
     for (int i = 0; i < 5; i++)
         for (int64_t first = 0; first <= 6; first += 3)
             for (int64_t prefix = 0; prefix <= 12; prefix++) {
@@ -154,13 +161,17 @@ static void check_far(const asked *w, int64_t q) {
     t_label("%s(%lld, %lld) at %lld", kind_name(w->kind), (long long)w->a, (long long)w->b, (long long)q);
     if (!CHECK_OK(swa_visible_range(&w->window, q, &lo, &hi))) return;
     CHECK(lo >= 0 && lo <= q && hi > lo);
-    at[0] = 0; at[1] = lo; at[2] = hi - 1; at[3] = q; at[4] = INT64_MAX;
+    at[0] = 0;
+    at[1] = lo;
+    at[2] = hi - 1;
+    at[3] = q;
+    at[4] = INT64_MAX;
     for (int i = 0; i < 5; i++)
         for (int64_t step = -3; step <= 3; step++) {
             int64_t k;
             if ((step < 0 && at[i] < -step) || (step > 0 && at[i] > INT64_MAX - step)) continue;
             k = at[i] + step;
-            if (k == INT64_MAX) continue;                    /* not a position: a run must end below it */
+            if (k == INT64_MAX) continue; /* not a position: a run must end below it */
             CHECK_INT(swa_visible(&w->window, q, k), should_see(w, q, k));
             CHECK_INT(k >= lo && k < hi, should_range(w, q, k));
             CHECK_INT(strncmp(swa_explain(&w->window, q, k), "visible", 7) == 0, should_see(w, q, k));
@@ -168,10 +179,22 @@ static void check_far(const asked *w, int64_t q) {
 }
 
 TEST(positions_and_windows_near_the_end_of_int64) {
+    /* clang-format off */
     static const int64_t sizes[] = { 1, 2, 4096, INT32_MAX, (int64_t)INT32_MAX + 1, (int64_t)1 << 53, INT64_MAX / 2,
                                      INT64_MAX - 2, INT64_MAX - 1, INT64_MAX };
-    static const int64_t where[] = { 0, 1, 5000, INT32_MAX, (int64_t)1 << 40, INT64_MAX / 2, INT64_MAX - 5000,
-                                     INT64_MAX - 3, INT64_MAX - 2, INT64_MAX - 1 };
+    /* clang-format on */
+    static const int64_t where[] = {
+        0,
+        1,
+        5000,
+        INT32_MAX,
+        (int64_t)1 << 40,
+        INT64_MAX / 2,
+        INT64_MAX - 5000,
+        INT64_MAX - 3,
+        INT64_MAX - 2,
+        INT64_MAX - 1
+    };
     const int n = (int)(sizeof sizes / sizeof *sizes), m = (int)(sizeof where / sizeof *where);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m; j++) {
@@ -232,7 +255,11 @@ TEST(nonsense_is_refused) {
         swa_cache_desc d;
         t_label("bad window %d", i);
         memset(&d, 0, sizeof d);
-        d.shape.n_heads = 1; d.shape.head_dim = 1; d.n_layers = 1; d.windows = &bad[i]; d.n_windows = 1;
+        d.shape.n_heads = 1;
+        d.shape.head_dim = 1;
+        d.n_layers = 1;
+        d.windows = &bad[i];
+        d.n_windows = 1;
         d.max_context = 64;
         CHECK_INT(swa_visible(&bad[i], 3, 3), 0);
         CHECK_STATUS(swa_visible_range(&bad[i], 3, &lo, &hi), SWA_ERR_ARG);

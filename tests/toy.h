@@ -12,23 +12,26 @@ typedef struct {
     swa_cache kv;
     unsigned char *mem;
     size_t bytes;
-    int parts;                       /* 0 = swa_attend */
-    int put_first;                   /* 0 = attend, then store */
-    int rewind;                      /* of the runs that toy_run makes */
-    int die_layer, die_phase, die_part;   /* the call after which a step dies; die_layer -1 = it lives */
+    int parts;                          /* 0 = swa_attend */
+    int put_first;                      /* 0 = attend, then store */
+    int rewind;                         /* of the runs that toy_run makes */
+    int die_layer, die_phase, die_part; /* the call after which a step dies; die_layer -1 = it lives */
 } toy;
 
 static inline float toy_noise(uint32_t a, uint32_t b) {
     uint32_t x = a * 2654435761u + b * 2246822519u + 12345u;
-    x ^= x >> 15; x *= 2246822519u; x ^= x >> 13; x *= 3266489917u; x ^= x >> 16;
+    x ^= x >> 15;
+    x *= 2246822519u;
+    x ^= x >> 13;
+    x *= 3266489917u;
+    x ^= x >> 16;
     return (float)(x >> 8) / 8388608.0f - 1.0f;
 }
 /* y = M x for one row; M depends on layer and purpose. */
 static inline void toy_matvec(int layer, int what, const float *x, float *y, int rows) {
     for (int i = 0; i < rows; i++) {
         float s = 0;
-        for (int j = 0; j < TOY_DIM; j++)
-            s += toy_noise((uint32_t)(layer * 8 + what), (uint32_t)(i * 64 + j)) * x[j];
+        for (int j = 0; j < TOY_DIM; j++) s += toy_noise((uint32_t)(layer * 8 + what), (uint32_t)(i * 64 + j)) * x[j];
         y[i] = s;
     }
 }
@@ -83,7 +86,10 @@ static inline int toy_layers(toy *t, float *x) {
             toy_matvec(layer, 2, x + i * TOY_DIM, v + i * TOY_HEAD_DIM, TOY_HEAD_DIM);
         }
         memset(&a, 0, sizeof a);
-        a.q.p = q; a.k.p = k; a.v.p = v; a.out.p = out;
+        a.q.p = q;
+        a.k.p = k;
+        a.v.p = v;
+        a.out.p = out;
         put = a;
         if (t->put_first) {
             put.mode = SWA_STORE_ONLY;

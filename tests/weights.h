@@ -15,8 +15,8 @@ static inline uint16_t narrow(swa_type type, float x) {
     memcpy(&u, &x, sizeof u);
     if (type == SWA_BF16) return (uint16_t)(u >> 16);
     frexp((double)x, &e);
-    if (e < -13) e = -13;                                    /* below 2^-14 the steps stay as wide */
-    n = (uint32_t)ldexp(fabs((double)x), 11 - e);            /* under 2048; under 1024 it is subnormal */
+    if (e < -13) e = -13;                         /* below 2^-14 the steps stay as wide */
+    n = (uint32_t)ldexp(fabs((double)x), 11 - e); /* under 2048; under 1024 it is subnormal */
     return (uint16_t)(u >> 31 << 15 | (n < 1024 ? n : (uint32_t)(e + 14) << 10 | (n & 1023)));
 }
 /* The i-th number behind p. */

@@ -16,15 +16,14 @@ static problem p;
 static float *out, *scores[MAX_PARTS];
 static int next_task;
 
-typedef float   v16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float v16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t i16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 static v16 select16(i16 m, v16 a, v16 b) { return (v16)(((i16)a & m) | ((i16)b & ~m)); }
 static v16 all16(float x) { return x - (v16){ 0 }; }
 
 /* 2^x for x <= 0, error below one unit in the last place */
-static v16 exp2_16(v16 x)
-{
+static v16 exp2_16(v16 x) {
     v16 t, f, r, floor16 = all16(-126.0f);
     x = select16(x > floor16, x, floor16);
     t = x + 12582912.0f;
@@ -39,8 +38,7 @@ static v16 exp2_16(v16 x)
 }
 
 /* Softmax of s[lo..hi), 0 elsewhere in s[0..ld); ld a multiple of 16. Scores are in base 2. */
-static void softmax(float *s, int lo, int hi, int ld)
-{
+static void softmax(float *s, int lo, int hi, int ld) {
     int a = lo / 16 * 16, b = (hi + 15) / 16 * 16;
     v16 max = all16(-1e30f), sum = all16(0);
     float m = -1e30f, l = 0;
@@ -50,7 +48,8 @@ static void softmax(float *s, int lo, int hi, int ld)
         v16 x = *(v16 *)(s + j);
         max = select16(x > max, x, max);
     }
-    for (int j = 0; j < 16; j++) if (max[j] > m) m = max[j];
+    for (int j = 0; j < 16; j++)
+        if (max[j] > m) m = max[j];
     for (int j = a; j < b; j += 16) {
         v16 e = exp2_16(*(v16 *)(s + j) - m);
         e = select16(*(v16 *)(s + j) > all16(-1e29f), e, all16(0));
@@ -64,8 +63,7 @@ static void softmax(float *s, int lo, int hi, int ld)
 }
 
 /* Queries q0..q1-1 of head h. */
-static void block(float *s, int q0, int q1, int h)
-{
+static void block(float *s, int q0, int q1, int h) {
     int k0 = p.window > 0 && q0 - p.window + 1 > 0 ? (int)(q0 - p.window + 1) : 0, nk = q1 - k0;
     int ld = (nk + 15) / 16 * 16, g = h / (p.heads / p.kv_heads);
     int krow = p.kv_heads * p.dk, vrow = p.kv_heads * p.dv;
@@ -80,8 +78,7 @@ static void block(float *s, int q0, int q1, int h)
           out + (int64_t)q0 * orow + h * p.dv, orow);
 }
 
-static void work(void *arg, int part, int parts)
-{
+static void work(void *arg, int part, int parts) {
     int blocks = (p.n + BLOCK - 1) / BLOCK, task;
     (void)arg;
     (void)parts;
@@ -91,8 +88,7 @@ static void work(void *arg, int part, int parts)
     }
 }
 
-static const char *load(void)
-{
+static const char *load(void) {
     static char version[96];
     char path[1024], *(*config)(void), *(*core)(void);
     void (*threads)(int), *h;
@@ -105,16 +101,18 @@ static const char *load(void)
     *(void **)&config = dlsym(h, "openblas_get_config");
     *(void **)&core = dlsym(h, "openblas_get_corename");
     *(void **)&sgemm = dlsym(h, "cblas_sgemm");
-    if (!threads || !config || !core || !sgemm) { sgemm = NULL; return "not an OpenBLAS"; }
-    threads(1);                          /* the blocks are the parallelism */
+    if (!threads || !config || !core || !sgemm) {
+        sgemm = NULL;
+        return "not an OpenBLAS";
+    }
+    threads(1); /* the blocks are the parallelism */
     snprintf(path, sizeof path, "%s", config() + (strncmp(config(), "OpenBLAS ", 9) == 0 ? 9 : 0));
     snprintf(version, sizeof version, "%.*s %s", (int)strcspn(path, " "), path, core());
     peer_openblas.version = version;
     return NULL;
 }
 
-static const char *setup(const problem *q)
-{
+static const char *setup(const problem *q) {
     const char *why = load();
     p = *q;
     if (why) return why;
@@ -126,14 +124,15 @@ static const char *setup(const problem *q)
     return NULL;
 }
 
-static double sample(void)
-{
+static double sample(void) {
     next_task = 0;
     return peer_parallel(p.threads, work, NULL);
 }
-static const float *result(int64_t *first) { *first = 0; return out; }
-static void done(void)
-{
+static const float *result(int64_t *first) {
+    *first = 0;
+    return out;
+}
+static void done(void) {
     free(out);
     for (int i = 0; i < MAX_PARTS; i++) {
         free(scores[i]);

@@ -14,11 +14,15 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct { size_t size; void *mem; bool no_alloc; } init_params;
+typedef struct {
+    size_t size;
+    void *mem;
+    bool no_alloc;
+} init_params;
 typedef void tensor;
 static struct {
     void *(*init)(init_params);
-    void  (*free)(void *);
+    void (*free)(void *);
     tensor *(*new_4d)(void *, int, int64_t, int64_t, int64_t, int64_t);
     tensor *(*view_4d)(void *, tensor *, int64_t, int64_t, int64_t, int64_t, size_t, size_t, size_t, size_t);
     tensor *(*permute)(void *, tensor *, int, int, int, int);
@@ -27,44 +31,47 @@ static struct {
     tensor *(*mul_mat)(void *, tensor *, tensor *);
     tensor *(*soft_max)(void *, tensor *, tensor *, float, float);
     void *(*graph)(void *, size_t, bool);
-    void  (*expand)(void *, tensor *);
+    void (*expand)(void *, tensor *);
     void *(*alloc)(void *, void *);
-    void  (*buffer_free)(void *);
-    int   (*compute)(void *, void *);
-    void  (*set)(tensor *, const void *, size_t, size_t);
+    void (*buffer_free)(void *);
+    int (*compute)(void *, void *);
+    void (*set)(tensor *, const void *, size_t, size_t);
     void *(*data)(const tensor *);
     size_t (*tensor_overhead)(void);
     size_t (*graph_overhead)(size_t, bool);
-    void  (*load_all)(const char *);
+    void (*load_all)(const char *);
     void *(*backend_init)(int, const char *);
     void *(*reg_by_name)(const char *);
     void *(*proc)(void *, const char *);
-    void  (*pool_params)(void *, int);
+    void (*pool_params)(void *, int);
     const char *(*version)(void);
     /* of the CPU backend */
-    void  (*set_threads)(void *, int);
+    void (*set_threads)(void *, int);
     void *(*pool_new)(void *);
-    void  (*pool_free)(void *);
-    void  (*pool_set)(void *, void *);
+    void (*pool_free)(void *);
+    void (*pool_set)(void *, void *);
 } G;
 static void *backend;
 
 enum { T_F32 = 0, T_F16 = 1, T_Q8_0 = 8, T_BF16 = 30, MAX_GRAPHS = 64, MAX_LAYERS = 600 };
 static const int type_ids[] = { T_F32, T_F16, T_BF16, T_Q8_0 };
-static size_t row_bytes(int t, int64_t n)
-{
-    return (size_t)(t == T_F32 ? n * 4 : t == T_Q8_0 ? n / 32 * 34 : n * 2);
-}
+static size_t row_bytes(int t, int64_t n) { return (size_t)(t == T_F32 ? n * 4 : t == T_Q8_0 ? n / 32 * 34 : n * 2); }
 
 static problem p;
-static struct { void *context, *buffer; void *graph[MAX_GRAPHS]; tensor *out; int n; int64_t first; } run;
+static struct {
+    void *context, *buffer;
+    void *graph[MAX_GRAPHS];
+    tensor *out;
+    int n;
+    int64_t first;
+} run;
 
 /* ---- the library ---- */
 
-static const char *load(void)
-{
+static const char *load(void) {
     static char version[64];
     static const char *const names[] = { "libggml-base.so", "libggml.v0.5.0.so" };
+    /* clang-format off */
     struct { const char *name; void *slot; } symbols[] = {
         { "ggml_init", &G.init }, { "ggml_free", &G.free }, { "ggml_new_tensor_4d", &G.new_4d },
         { "ggml_view_4d", &G.view_4d }, { "ggml_permute", &G.permute }, { "ggml_cont", &G.cont },
@@ -78,6 +85,7 @@ static const char *load(void)
         { "ggml_backend_reg_by_name", &G.reg_by_name }, { "ggml_backend_reg_get_proc_address", &G.proc },
         { "ggml_threadpool_params_init", &G.pool_params }, { "ggml_version", &G.version },
     };
+    /* clang-format on */
     char dir[900], path[1024];
     void *reg, *h[2];
     if (backend) return NULL;
@@ -110,8 +118,7 @@ static const char *load(void)
 /* ---- tensors ---- */
 
 /* dst in a ggml type; q8_0 is blocks of 32 with an f16 scale in front */
-static void convert(void *dst, int type, const float *src, size_t n)
-{
+static void convert(void *dst, int type, const float *src, size_t n) {
     if (type != T_Q8_0) {
         peer_convert(dst, type == T_F32 ? PEER_F32 : type == T_F16 ? PEER_F16 : PEER_BF16, src, n);
         return;
@@ -134,8 +141,7 @@ static void convert(void *dst, int type, const float *src, size_t n)
 }
 
 /* The same rows into every layer's tensor. */
-static void set_converted(tensor **t, int type, const float *src, size_t n)
-{
+static void set_converted(tensor **t, int type, const float *src, size_t n) {
     size_t bytes = row_bytes(type, (int64_t)n);
     void *tmp = peer_alloc(bytes);
     convert(tmp, type, src, n);
@@ -144,8 +150,7 @@ static void set_converted(tensor **t, int type, const float *src, size_t n)
 }
 
 /* V as the matrix product wants it, [kv head][dv][key]; for MLA it is cut out of K. */
-static void set_transposed(tensor **t, int type, int64_t keys)
-{
+static void set_transposed(tensor **t, int type, int64_t keys) {
     int64_t ev = (int64_t)p.kv_heads * p.dv, row = p.mla ? (int64_t)p.kv_heads * p.dk : ev;
     float *tmp = (float *)peer_alloc((size_t)(keys * ev) * 4);
     for (int64_t j = 0; j < keys; j++)
@@ -154,7 +159,7 @@ static void set_transposed(tensor **t, int type, int64_t keys)
     free(tmp);
 }
 
-static void set_queries(tensor *t, int64_t first, int n)    /* [head][token][dk] */
+static void set_queries(tensor *t, int64_t first, int n) /* [head][token][dk] */
 {
     float *tmp = (float *)peer_alloc((size_t)n * (size_t)(p.heads * p.dk) * 4);
     for (int h = 0; h < p.heads; h++)
@@ -164,8 +169,7 @@ static void set_queries(tensor *t, int64_t first, int n)    /* [head][token][dk]
     free(tmp);
 }
 
-static void set_mask(tensor *t, int64_t first, int n, int64_t rows, int64_t lo, int64_t nk)
-{
+static void set_mask(tensor *t, int64_t first, int n, int64_t rows, int64_t lo, int64_t nk) {
     uint16_t *m = (uint16_t *)peer_alloc((size_t)(rows * nk) * 2);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < nk; j++) {
@@ -178,18 +182,22 @@ static void set_mask(tensor *t, int64_t first, int n, int64_t rows, int64_t lo, 
 
 /* ---- graphs ---- */
 
-typedef struct { tensor *q, *mask, *out; void *graph; int64_t first, lo, nk, rows; int n; } chunk;
+typedef struct {
+    tensor *q, *mask, *out;
+    void *graph;
+    int64_t first, lo, nk, rows;
+    int n;
+} chunk;
 
-static tensor *cache_view(void *c, tensor *cache, int type, int64_t d, int64_t row, int64_t lo, int64_t nk)
-{
+static tensor *cache_view(void *c, tensor *cache, int type, int64_t d, int64_t row, int64_t lo, int64_t nk) {
     size_t bytes = row_bytes(type, row);
-    return G.permute(c, G.view_4d(c, cache, d, p.kv_heads, nk, 1, row_bytes(type, d), bytes, bytes * (size_t)nk,
-                                  bytes * (size_t)lo), 0, 2, 1, 3);
+    return G.permute(
+        c, G.view_4d(c, cache, d, p.kv_heads, nk, 1, row_bytes(type, d), bytes, bytes * (size_t)nk, bytes * (size_t)lo),
+        0, 2, 1, 3);
 }
 
 static tensor *attention(void *c, int flash, int type, tensor *q, tensor *kc, tensor *vc, tensor *mask, int64_t lo,
-                         int64_t nk)
-{
+                         int64_t nk) {
     int64_t ek = (int64_t)p.kv_heads * p.dk, ev = (int64_t)p.kv_heads * p.dv;
     tensor *k = cache_view(c, kc, type, p.dk, ek, lo, nk);
     if (flash) {
@@ -205,8 +213,7 @@ static tensor *attention(void *c, int flash, int type, tensor *q, tensor *kc, te
 }
 
 /* Queries u..u+ubatch-1: their tensors and graph, over the cache rows that they can see. */
-static chunk make_chunk(void *c, int flash, int type, int64_t u, int ubatch, tensor **k, tensor **v)
-{
+static chunk make_chunk(void *c, int flash, int type, int64_t u, int ubatch, tensor **k, tensor **v) {
     chunk x;
     int64_t lo = p.window > 0 ? p.pos + u - p.window + 1 - p.pos0 : 0;
     x.n = (int)(p.n - u < ubatch ? p.n - u : ubatch);
@@ -225,8 +232,7 @@ static chunk make_chunk(void *c, int flash, int type, int64_t u, int ubatch, ten
     return x;
 }
 
-static const char *setup_form(const problem *q, int flash, int ubatch)
-{
+static const char *setup_form(const problem *q, int flash, int ubatch) {
     const char *why = load();
     chunk ch[MAX_GRAPHS];
     tensor *k[MAX_LAYERS], *v[MAX_LAYERS];
@@ -264,13 +270,12 @@ static const char *setup_form(const problem *q, int flash, int ubatch)
     return NULL;
 }
 
-static const char *setup_flash(const problem *q)     { return setup_form(q, 1, q->n); }
+static const char *setup_flash(const problem *q) { return setup_form(q, 1, q->n); }
 static const char *setup_flash_512(const problem *q) { return q->n <= 512 ? "one chunk" : setup_form(q, 1, 512); }
-static const char *setup_matmul(const problem *q)    { return setup_form(q, 0, q->n); }
+static const char *setup_matmul(const problem *q) { return setup_form(q, 0, q->n); }
 
-static double sample(void)
-{
-    char params[4096];                  /* an opaque struct of about 550 bytes */
+static double sample(void) {
+    char params[4096]; /* an opaque struct of about 550 bytes */
     struct timespec a, b;
     void *pool;
     memset(params, 0, sizeof params);
@@ -281,19 +286,17 @@ static double sample(void)
     clock_gettime(CLOCK_MONOTONIC, &a);
     for (int i = 0; i < run.n; i++) G.compute(backend, run.graph[i]);
     clock_gettime(CLOCK_MONOTONIC, &b);
-    G.pool_set(backend, NULL);          /* its threads would spin on the cores that we time next */
+    G.pool_set(backend, NULL); /* its threads would spin on the cores that we time next */
     G.pool_free(pool);
     return ((double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec)) / p.layers;
 }
 
-static const float *result(int64_t *first)
-{
+static const float *result(int64_t *first) {
     *first = run.first;
     return (const float *)G.data(run.out);
 }
 
-static void done(void)
-{
+static void done(void) {
     if (run.buffer) G.buffer_free(run.buffer);
     if (run.context) G.free(run.context);
     memset(&run, 0, sizeof run);

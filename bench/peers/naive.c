@@ -6,11 +6,10 @@
 #include <string.h>
 
 static problem p;
-static float *cache, *out, *att;     /* [layers][K then V][keys][kv_heads][d], [n][heads][dv], [heads][keys] */
+static float *cache, *out, *att; /* [layers][K then V][keys][kv_heads][d], [n][heads][dv], [heads][keys] */
 static int64_t keys;
 
-static void attend(int layer, int t, int h)
-{
+static void attend(int layer, int t, int h) {
     int64_t pos = p.pos + t, lo = p.window > 0 ? pos - p.window + 1 : 0;
     int64_t krow = (int64_t)p.kv_heads * p.dk, vrow = (int64_t)p.kv_heads * p.dv;
     const float *kc = cache + layer * keys * (krow + vrow), *vc = kc + keys * krow;
@@ -25,7 +24,8 @@ static void attend(int layer, int t, int h)
         s[i - lo] = score * (float)p.scale;
     }
     max = s[0];
-    for (int64_t i = 1; i <= pos - lo; i++) if (s[i] > max) max = s[i];
+    for (int64_t i = 1; i <= pos - lo; i++)
+        if (s[i] > max) max = s[i];
     for (int64_t i = 0; i <= pos - lo; i++) sum += s[i] = expf(s[i] - max);
     for (int64_t i = 0; i <= pos - lo; i++) s[i] /= sum;
     memset(o, 0, (size_t)p.dv * sizeof *o);
@@ -36,16 +36,14 @@ static void attend(int layer, int t, int h)
     }
 }
 
-static void work(void *arg, int part, int parts)
-{
+static void work(void *arg, int part, int parts) {
     (void)arg;
     for (int l = 0; l < p.layers; l++)
         for (int t = 0; t < p.n; t++)
             for (int h = part; h < p.heads; h += parts) attend(l, t, h);
 }
 
-static const char *setup(const problem *q)
-{
+static const char *setup(const problem *q) {
     size_t row;
     p = *q;
     if (p.type != PEER_F32 || p.mla) return "f32 only";
@@ -64,9 +62,11 @@ static const char *setup(const problem *q)
 }
 
 static double sample(void) { return peer_parallel(p.threads, work, NULL) / p.layers; }
-static const float *result(int64_t *first) { *first = 0; return out; }
-static void done(void)
-{
+static const float *result(int64_t *first) {
+    *first = 0;
+    return out;
+}
+static void done(void) {
     free(cache);
     free(out);
     free(att);

@@ -15,8 +15,7 @@ static FILE *to, *from;
 static float *answer;
 static char data_path[1024];
 
-static int ask(const char *line, char *reply, int size)
-{
+static int ask(const char *line, char *reply, int size) {
     kill(child, SIGCONT);
     if (line) {
         fputs(line, to);
@@ -27,8 +26,7 @@ static int ask(const char *line, char *reply, int size)
     return 1;
 }
 
-static int write_inputs(void)
-{
+static int write_inputs(void) {
     int64_t keys = p.pos + p.n - p.pos0;
     size_t nq = (size_t)p.n * (size_t)(p.heads * p.dk), nk = (size_t)keys * (size_t)(p.kv_heads * p.dk);
     FILE *f;
@@ -40,8 +38,7 @@ static int write_inputs(void)
     return fclose(f) == 0 && nq == 0 && nk == 0;
 }
 
-static void start(int in, int out)
-{
+static void start(int in, int out) {
     char arg[8][24], script[1024], *path;
     int64_t values[8] = { p.n, p.heads, p.kv_heads, p.dk, p.window, p.pos + p.n - p.pos0, p.threads, p.layers };
     for (int i = 0; i < 8; i++) snprintf(arg[i], sizeof arg[i], "%lld", (long long)values[i]);
@@ -50,13 +47,12 @@ static void start(int in, int out)
     snprintf(script, sizeof script, "%s/ort.js", getenv("PEERS_SOURCE") ? getenv("PEERS_SOURCE") : "bench/peers");
     path = realpath(script, NULL);
     if (path == NULL || chdir(peer_dir()) != 0) _exit(127);
-    execlp("node", "node", path, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5], arg[6], arg[7],
-           "onnxruntime.data", (char *)NULL);
+    execlp("node", "node", path, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5], arg[6], arg[7], "onnxruntime.data",
+           (char *)NULL);
     _exit(127);
 }
 
-static const char *setup(const problem *q)
-{
+static const char *setup(const problem *q) {
     static char why[256];
     char path[1024];
     int down[2], up[2];
@@ -82,14 +78,12 @@ static const char *setup(const problem *q)
     return strcmp(why, "ready") == 0 ? NULL : why;
 }
 
-static double sample(void)
-{
+static double sample(void) {
     char reply[256];
     return ask("s\n", reply, sizeof reply) && atof(reply) > 0 ? atof(reply) : -1;
 }
 
-static const float *result(int64_t *first)
-{
+static const float *result(int64_t *first) {
     size_t n = (size_t)p.n * (size_t)(p.heads * p.dv);
     char reply[256], path[1040];
     FILE *f;
@@ -105,8 +99,7 @@ static const float *result(int64_t *first)
     return answer;
 }
 
-static void done(void)
-{
+static void done(void) {
     if (child > 0) {
         kill(child, SIGCONT);
         kill(child, SIGTERM);

@@ -20,8 +20,7 @@
 
 /* ---- what peer.h promises ---- */
 
-double peer_parallel(int threads, void (*fn)(void *arg, int part, int parts), void *arg)
-{
+double peer_parallel(int threads, void (*fn)(void *arg, int part, int parts), void *arg) {
     pool p;
     double t;
     pool_start(&p, threads);
@@ -36,10 +35,14 @@ const char *peer_dir(void) { return getenv("PEERS_DIR") ? getenv("PEERS_DIR") : 
 /* ---- cases ---- */
 
 enum { FLASH = 1, FLASH_512 = 2, MATMUL = 4, BLAS = 8, NAIVE = 16, ORT = 32, PEERS = 6 };
-static peer *const peers[PEERS] = { &peer_ggml_flash, &peer_ggml_flash_512, &peer_ggml_matmul, &peer_openblas,
-                                    &peer_naive, &peer_onnxruntime };
-typedef struct { spec s; unsigned f32, narrow; } comparison;   /* peers with f32 K/V, and with the narrow types   */
+static peer *const peers[PEERS] = { &peer_ggml_flash, &peer_ggml_flash_512, &peer_ggml_matmul,
+                                    &peer_openblas,   &peer_naive,          &peer_onnxruntime };
+typedef struct {
+    spec s;
+    unsigned f32, narrow;
+} comparison; /* peers with f32 K/V, and with the narrow types   */
 
+/* clang-format off */
 static const comparison comparisons[] = {
     { { .name = "prefill-8192-w4096-d128", .types = F32 | F16, .n = 8192, .window = 4096 },
       FLASH_512 | BLAS | ORT, FLASH_512 },
@@ -54,6 +57,7 @@ static const comparison comparisons[] = {
     { { .name = "mla-decode-n4096-h128", .types = F32 | F16, .n = 1, .window = 4096, .start = 8192, .heads = 128,
         .kv_heads = 1, .dim = 512, .tail = 64 }, FLASH | MATMUL, FLASH | MATMUL },
 };
+/* clang-format on */
 
 typedef struct {
     const char *filter, *peer, *csv;
@@ -62,8 +66,7 @@ typedef struct {
     int rows, missing, wrong;
 } options;
 
-static problem problem_of(const work *w, int threads)
-{
+static problem problem_of(const work *w, int threads) {
     const spec *s = &w->s;
     problem p = { 0 };
     p.n = s->n;
@@ -86,8 +89,7 @@ static problem problem_of(const work *w, int threads)
 }
 
 /* The peer's answer for the last token, some heads, on K/V rounded to the type. */
-static double peer_error(const work *w, const peer *x)
-{
+static double peer_error(const work *w, const peer *x) {
     const spec *s = &w->s;
     int64_t first, t = s->n - 1, pos = s->start + t, lo = spec_lo(s, pos), n = pos + 1 - lo;
     int dk = spec_krow(s), dv = spec_dim(s), heads = spec_heads(s);
@@ -102,8 +104,7 @@ static double peer_error(const work *w, const peer *x)
     return rms_value(&sum);
 }
 
-static double our_sample(work *w, int threads)
-{
+static double our_sample(work *w, int threads) {
     pool p;
     double t, lost;
     pool_start(&p, threads);
@@ -117,11 +118,13 @@ static double our_sample(work *w, int threads)
 /* ---- the same bits? ---- */
 
 enum { TOKEN = 32 * 128, LONGEST = 800 };
-typedef struct { const char *name; int n, past, threads; } way;      /* n more tokens behind `past` ones */
+typedef struct {
+    const char *name;
+    int n, past, threads;
+} way; /* n more tokens behind `past` ones */
 
 /* Token `token` of the way into row [32][128]; 0 = the peer does not do that. */
-static int one_token(peer *x, const float *qkv, const way *how, int token, float *row)
-{
+static int one_token(peer *x, const float *qkv, const way *how, int token, float *row) {
     problem p = { 0 };
     int64_t first;
     int done;
@@ -148,15 +151,15 @@ static int one_token(peer *x, const float *qkv, const way *how, int token, float
 }
 
 /* "yes", or in which ways the bits of one token were others. */
-static const char *same_bits(peer *x)
-{
+static const char *same_bits(peer *x) {
     static char known[PEERS][64];
     static float row[2][TOKEN];
     size_t floats = (size_t)LONGEST * (TOKEN + 2 * 8 * 128);
     float *qkv;
     char *word = NULL;
     uint32_t seed = 1;
-    for (int i = 0; i < PEERS; i++) if (peers[i] == x) word = known[i];
+    for (int i = 0; i < PEERS; i++)
+        if (peers[i] == x) word = known[i];
     if (word[0]) return word;
     qkv = (float *)peer_alloc(floats * sizeof(float));
     for (size_t i = 0; i < floats; i++) {
@@ -165,8 +168,11 @@ static const char *same_bits(peer *x)
     }
     for (int n = 700; n >= 500 && !word[0]; n -= 200) {
         const way base = { "", n, 0, 1 };
-        const way ways[] = { { " threads", n, 0, 2 }, { " chunk", 300, n - 300, 1 }, { " chunk", n - 100, 100, 1 },
-                             { " alone", 1, n - 1, 1 }, { " prompt", n + 12, 0, 1 } };
+        const way ways[] = { { " threads", n, 0, 2 },
+                             { " chunk", 300, n - 300, 1 },
+                             { " chunk", n - 100, 100, 1 },
+                             { " alone", 1, n - 1, 1 },
+                             { " prompt", n + 12, 0, 1 } };
         int tried = 0;
         if (!one_token(x, qkv, &base, n - 1, row[0])) continue;
         strcpy(word, "other");
@@ -184,8 +190,7 @@ static const char *same_bits(peer *x)
 
 /* ---- the comparison ---- */
 
-static void compare(options *o, const char *name, work *w, peer *x, int threads)
-{
+static void compare(options *o, const char *name, work *w, peer *x, int threads) {
     problem p = problem_of(w, threads);
     const char *why = x->setup(&p);
     double ours[MAX_SAMPLES], theirs[MAX_SAMPLES], ratio[MAX_SAMPLES], began, error, first;
@@ -226,15 +231,15 @@ static void compare(options *o, const char *name, work *w, peer *x, int threads)
     o->rows++;
 }
 
-static void run_comparison(options *o, const comparison *c, swa_type type)
-{
+static void run_comparison(options *o, const comparison *c, swa_type type) {
     static work w;
     char name[96];
     int most = 1;
     unsigned which = type == SWA_F32 ? c->f32 : c->narrow;
     snprintf(name, sizeof name, "%s-%s", c->s.name, type_name(type));
     if (o->filter && strstr(name, o->filter) == NULL) return;
-    for (int i = 0; i < o->n_threads; i++) if (o->threads[i] > most) most = o->threads[i];
+    for (int i = 0; i < o->n_threads; i++)
+        if (o->threads[i] > most) most = o->threads[i];
     work_setup(&w, &c->s, type, swa_isa_best(), most, COLD_BYTES, BUF_CACHE);
     for (int i = 0; i < o->n_threads; i++)
         for (int x = 0; x < PEERS; x++)
@@ -246,8 +251,7 @@ static void run_comparison(options *o, const comparison *c, swa_type type)
 
 /* m, k, n as in q.k of 512 queries over a block, p.v over a window of 4096 keys, q.k over that. Their time for one is
    held against ours for as many flops within attention: 512 tokens over 4096 keys in bf16, softmax included. */
-static void compare_product(options *o, const char *name, work *w, const int *size, int threads)
-{
+static void compare_product(options *o, const char *name, work *w, const int *size, int threads) {
     const double flops = 2.0 * size[0] * size[1] * size[2], mine = 4.0 * 128 * 32 * 512 * 4096;
     double ours[MAX_SAMPLES], theirs[MAX_SAMPLES], ratio[MAX_SAMPLES], began;
     const char *why = onednn_setup(size[0], size[1], size[2], threads);
@@ -275,14 +279,14 @@ static void compare_product(options *o, const char *name, work *w, const int *si
     o->rows++;
     onednn_done();
 }
-static void run_products(options *o)
-{
+static void run_products(options *o) {
     static const int sizes[][3] = { { 512, 128, 256 }, { 512, 4096, 128 }, { 512, 128, 4096 } };
     static const spec s = { .name = "product", .n = 512, .window = 4096, .start = 8192, .compute = SWA_BF16 };
     static work w;
     char name[96];
     int most = 1, ready = 0;
-    for (int i = 0; i < o->n_threads; i++) if (o->threads[i] > most) most = o->threads[i];
+    for (int i = 0; i < o->n_threads; i++)
+        if (o->threads[i] > most) most = o->threads[i];
     for (size_t x = 0; x < sizeof sizes / sizeof *sizes; x++) {
         snprintf(name, sizeof name, "product-%dx%dx%d-bf16", sizes[x][0], sizes[x][1], sizes[x][2]);
         if ((o->filter && !strstr(name, o->filter)) || (o->peer && !strstr("onednn-matmul", o->peer))) continue;
@@ -291,12 +295,11 @@ static void run_products(options *o)
     }
 }
 
-static int parse(options *o, int argc, char **argv)
-{
+static int parse(options *o, int argc, char **argv) {
     const char *threads = "1,2";
     const option known[] = {
-        { "--quick", &o->quick, NULL }, { "--case", NULL, &o->filter }, { "--peer", NULL, &o->peer },
-        { "--csv", NULL, &o->csv }, { "--threads", NULL, &threads },
+        { "--quick", &o->quick, NULL }, { "--case", NULL, &o->filter },  { "--peer", NULL, &o->peer },
+        { "--csv", NULL, &o->csv },     { "--threads", NULL, &threads },
     };
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
@@ -304,8 +307,7 @@ static int parse(options *o, int argc, char **argv)
     return o->n_threads > 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static options o;
     double began = now();
     if (!parse(&o, argc, argv)) {

@@ -8,20 +8,20 @@
 #define PAGE(type) __attribute__((visibility("default"), used)) type
 
 enum { POSITION, TOKENS, END, FIRST, SLOTS, RING_BYTES, FULL_BYTES, STATE, PROMPT, VISIBLE_FROM, N_NUMBERS };
-enum { IDLE, READING, WRITING, DONE };      /* STATE */
+enum { IDLE, READING, WRITING, DONE }; /* STATE */
 
 static struct {
-    gguf     file;                     /* weights are read where they lie in it */
-    model    m;
-    engine   e;
-    setup    s;
-    sampler  sample;
-    float   *logits;
-    int32_t *ids;                      /* [n_most] the prompt, then the text */
-    int32_t  n_prompt, n, n_most;      /* n: tokens so far */
-    int32_t  pos, step;                /* of the last step: its first position, its tokens */
-    int      state;
-    char     why[256];
+    gguf file; /* weights are read where they lie in it */
+    model m;
+    engine e;
+    setup s;
+    sampler sample;
+    float *logits;
+    int32_t *ids;                /* [n_most] the prompt, then the text */
+    int32_t n_prompt, n, n_most; /* n: tokens so far */
+    int32_t pos, step;           /* of the last step: its first position, its tokens */
+    int state;
+    char why[256];
 } page;
 
 /* Room for what the page passes: the prompt, which it gives back, and the model's file, which the engine keeps. */
@@ -79,7 +79,7 @@ PAGE(const char *) page_begin(const char *prompt, size_t bytes, int32_t window, 
 /* One step: the next chunk of the prompt, or one token of the text. */
 PAGE(const char *) page_step(void) {
     int32_t pos = (int32_t)swa_cache_end(&page.e.cache, 0), n = page.n - pos;
-    int last = n <= page.s.chunk;              /* else it is not the text's turn yet */
+    int last = n <= page.s.chunk; /* else it is not the text's turn yet */
     swa_status status;
     if (page.state != READING && page.state != WRITING) return NULL;
     if (!last) n = page.s.chunk;
@@ -94,7 +94,7 @@ PAGE(const char *) page_step(void) {
         if (id < 0) return "the model's output is not finite";
         page.ids[page.n] = id;
         if (id == page.m.vocab.eos || id == page.m.vocab.eot) page.state = DONE;
-        else if (++page.n == page.n_most) page.state = DONE;       /* the last token is not read again */
+        else if (++page.n == page.n_most) page.state = DONE; /* the last token is not read again */
     }
     return NULL;
 }
@@ -116,7 +116,7 @@ PAGE(const double *) page_numbers(void) {
     number[POSITION] = page.pos;
     number[TOKENS] = page.step;
     number[FIRST] = (double)swa_cache_first(&page.e.cache, 0, 0);
-    number[SLOTS] = (double)((swa_required_capacity(&window, 1, 1) + 15) / 16 * 16);    /* what capacity 0 gives */
+    number[SLOTS] = (double)((swa_required_capacity(&window, 1, 1) + 15) / 16 * 16); /* what capacity 0 gives */
     number[VISIBLE_FROM] = (double)lo;
     number[RING_BYTES] = (double)engine_rows(&page.m, &page.s);
     number[FULL_BYTES] = (double)engine_rows(&page.m, &full);

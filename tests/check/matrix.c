@@ -7,7 +7,7 @@
    `libm` what goes through the C library's log, cos, sin or pos and may differ in the last bit. Plain C89 with
    C99's headers, which is C++98 as well. */
 #ifndef MATRIX_API_ONLY
-#  define SWA_IMPLEMENTATION
+#define SWA_IMPLEMENTATION
 #endif
 #include "../../swa.h"
 #include <math.h>
@@ -16,12 +16,12 @@
 #include <string.h>
 
 #ifndef MATRIX_RUN
-#  define MATRIX_RUN matrix_first          /* a second unit is compiled with another name and without main */
+#define MATRIX_RUN matrix_first /* a second unit is compiled with another name and without main */
 #endif
 #ifdef __cplusplus
 extern "C" {
 #endif
-unsigned long matrix_second(int isa);      /* returns the hashes' low 32 bits, mixed; 0 = a wrong result */
+unsigned long matrix_second(int isa); /* returns the hashes' low 32 bits, mixed; 0 = a wrong result */
 unsigned long MATRIX_RUN(int isa);
 #ifdef __cplusplus
 }
@@ -39,6 +39,7 @@ typedef struct {
     float softcap;
 } spec;
 
+/* clang-format off */
 static const spec specs[] = {
     { "f32",      4, 2, 20, 12, 0, 0, SWA_F32,  SLIDING, 24, 0, 0, 0.0f },
     { "f16",      4, 1, 16, 16, 0, 0, SWA_F16,  SLIDING, 33, 0, WITH_LOGITS, 0.0f },
@@ -51,8 +52,13 @@ static const spec specs[] = {
     { "latent",   6, 1, 24, 16, 8, 1, SWA_F32,  SLIDING, 24, 0, 0, 0.0f },
     { "tail",     2, 2, 16, 16, 4, 0, SWA_BF16, SLIDING, 24, 0, 0, 0.0f }
 };
+/* clang-format on */
 
-static struct { uint32_t bits[2], libm[2]; double error; int wrong, unlike; } total;
+static struct {
+    uint32_t bits[2], libm[2];
+    double error;
+    int wrong, unlike;
+} total;
 static uint32_t rng = 1;
 
 /* FNV-1a in 64 bits, kept as two halves so that no compiler needs long long. Values, not bytes: the same everywhere. */
@@ -79,7 +85,9 @@ static void hash_floats(uint32_t h[2], const float *x, size_t n) {
 static void wrong(const char *what, const char *where) {
     if (total.wrong++ < 5) printf("%s: %s WRONG\n", where, what);
 }
-static void expect(int ok, const char *what, const char *where) { if (!ok) wrong(what, where); }
+static void expect(int ok, const char *what, const char *where) {
+    if (!ok) wrong(what, where);
+}
 
 /* Multiples of 2^-12 in (-scale, scale): exact in every way of computing them. */
 static float uniform(float scale) {
@@ -110,10 +118,10 @@ static int sees(const spec *s, int64_t q, int64_t k) {
 
 typedef struct {
     const spec *s;
-    int dkt;                              /* head_dim + tail_dim */
-    float *q, *k, *v;                     /* [tokens][heads | kv][dkt | dv]: the tail stands behind its head */
-    float *held_k, *held_v;               /* the same rows as the cache holds them */
-    float alibi[8], logits[8], *bias;     /* bias [tokens][heads][16], keys 3..18, or distances 0..15 */
+    int dkt;                          /* head_dim + tail_dim */
+    float *q, *k, *v;                 /* [tokens][heads | kv][dkt | dv]: the tail stands behind its head */
+    float *held_k, *held_v;           /* the same rows as the cache holds them */
+    float alibi[8], logits[8], *bias; /* bias [tokens][heads][16], keys 3..18, or distances 0..15 */
 } data;
 
 static data data_make(const spec *s, int tokens) {
@@ -134,7 +142,12 @@ static data data_make(const spec *s, int tokens) {
     return d;
 }
 static void data_free(const data *d) {
-    free(d->q); free(d->k); free(d->v); free(d->held_k); free(d->held_v); free(d->bias);
+    free(d->q);
+    free(d->k);
+    free(d->v);
+    free(d->held_k);
+    free(d->held_v);
+    free(d->bias);
 }
 static float scale_of(const spec *s) { return s->tail > 0 || s->v_in_k ? 0.21875f : 0.0f; }
 
@@ -161,7 +174,8 @@ static void check_row(const data *d, int64_t q, int h, const float *out, float l
     uint32_t bits;
     int64_t k;
     int i;
-    for (k = 0; k <= q; k++) if (sees(s, q, k) && (p[k] = score(d, q, h, k)) > top) top = p[k];
+    for (k = 0; k <= q; k++)
+        if (sees(s, q, k) && (p[k] = score(d, q, h, k)) > top) top = p[k];
     for (k = 0; k <= q; k++) sum += p[k] = sees(s, q, k) ? exp(p[k] - top) : 0.0;
     whole = (s->extra & WITH_LOGITS) != 0 ? sum + exp((double)d->logits[h] - top) : sum;
     off = fabs(top + log(sum) - (double)lse);
@@ -170,8 +184,9 @@ static void check_row(const data *d, int64_t q, int h, const float *out, float l
         double want = 0;
         for (k = 0; k <= q; k++) {
             size_t row = (size_t)(k * s->kv + h / (s->heads / s->kv));
-            want += p[k] * (double)(s->v_in_k ? d->held_k[row * (size_t)d->dkt + (size_t)i]
-                                              : d->held_v[row * (size_t)s->dv + (size_t)i]);
+            want += p[k]
+                  * (double)(s->v_in_k ? d->held_k[row * (size_t)d->dkt + (size_t)i]
+                                       : d->held_v[row * (size_t)s->dv + (size_t)i]);
         }
         off = fabs(want / whole - (double)out[i]);
         if (off > total.error) total.error = off;
@@ -446,8 +461,11 @@ int main(void) {
     }
     printf(" best %s bits %08lx%08lx libm %08lx%08lx error %.1e %s\n", swa_isa_name(swa_isa_best()),
            (unsigned long)bits[1], (unsigned long)bits[0], (unsigned long)libm[1], (unsigned long)libm[0], error,
-           bad == 0 ? "ok" : bad & 1 ? "WRONG" : bad & 4 ? "OTHER COPY DIFFERS" : bad & 8 ? "PARTS DIFFER"
-                                                                                          : "ISAS DIFFER");
-    return bad & 5;                        /* equal bits are for the script to judge */
+           bad == 0  ? "ok"
+           : bad & 1 ? "WRONG"
+           : bad & 4 ? "OTHER COPY DIFFERS"
+           : bad & 8 ? "PARTS DIFFER"
+                     : "ISAS DIFFER");
+    return bad & 5; /* equal bits are for the script to judge */
 }
 #endif

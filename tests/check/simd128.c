@@ -35,7 +35,7 @@ int main(void) {
             c[j] = number(i % 5);
             p = a[j] * b[j];
             if (i % 3 == 0 && finite(p)) c[j] = i & 1 ? -p : p * (i & 2 ? 8388608.0f : 25165824.0f);
-            if (i % 11 == 0) {         /* a product near a subnormal's last bit */
+            if (i % 11 == 0) { /* a product near a subnormal's last bit */
                 a[j] = swa__float_of((swa__bits_of(a[j]) & 0x807fffffu) | (20 + noise() % 30) << 23);
                 b[j] = swa__float_of((swa__bits_of(b[j]) & 0x807fffffu) | (20 + noise() % 60) << 23);
                 c[j] = swa__float_of(noise() & 0x80ffffffu);

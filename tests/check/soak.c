@@ -3,7 +3,7 @@
    model keeps every row a sequence ever stored, as the cache rounded it, in an array without bound; each output is
    compared with attention in double over that array. The last line is `N passed, N failed, 0 skipped`. */
 #ifndef SWA__IMPLEMENTED
-#  define SWA_IMPLEMENTATION
+#define SWA_IMPLEMENTATION
 #endif
 #include "../../swa.h"
 #include "../oracle.h"
@@ -12,12 +12,22 @@
 #include <string.h>
 #include <time.h>
 
-enum { SEQS = 64, LAYERS = 4, HEADS = 4, KV = 2, DK = 12, DV = 20, CONTEXT = 360, CHUNK = 40, ROLLBACK = 24,
-       PARTS = 3 };
+enum {
+    SEQS = 64,
+    LAYERS = 4,
+    HEADS = 4,
+    KV = 2,
+    DK = 12,
+    DV = 20,
+    CONTEXT = 360,
+    CHUNK = 40,
+    ROLLBACK = 24,
+    PARTS = 3
+};
 enum { Q = HEADS * DK, K = KV * DK, V = KV * DV, OUT = HEADS * DV, ROWS = SEQS * CHUNK };
 
 typedef struct {
-    int64_t start, end, high;                       /* high: largest end since it was empty */
+    int64_t start, end, high; /* high: largest end since it was empty */
     float k[LAYERS][CONTEXT * K], v[LAYERS][CONTEXT * V];
 } sequence;
 
@@ -25,11 +35,11 @@ static struct {
     swa_cache cache;
     swa_window window[LAYERS];
     or_window see[LAYERS];
-    unsigned char *mem;                             /* of the cache, and behind it its scratch */
-    sequence *seq;                                  /* [SEQS] */
-    float *q, *k, *v, *out, *lse;                   /* [ROWS][..] of the layer at hand */
+    unsigned char *mem;           /* of the cache, and behind it its scratch */
+    sequence *seq;                /* [SEQS] */
+    float *q, *k, *v, *out, *lse; /* [ROWS][..] of the layer at hand */
     float alibi[HEADS], logits[HEADS], softcap;
-    int modified;                                   /* alibi and sink logits are on */
+    int modified; /* alibi and sink logits are on */
     long steps, rows, dead, forks, loads, rewinds, lost, full, resets;
     long wrong;
     const char *name;
@@ -37,7 +47,9 @@ static struct {
 static uint64_t rng;
 
 static uint32_t any(void) {
-    rng ^= rng >> 12; rng ^= rng << 25; rng ^= rng >> 27;
+    rng ^= rng >> 12;
+    rng ^= rng << 25;
+    rng ^= rng >> 27;
     return (uint32_t)((rng * 0x2545F4914F6CDD1Du) >> 32);
 }
 static int below(int n) { return (int)(any() % (uint32_t)n); }
@@ -52,7 +64,10 @@ static void wrong(const char *what, int seq, int layer, int64_t pos) {
 }
 static void *take(size_t bytes) {
     void *p = malloc(bytes);
-    if (!p) { printf("out of memory\n"); exit(2); }
+    if (!p) {
+        printf("out of memory\n");
+        exit(2);
+    }
     return p;
 }
 
@@ -90,7 +105,10 @@ static void world_open(swa_type type, int isa, int64_t capacity) {
     room = swa_cache_scratch_bytes(&d, PARTS);
     w.mem = (unsigned char *)take(bytes + room);
     if (swa_cache_init(&w.cache, &d, w.mem, bytes) != SWA_OK
-        || swa_cache_set_scratch(&w.cache, w.mem + bytes, room) != SWA_OK) { printf("init refused\n"); exit(2); }
+        || swa_cache_set_scratch(&w.cache, w.mem + bytes, room) != SWA_OK) {
+        printf("init refused\n");
+        exit(2);
+    }
     w.modified = one_in(2);
     w.softcap = one_in(2) ? 4.0f : 0.0f;
     for (int i = 0; i < SEQS; i++) w.seq[i].start = w.seq[i].end = w.seq[i].high = 0;
@@ -213,7 +231,8 @@ static swa_run any_run(int seq) {
 /* Takes the runs that were refused out of a step; returns how many are left. */
 static int drop_refused(swa_run *runs, int n) {
     int left = 0;
-    for (int i = 0; i < n; i++) if (runs[i].status == SWA_OK) runs[left++] = runs[i];
+    for (int i = 0; i < n; i++)
+        if (runs[i].status == SWA_OK) runs[left++] = runs[i];
     return left;
 }
 /* A random step; what the model foresees as a refusal is taken out, the rest has to be begun. Returns how many runs. */
@@ -236,7 +255,10 @@ static int step_make(swa_run *runs) {
             else wrong("begin refused", r->seq, -1, r->pos);
         }
         left = drop_refused(runs, n);
-        if (left == n) { wrong("begin refused without a run", -1, -1, 0); return 0; }
+        if (left == n) {
+            wrong("begin refused without a run", -1, -1, 0);
+            return 0;
+        }
         n = left;
     }
     return n;
@@ -300,7 +322,10 @@ static int die(swa_run *runs, int n) {
             reset(runs[i].seq);
         }
         left = drop_refused(runs, n);
-        if (left == n) { wrong("begin refused without a run", -1, -1, 0); return 0; }
+        if (left == n) {
+            wrong("begin refused without a run", -1, -1, 0);
+            return 0;
+        }
         n = left;
     }
     return n;
@@ -398,9 +423,15 @@ static void do_one(void) {
 }
 
 int main(int argc, char **argv) {
-    static const struct { swa_type type; const char *name; int64_t capacity; } worlds[5] = {
-        { SWA_F32, "f32", 0 }, { SWA_F16, "f16", 0 }, { SWA_BF16, "bf16", 0 }, { SWA_Q8, "q8", 0 },
-        { SWA_F32, "f32, capacity 83", 83 } };
+    static const struct {
+        swa_type type;
+        const char *name;
+        int64_t capacity;
+    } worlds[5] = { { SWA_F32, "f32", 0 },
+                    { SWA_F16, "f16", 0 },
+                    { SWA_BF16, "bf16", 0 },
+                    { SWA_Q8, "q8", 0 },
+                    { SWA_F32, "f32, capacity 83", 83 } };
     double seconds = argc > 1 ? atof(argv[1]) : 5;
     int failed = 0, isa = SWA_ISA_SCALAR;
     w.seq = (sequence *)take(SEQS * sizeof *w.seq);
@@ -423,12 +454,18 @@ int main(int argc, char **argv) {
         while ((double)(clock() - t0) / CLOCKS_PER_SEC < seconds / 5 && difftime(time(NULL), began) < seconds
                && w.wrong < 100);
         printf("%-17s %-7s %ld steps, %ld rows, %ld died, %ld rewinds, %ld forks, %ld loads, %ld resets, %ld lost, "
-               "%ld full: %s\n", w.name, swa_isa_name(isa), w.steps, w.rows, w.dead, w.rewinds, w.forks, w.loads,
-               w.resets, w.lost, w.full, w.wrong ? "FAILED" : "ok");
+               "%ld full: %s\n",
+               w.name, swa_isa_name(isa), w.steps, w.rows, w.dead, w.rewinds, w.forks, w.loads, w.resets, w.lost,
+               w.full, w.wrong ? "FAILED" : "ok");
         failed += w.wrong != 0;
         free(w.mem);
     }
-    free(w.seq); free(w.q); free(w.k); free(w.v); free(w.out); free(w.lse);
+    free(w.seq);
+    free(w.q);
+    free(w.k);
+    free(w.v);
+    free(w.out);
+    free(w.lse);
     printf("%d passed, %d failed, 0 skipped\n", 5 - failed, failed);
     return failed != 0;
 }

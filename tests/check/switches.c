@@ -14,7 +14,7 @@ static int left_out(swa_type type) {
 #ifdef SWA_NO_Q8
     if (type == SWA_Q8) return 1;
 #endif
-    return type == SWA_BOOL_KEEP;                            /* never a type of rows */
+    return type == SWA_BOOL_KEEP; /* never a type of rows */
 }
 TEST_EACH_ISA(types_that_are_there) {
     static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
@@ -38,7 +38,7 @@ TEST_EACH_ISA(types_that_are_there) {
                 t_label("type %d, %d heads, chunks of %d", (int)types[i], heads, how.chunk);
                 REQUIRE(at_ring(&c, &d, &how, out, lse));
                 CHECK_CLOSE(out, want, n, 1e-5);
-                if (types[i] == SWA_Q8) continue;            /* callers' rows are never q8 */
+                if (types[i] == SWA_Q8) continue; /* callers' rows are never q8 */
                 REQUIRE(at_rows(&c, &s, &how, out, lse));
                 CHECK_CLOSE(out, want, n, 1e-5);
             }
@@ -85,8 +85,14 @@ TEST(lists_that_are_left_out) {
     memset(&kv, 0, sizeof kv);
     memset(&r, 0, sizeof r);
     memset(&a, 0, sizeof a);
-    kv.k = s.k; kv.v = s.v; kv.n = 50;
-    r.shape = c.shape; r.pos = 49; r.n_tokens = 1; r.kv = &kv; r.n_kv = 1;
+    kv.k = s.k;
+    kv.v = s.v;
+    kv.n = 50;
+    r.shape = c.shape;
+    r.pos = 49;
+    r.n_tokens = 1;
+    r.kv = &kv;
+    r.n_kv = 1;
     r.window = swa_window_causal();
     r.scratch_bytes = swa_attention_bytes(&r, 1);
     r.scratch = t_alloc(r.scratch_bytes);

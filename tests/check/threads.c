@@ -3,7 +3,7 @@
    bits have to be those of one thread. The last line is `N passed, N failed, N skipped`. */
 #define _POSIX_C_SOURCE 200112L
 #ifndef SWA__IMPLEMENTED
-#  define SWA_IMPLEMENTATION
+#define SWA_IMPLEMENTATION
 #endif
 #include "../../swa.h"
 #include <pthread.h>
@@ -11,8 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEQS = 5, LAYERS = 2, HEADS = 4, KV = 2, DIM = 16, STEPS = 14, CHUNK = 40, ROWS = SEQS * CHUNK,
-       MAX_THREADS = 5 };
+enum {
+    SEQS = 5,
+    LAYERS = 2,
+    HEADS = 4,
+    KV = 2,
+    DIM = 16,
+    STEPS = 14,
+    CHUNK = 40,
+    ROWS = SEQS * CHUNK,
+    MAX_THREADS = 5
+};
 enum { Q = HEADS * DIM, K = KV * DIM };
 
 static int passed, failed;
@@ -20,9 +29,9 @@ static int passed, failed;
 typedef struct {
     swa_cache cache;
     unsigned char *mem;
-    float *q, *k, *v, *out;              /* [ROWS][..]: the same rows in every layer and step */
-    uint64_t sum;                        /* of all output bits */
-    int bad;                             /* a call that was refused */
+    float *q, *k, *v, *out; /* [ROWS][..]: the same rows in every layer and step */
+    uint64_t sum;           /* of all output bits */
+    int bad;                /* a call that was refused */
 } job;
 
 static float *numbers(size_t n, uint32_t seed) {
@@ -57,7 +66,8 @@ static job job_open(void) {
     room = swa_cache_scratch_bytes(&d, MAX_THREADS);
     j.mem = (unsigned char *)malloc(bytes + room);
     if (j.mem == NULL || swa_cache_init(&j.cache, &d, j.mem, bytes) != SWA_OK
-        || swa_cache_set_scratch(&j.cache, j.mem + bytes, room) != SWA_OK) exit(2);
+        || swa_cache_set_scratch(&j.cache, j.mem + bytes, room) != SWA_OK)
+        exit(2);
     j.q = numbers((size_t)ROWS * Q, 1);
     j.k = numbers((size_t)ROWS * K, 2);
     j.v = numbers((size_t)ROWS * K, 3);
@@ -65,7 +75,13 @@ static job job_open(void) {
     j.sum = 14695981039346656037u;
     return j;
 }
-static void job_close(const job *j) { free(j->mem); free(j->q); free(j->k); free(j->v); free(j->out); }
+static void job_close(const job *j) {
+    free(j->mem);
+    free(j->q);
+    free(j->k);
+    free(j->v);
+    free(j->out);
+}
 static swa_attn attn_of(const job *j) {
     swa_attn a;
     memset(&a, 0, sizeof a);
@@ -103,7 +119,10 @@ typedef struct {
     int layer, threads, stop;
     int bad[MAX_THREADS];
 } pool;
-typedef struct { pool *p; int part; } worker;
+typedef struct {
+    pool *p;
+    int part;
+} worker;
 
 /* Waits for a layer, does its share of both phases with a join between and behind, and waits again. */
 static void *work(void *arg) {

@@ -16,11 +16,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static long fuzz_ops;                    /* counted by the target: what one operation is, it knows */
-static const uint8_t *fuzz_data;         /* the input that runs */
+static long fuzz_ops;            /* counted by the target: what one operation is, it knows */
+static const uint8_t *fuzz_data; /* the input that runs */
 static size_t fuzz_size;
 
-#define FUZZ_DIE(...) do { printf("%s: ", FUZZ_NAME); printf(__VA_ARGS__); printf("\n"); fuzz_die(); } while (0)
+#define FUZZ_DIE(...)                                                                                                  \
+    do {                                                                                                               \
+        printf("%s: ", FUZZ_NAME);                                                                                     \
+        printf(__VA_ARGS__);                                                                                           \
+        printf("\n");                                                                                                  \
+        fuzz_die();                                                                                                    \
+    } while (0)
 
 static inline void fuzz_die(void) {
     FILE *f = fuzz_data ? fopen("fuzz-" FUZZ_NAME ".input", "wb") : NULL;
@@ -34,17 +40,23 @@ static inline void fuzz_die(void) {
 }
 
 /* Bytes as a source of numbers: 0 when they are used up. */
-typedef struct { const uint8_t *p; size_t left; } fuzz_in;
+typedef struct {
+    const uint8_t *p;
+    size_t left;
+} fuzz_in;
 static inline int fuzz_byte(fuzz_in *in) { return in->left > 0 ? (in->left--, *in->p++) : 0; }
 static inline int fuzz_pick(fuzz_in *in, int lo, int hi) {
     int wide = hi - lo > 255 ? fuzz_byte(in) * 256 : 0;
     return lo + (wide + fuzz_byte(in)) % (hi - lo + 1);
 }
 static inline uint32_t fuzz_mix(uint32_t x) {
-    x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu;
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    x *= 0x846ca68bu;
     return x ^ x >> 16;
 }
-static inline float fuzz_unit(uint32_t *state) {         /* [-1, 1) */
+static inline float fuzz_unit(uint32_t *state) { /* [-1, 1) */
     *state += 0x9e3779b9u;
     return (float)((double)fuzz_mix(*state) * (2.0 / 4294967296.0) - 1.0);
 }
@@ -54,16 +66,21 @@ static inline float fuzz_unit(uint32_t *state) {         /* [-1, 1) */
 #include <time.h>
 
 enum { FUZZ_FILES = 512, FUZZ_LONGEST = 1 << 16 };
-static struct { uint8_t *p; size_t n; } fuzz_file[FUZZ_FILES];
+static struct {
+    uint8_t *p;
+    size_t n;
+} fuzz_file[FUZZ_FILES];
 static int fuzz_files;
 static uint64_t fuzz_rng;
 
 static inline uint32_t fuzz_u32(void) {
-    fuzz_rng ^= fuzz_rng >> 12; fuzz_rng ^= fuzz_rng << 25; fuzz_rng ^= fuzz_rng >> 27;
+    fuzz_rng ^= fuzz_rng >> 12;
+    fuzz_rng ^= fuzz_rng << 25;
+    fuzz_rng ^= fuzz_rng >> 27;
     return (uint32_t)((fuzz_rng * 0x2545F4914F6CDD1Du) >> 32);
 }
 static inline void fuzz_run(const uint8_t *p, size_t n) {
-    uint8_t *exact = (uint8_t *)malloc(n ? n : 1);       /* so that a read past the end is seen */
+    uint8_t *exact = (uint8_t *)malloc(n ? n : 1); /* so that a read past the end is seen */
     if (!exact) exit(2);
     memcpy(exact, p, n);
     fuzz_data = exact;
@@ -80,7 +97,10 @@ static inline int fuzz_read(const char *path) {
         char name[1024];
         while ((e = readdir(dir)) != NULL)
             if (e->d_name[0] != '.' && snprintf(name, sizeof name, "%s/%s", path, e->d_name) < (int)sizeof name
-                && !fuzz_read(name)) { closedir(dir); return 0; }
+                && !fuzz_read(name)) {
+                closedir(dir);
+                return 0;
+            }
         closedir(dir);
         return 1;
     }
@@ -140,8 +160,7 @@ int main(int argc, char **argv) {
         fuzz_run(p, fuzz_make(p));
         done++;
     }
-    printf("%s: %d files and %ld made inputs, %ld operations, nothing found\n", FUZZ_NAME, fuzz_files, done,
-           fuzz_ops);
+    printf("%s: %d files and %ld made inputs, %ld operations, nothing found\n", FUZZ_NAME, fuzz_files, done, fuzz_ops);
     for (int i = 0; i < fuzz_files; i++) free(fuzz_file[i].p);
     free(p);
     return fuzz_files + done > 0 ? 0 : 2;

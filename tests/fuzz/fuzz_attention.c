@@ -19,11 +19,11 @@ typedef struct {
     float scale, softcap;
     float *q, *q_pinned, *k, *v, *alibi, *sinks, *bias;
     int64_t bias_first, bias_n;
-    int by_distance;                     /* the bias's columns */
+    int by_distance; /* the bias's columns */
     unsigned char *absent;
-    int32_t *pick;                       /* [n_q][kv heads or 1][pick_n]; NULL = no lists */
+    int32_t *pick; /* [n_q][kv heads or 1][pick_n]; NULL = no lists */
     int pick_n, pick_block, pick_heads;
-    swa_window near;                     /* kind of it: see_near.left > 0 */
+    swa_window near; /* kind of it: see_near.left > 0 */
     or_window see_near;
 } problem;
 
@@ -37,16 +37,33 @@ static void any_window(fuzz_in *in, problem *p) {
     int kind = fuzz_pick(in, 0, 7), W = fuzz_pick(in, 1, fuzz_byte(in) & 1 ? 9 : 600), b = fuzz_pick(in, 0, 20);
     p->window = swa_window_causal();
     p->see = or_causal();
-    if (kind == 1 || kind == 2) { p->window = swa_window_sliding(W); p->see = or_sliding(W); }
+    if (kind == 1 || kind == 2) {
+        p->window = swa_window_sliding(W);
+        p->see = or_sliding(W);
+    }
     if (kind == 3) {
         p->window = swa_window_flash(W - 2, b - 1);
         p->see.left = W < 2 ? OR_FAR : W - 2;
         p->see.right = b < 1 ? OR_FAR : b - 1;
     }
-    if (kind == 4) { p->window = swa_window_chunked(W); p->see.chunk = W; }
-    if (kind == 5) { p->window = swa_window_symmetric(W); p->see.left = p->see.right = W; }
-    if (kind == 6) { p->window = swa_window_sinks(W, b); p->see = or_sliding(W); p->see.pinned = b; }
-    if (kind == 7) { p->window = swa_window_prefix(W, 20 * b); p->see = or_sliding(W); p->see.span_hi = 20 * b; }
+    if (kind == 4) {
+        p->window = swa_window_chunked(W);
+        p->see.chunk = W;
+    }
+    if (kind == 5) {
+        p->window = swa_window_symmetric(W);
+        p->see.left = p->see.right = W;
+    }
+    if (kind == 6) {
+        p->window = swa_window_sinks(W, b);
+        p->see = or_sliding(W);
+        p->see.pinned = b;
+    }
+    if (kind == 7) {
+        p->window = swa_window_prefix(W, 20 * b);
+        p->see = or_sliding(W);
+        p->see.span_hi = 20 * b;
+    }
 }
 static void any_shape(fuzz_in *in, problem *p) {
     static const swa_type types[3] = { SWA_F32, SWA_F16, SWA_BF16 };
@@ -73,7 +90,9 @@ static void any_problem(fuzz_in *in, problem *p) {
     p->n_q = fuzz_pick(in, 0, fuzz_byte(in) & 1 ? 3 : MOST_QUERIES);
     p->k_pos = far[fuzz_pick(in, 0, p->window.n_sink || p->window.prefix ? 3 : 5)];
     p->q_pos = p->k_pos + (fuzz_pick(in, 0, 1) && p->n_k > p->n_q ? p->n_k - p->n_q : fuzz_pick(in, 0, MOST_KEYS));
-    nq = (size_t)p->n_q; nk = (size_t)p->n_k; heads = (size_t)p->shape.n_heads;
+    nq = (size_t)p->n_q;
+    nk = (size_t)p->n_k;
+    heads = (size_t)p->shape.n_heads;
     if (fuzz_pick(in, 0, 1) || p->shape.v_in_k || p->shape.tail_dim) p->scale = 0.05f * (float)fuzz_pick(in, 1, 20);
     if (fuzz_pick(in, 0, 3) == 0) p->softcap = (float)fuzz_pick(in, 1, 50);
     p->q = noise(nq * heads * (size_t)p->dk, fuzz_pick(in, 0, 1) ? 1.0f : 6.0f, &seed);
@@ -119,8 +138,14 @@ static void any_lists(fuzz_in *in, problem *p) {
 }
 static void free_problem(problem *p) {
     free(p->pick);
-    free(p->q); free(p->q_pinned); free(p->k); free(p->v);
-    free(p->alibi); free(p->sinks); free(p->bias); free(p->absent);
+    free(p->q);
+    free(p->q_pinned);
+    free(p->k);
+    free(p->v);
+    free(p->alibi);
+    free(p->sinks);
+    free(p->bias);
+    free(p->absent);
 }
 
 /* ---- element types, by the definition of their formats ---- */
@@ -145,7 +170,10 @@ static uint16_t to_f16(float x) {
     if (e < -13) e = -13;
     spacing = ldexp(1.0, e - 11);
     units = nearbyint(a / spacing);
-    if (units >= 2048) { units /= 2; e++; }
+    if (units >= 2048) {
+        units /= 2;
+        e++;
+    }
     bits = units < 1024 ? (uint32_t)units : (uint32_t)(e + 14) << 10 | ((uint32_t)units - 1024u);
     return (uint16_t)(bits | (x < 0 ? 0x8000u : 0));
 }
@@ -158,7 +186,10 @@ static size_t bytes_of(swa_type t) { return t == SWA_F32 ? 4 : 2; }
 /* Rounds x to what the type holds, and writes it as the type does. */
 static void store(swa_type t, float *x, unsigned char *at) {
     uint16_t h = t == SWA_F16 ? to_f16(*x) : to_bf16(*x);
-    if (t == SWA_F32) { memcpy(at, x, 4); return; }
+    if (t == SWA_F32) {
+        memcpy(at, x, 4);
+        return;
+    }
     memcpy(at, &h, 2);
     *x = t == SWA_F16 ? from_f16(h) : from_bf16(h);
 }
@@ -166,18 +197,17 @@ static void store(swa_type t, float *x, unsigned char *at) {
 /* ---- one way of asking ---- */
 
 /* One array of rows [n_k][kv heads][dim], padded between heads and rows, from the columns [from, from+dim) of x. */
-static unsigned char *lay(float *x, const problem *p, int width, int from, int dim, swa_type t, int pad,
-                          int64_t *token, int64_t *head) {
+static unsigned char *lay(float *x, const problem *p, int width, int from, int dim, swa_type t, int pad, int64_t *token,
+                          int64_t *head) {
     size_t size = bytes_of(t), heads = (size_t)p->shape.n_kv_heads;
     size_t h1 = (size_t)(dim + pad), t1 = heads * h1 + (size_t)pad;
     unsigned char *rows = (unsigned char *)malloc(((size_t)p->n_k * t1 + 1) * size);
     if (!rows) exit(2);
-    memset(rows, 0xff, ((size_t)p->n_k * t1 + 1) * size);    /* NaN between the rows: nobody may look there */
+    memset(rows, 0xff, ((size_t)p->n_k * t1 + 1) * size); /* NaN between the rows: nobody may look there */
     for (size_t i = 0; i < (size_t)p->n_k; i++)
         for (size_t h = 0; h < heads; h++)
             for (size_t d = 0; d < (size_t)dim; d++)
-                store(t, &x[(i * heads + h) * (size_t)width + (size_t)from + d],
-                      rows + (i * t1 + h * h1 + d) * size);
+                store(t, &x[(i * heads + h) * (size_t)width + (size_t)from + d], rows + (i * t1 + h * h1 + d) * size);
     *token = (int64_t)t1;
     *head = (int64_t)h1;
     return rows;
@@ -186,9 +216,12 @@ static unsigned char *lay(float *x, const problem *p, int width, int from, int d
 static int cut(fuzz_in *in, const problem *p, const swa_kv *whole, swa_kv *kv) {
     size_t ks = bytes_of(whole->k_type), vs = bytes_of(whole->v_type), ts = bytes_of(whole->tail_type);
     int n = 0;
-    for (int at = 0; at < p->n_k; ) {
+    for (int at = 0; at < p->n_k;) {
         int end = at, longest = n < SEGMENTS - 6 ? fuzz_pick(in, 1, MOST_KEYS) : MOST_KEYS;
-        if (p->absent[at]) { at++; continue; }
+        if (p->absent[at]) {
+            at++;
+            continue;
+        }
         while (end < p->n_k && !p->absent[end] && end - at < longest) end++;
         kv[n] = *whole;
         kv[n].k = (const char *)whole->k + (size_t)at * (size_t)whole->k_token * ks;
@@ -200,7 +233,10 @@ static int cut(fuzz_in *in, const problem *p, const swa_kv *whole, swa_kv *kv) {
     }
     return n;
 }
-typedef struct { float *out, *lse; size_t n_out, n_lse; } answer;
+typedef struct {
+    float *out, *lse;
+    size_t n_out, n_lse;
+} answer;
 
 static answer compute(fuzz_in *in, problem *p) {
     const swa_shape *s = &p->shape;
@@ -209,15 +245,23 @@ static answer compute(fuzz_in *in, problem *p) {
     swa_attn a;
     answer got;
     int pad = fuzz_pick(in, 0, 3), parts = fuzz_pick(in, 1, 5);
-    const int tail_at = p->n_q > 0 ? s->head_dim : 0;        /* without rows that would be someone else's memory */
+    const int tail_at = p->n_q > 0 ? s->head_dim : 0; /* without rows that would be someone else's memory */
     unsigned char *k, *v, *tail;
-    memset(&whole, 0, sizeof whole); memset(&r, 0, sizeof r); memset(&a, 0, sizeof a);
+    memset(&whole, 0, sizeof whole);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
     whole.k = k = lay(p->k, p, p->dk, 0, s->head_dim, p->k_type, pad, &whole.k_token, &whole.k_head);
     whole.v = v = lay(p->v, p, p->dv, 0, p->dv, p->v_type, pad, &whole.v_token, &whole.v_head);
-    whole.tail = tail = lay(p->k, p, p->dk, s->head_dim, s->tail_dim, p->tail_type, pad, &whole.tail_token,
-                            &whole.tail_head);
-    whole.k_type = p->k_type; whole.v_type = p->v_type; whole.tail_type = p->tail_type;
-    r.shape = *s; r.window = p->window; r.pos = p->q_pos; r.n_tokens = p->n_q; r.kv = kv;
+    whole.tail = tail =
+        lay(p->k, p, p->dk, s->head_dim, s->tail_dim, p->tail_type, pad, &whole.tail_token, &whole.tail_head);
+    whole.k_type = p->k_type;
+    whole.v_type = p->v_type;
+    whole.tail_type = p->tail_type;
+    r.shape = *s;
+    r.window = p->window;
+    r.pos = p->q_pos;
+    r.n_tokens = p->n_q;
+    r.kv = kv;
     r.n_kv = cut(in, p, &whole, kv);
     r.isa = fuzz_pick(in, 0, SWA_ISA_AVX512);
     if (r.isa && !swa_isa_usable(r.isa)) r.isa = 0;
@@ -225,16 +269,27 @@ static answer compute(fuzz_in *in, problem *p) {
     if (!r.scratch_bytes) FUZZ_DIE("swa_attention_bytes is 0");
     r.scratch = malloc(r.scratch_bytes);
     memset(r.scratch, 0xff, r.scratch_bytes);
-    a.q.p = p->q; a.q_tail.p = s->tail_dim ? p->q + tail_at : NULL;
+    a.q.p = p->q;
+    a.q_tail.p = s->tail_dim ? p->q + tail_at : NULL;
     a.q_sink.p = p->q_pinned;
     if (p->q_pinned && s->tail_dim) a.q_sink_tail.p = p->q_pinned + tail_at;
     a.q.head = a.q_tail.head = a.q_sink.head = a.q_sink_tail.head = p->dk;
     a.q.token = a.q_tail.token = a.q_sink.token = a.q_sink_tail.token = (int64_t)p->dk * s->n_heads;
-    a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;
-    a.bias = p->bias; a.bias_first = p->bias_first; a.bias_n = p->bias_n;
-    a.bias_head = p->bias_n; a.bias_token = p->bias_n * s->n_heads; a.bias_by_distance = p->by_distance;
-    a.pick = p->pick; a.pick_n = p->pick_n; a.pick_block = p->pick_block;
-    a.pick_head = p->pick_heads > 1 ? p->pick_n : 0; a.pick_token = (int64_t)p->pick_heads * p->pick_n;
+    a.scale = p->scale;
+    a.softcap = p->softcap;
+    a.alibi = p->alibi;
+    a.sink_logits = p->sinks;
+    a.bias = p->bias;
+    a.bias_first = p->bias_first;
+    a.bias_n = p->bias_n;
+    a.bias_head = p->bias_n;
+    a.bias_token = p->bias_n * s->n_heads;
+    a.bias_by_distance = p->by_distance;
+    a.pick = p->pick;
+    a.pick_n = p->pick_n;
+    a.pick_block = p->pick_block;
+    a.pick_head = p->pick_heads > 1 ? p->pick_n : 0;
+    a.pick_token = (int64_t)p->pick_heads * p->pick_n;
     if (p->see_near.left > 0) a.pick_window = &p->near;
     got.n_out = (size_t)p->n_q * (size_t)(s->n_heads * p->dv);
     got.n_lse = (size_t)p->n_q * (size_t)s->n_heads;
@@ -244,7 +299,10 @@ static answer compute(fuzz_in *in, problem *p) {
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int part = parts - 1; part >= 0; part--)
             if (swa_attention_part(&r, &a, phase, part, parts) != SWA_OK) FUZZ_DIE("swa_attention_part is refused");
-    free(k); free(v); free(tail); free(r.scratch);
+    free(k);
+    free(v);
+    free(tail);
+    free(r.scratch);
     return got;
 }
 /* Whether a query sees what its list does not hide. */
@@ -274,18 +332,33 @@ static void against_oracle(const problem *p, const answer *got) {
     or_case c;
     memset(&c, 0, sizeof c);
     if (!want) exit(2);
-    c.n_heads = p->shape.n_heads; c.n_kv_heads = p->shape.n_kv_heads; c.dk = p->dk; c.dv = p->dv;
-    c.window = p->see; c.q_pos = p->q_pos; c.k_pos = p->k_pos; c.n_q = p->n_q; c.n_k = p->n_k;
-    c.q = p->q; c.q_pinned = p->q_pinned; c.k = p->k; c.v = p->shape.v_in_k ? NULL : p->v; c.absent = p->absent;
+    c.n_heads = p->shape.n_heads;
+    c.n_kv_heads = p->shape.n_kv_heads;
+    c.dk = p->dk;
+    c.dv = p->dv;
+    c.window = p->see;
+    c.q_pos = p->q_pos;
+    c.k_pos = p->k_pos;
+    c.n_q = p->n_q;
+    c.n_k = p->n_k;
+    c.q = p->q;
+    c.q_pinned = p->q_pinned;
+    c.k = p->k;
+    c.v = p->shape.v_in_k ? NULL : p->v;
+    c.absent = p->absent;
     c.scale = p->scale > 0 ? (double)p->scale : 1.0 / sqrt((double)p->shape.head_dim);
     c.softcap = (double)p->softcap;
-    c.alibi = p->alibi; c.sink_logits = p->sinks;
-    c.bias = p->bias; c.bias_first = p->bias_first; c.bias_n = p->bias_n;
+    c.alibi = p->alibi;
+    c.sink_logits = p->sinks;
+    c.bias = p->bias;
+    c.bias_first = p->bias_first;
+    c.bias_n = p->bias_n;
     c.bias_by_distance = p->by_distance;
     if (p->pick) oracle_of_lists(p, &c, want, lse, lse + got->n_lse);
     else or_attention(&c, want, lse, lse + got->n_lse);
-    for (size_t i = 0; i < got->n_lse; i++) if (lse[i] > -HUGE_VAL && fabs(lse[i]) > top) top = fabs(lse[i]);
-    tol = 1e-5 * (4 + top + 6 * c.scale * p->dk);            /* what rounding a score of that size does */
+    for (size_t i = 0; i < got->n_lse; i++)
+        if (lse[i] > -HUGE_VAL && fabs(lse[i]) > top) top = fabs(lse[i]);
+    tol = 1e-5 * (4 + top + 6 * c.scale * p->dk); /* what rounding a score of that size does */
     for (size_t i = 0; i < got->n_out; i++)
         if (!(fabs((double)got->out[i] - want[i]) <= tol))
             FUZZ_DIE("out[%ld] is %g, not %g (tolerance %g)", (long)i, (double)got->out[i], want[i], tol);
@@ -303,13 +376,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     in.left = size;
     any_problem(&in, &p);
     any_lists(&in, &p);
-    a = compute(&in, &p);                                    /* rounds k and v to their types on the way */
+    a = compute(&in, &p); /* rounds k and v to their types on the way */
     against_oracle(&p, &a);
     b = compute(&in, &p);
     if (memcmp(a.out, b.out, a.n_out * sizeof *a.out) != 0 || memcmp(a.lse, b.lse, a.n_lse * sizeof *a.lse) != 0)
         FUZZ_DIE("other segments, parts or instruction set: other bits");
-    free(a.out); free(a.lse);
-    free(b.out); free(b.lse);
+    free(a.out);
+    free(a.lse);
+    free(b.out);
+    free(b.lse);
     free_problem(&p);
     return 0;
 }

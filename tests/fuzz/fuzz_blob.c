@@ -34,12 +34,17 @@ static void open_cache(cache *c, fuzz_in *in) {
     int kind = fuzz_pick(in, 0, 3);
     memset(c, 0, sizeof *c);
     c->windows[0] = swa_window_sliding(fuzz_pick(in, 1, 6));
-    c->windows[1] = kind == 0 ? swa_window_causal() : kind == 1 ? swa_window_sinks(3, 2)
-                  : kind == 2 ? swa_window_chunked(4) : swa_window_sliding(3);
-    c->d.shape.n_heads = 2; c->d.shape.n_kv_heads = 1; c->d.shape.head_dim = DIM;
+    c->windows[1] = kind == 0 ? swa_window_causal()
+                  : kind == 1 ? swa_window_sinks(3, 2)
+                  : kind == 2 ? swa_window_chunked(4)
+                              : swa_window_sliding(3);
+    c->d.shape.n_heads = 2;
+    c->d.shape.n_kv_heads = 1;
+    c->d.shape.head_dim = DIM;
     c->d.n_layers = fuzz_pick(in, 1, 3);
     c->d.n_seqs = fuzz_pick(in, 1, 3);
-    c->d.windows = c->windows; c->d.n_windows = fuzz_pick(in, 1, 2);
+    c->d.windows = c->windows;
+    c->d.n_windows = fuzz_pick(in, 1, 2);
     c->d.max_context = kind == 0 ? 40 : 0;
     c->d.capacity = fuzz_pick(in, 0, 1) ? 9 : 0;
     c->d.k_type = types[fuzz_pick(in, 0, 3)];
@@ -54,7 +59,8 @@ static void make_cache(cache *c, const cache *like, uint32_t seed) {
     c->before = (unsigned char *)malloc(c->bytes + 1);
     c->scratch = (unsigned char *)malloc(swa_cache_scratch_bytes(&c->d, 1));
     if (!c->mem || !c->before || !c->scratch || swa_cache_init(&c->kv, &c->d, c->mem, c->bytes) != SWA_OK
-        || swa_cache_set_scratch(&c->kv, c->scratch, swa_cache_scratch_bytes(&c->d, 1)) != SWA_OK) FUZZ_DIE("init");
+        || swa_cache_set_scratch(&c->kv, c->scratch, swa_cache_scratch_bytes(&c->d, 1)) != SWA_OK)
+        FUZZ_DIE("init");
     for (int s = 0; s < c->d.n_seqs; s++)
         for (int i = 0; i < 3; i++) {
             if (i == 0 && swa_cache_reset(&c->kv, s, fuzz_mix(seed) % 30, 0) != SWA_OK) FUZZ_DIE("reset");
@@ -68,18 +74,18 @@ static size_t alter(fuzz_in *in, unsigned char *blob, size_t n, int *sign) {
     *sign = 0;
     if (kind == 0) return n;
     if (kind == 1) return (size_t)fuzz_pick(in, 0, 65535) % (n + 1);
-    if (kind == 2) {                                         /* the input is the blob */
+    if (kind == 2) { /* the input is the blob */
         n = in->left < ROOM ? in->left : ROOM;
         memcpy(blob, in->p, n);
         in->left = 0;
     } else
         for (int i = fuzz_pick(in, 1, 4); i > 0 && n > 0; i--) {
-            size_t at = (size_t)fuzz_pick(in, 0, 65535) % (kind < 6 && n > 80 ? 80 : n);   /* head and state */
+            size_t at = (size_t)fuzz_pick(in, 0, 65535) % (kind < 6 && n > 80 ? 80 : n); /* head and state */
             if (fuzz_pick(in, 0, 1)) blob[at] ^= (unsigned char)(1 << fuzz_pick(in, 0, 7));
             else blob[at] = (unsigned char)fuzz_byte(in);
         }
     *sign = kind % 2 && n >= sizeof(swa__blob) + 8;
-    if (*sign) {                                             /* length and checksum made right again */
+    if (*sign) { /* length and checksum made right again */
         swa__blob head;
         uint64_t sum;
         memcpy(&head, blob, sizeof head);
@@ -98,7 +104,8 @@ static void live_with_it(cache *c, int seq, const unsigned char *blob, size_t n)
     if (less > n || swa_cache_save(&c->kv, seq, again, n) != SWA_OK || (less == n && memcmp(again, blob, n) != 0))
         FUZZ_DIE("what was loaded saves as something else");
     if (swa_cache_load(&c->kv, seq, again, less) != SWA_OK || swa_cache_save(&c->kv, seq, again + n, less) != SWA_OK
-        || memcmp(again, again + n, less) != 0) FUZZ_DIE("what was saved loads as something else");
+        || memcmp(again, again + n, less) != 0)
+        FUZZ_DIE("what was saved loads as something else");
     free(again);
     for (int s = 0; s < c->d.n_seqs; s++) {
         int64_t end = swa_cache_end(&c->kv, s), least = swa_cache_min_end(&c->kv, s);
@@ -113,8 +120,8 @@ static void live_with_it(cache *c, int seq, const unsigned char *blob, size_t n)
         attend(c, s, end, 5, 7);
         least = swa_cache_min_end(&c->kv, s);
         end = swa_cache_end(&c->kv, s);
-        if (least < end && swa_cache_truncate(&c->kv, s, least) != SWA_OK) FUZZ_DIE("truncate to min_end %lld",
-                                                                                   (long long)least);
+        if (least < end && swa_cache_truncate(&c->kv, s, least) != SWA_OK)
+            FUZZ_DIE("truncate to min_end %lld", (long long)least);
         attend(c, s, least, 3, 8);
         if (c->d.n_seqs > 1 && swa_cache_fork(&c->kv, (s + 1) % c->d.n_seqs, s, -1) != SWA_OK) FUZZ_DIE("fork");
     }
@@ -140,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (!n || n > ROOM || swa_cache_save(&from.kv, seq, saved, n) != SWA_OK) FUZZ_DIE("save");
         memcpy(blob, saved, n);
         n = alter(&in, blob, n, &sign);
-        exact = (unsigned char *)malloc(n ? n : 1);          /* so that a read past the end is seen */
+        exact = (unsigned char *)malloc(n ? n : 1); /* so that a read past the end is seen */
         if (!exact) exit(2);
         memcpy(exact, blob, n);
         memcpy(to.before, to.mem, to.bytes);
@@ -155,7 +162,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (got == SWA_OK) live_with_it(&to, seq, exact, n);
         free(exact);
     } while (in.left > 0);
-    free(from.mem); free(from.before); free(from.scratch);
-    free(to.mem); free(to.before); free(to.scratch);
+    free(from.mem);
+    free(from.before);
+    free(from.scratch);
+    free(to.mem);
+    free(to.before);
+    free(to.scratch);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "../../examples/engine.h"
 
-static void touch(const void *p, size_t n) {             /* volatile: each byte is really read */
+static void touch(const void *p, size_t n) { /* volatile: each byte is really read */
     for (size_t i = 0; i < n; i++) (void)((const volatile unsigned char *)p)[i];
 }
 static void look(gguf *g) {
@@ -32,8 +32,7 @@ static void look(gguf *g) {
             free(s);
         }
     }
-    for (size_t i = 0; i < g->n_tensors; i++)
-        touch(g->tensors[i].data, g->tensors[i].bytes);
+    for (size_t i = 0; i < g->n_tensors; i++) touch(g->tensors[i].data, g->tensors[i].bytes);
 }
 static void speak(gguf *g) {
     static const char text[] = "It is a truth universally acknowledged\xff\x00\xe2\x96\x81";
@@ -53,8 +52,8 @@ static void speak(gguf *g) {
 }
 static void walk(const uint8_t *end, const weights *w, float *row) {
     if (!w->data) return;
-    if (w->rows < 1 || w->cols < 1 || w->data + (size_t)w->rows * gguf_bytes(w->type, (size_t)w->cols)
-        > end) FUZZ_DIE("a matrix leaves the file");
+    if (w->rows < 1 || w->cols < 1 || w->data + (size_t)w->rows * gguf_bytes(w->type, (size_t)w->cols) > end)
+        FUZZ_DIE("a matrix leaves the file");
     weights_row(w, 0, row);
     weights_row(w, w->rows - 1, row);
 }

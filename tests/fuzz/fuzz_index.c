@@ -12,14 +12,18 @@ typedef struct {
     swa_shape shape;
     swa_window window;
     or_window see;
-    swa_index ix;                        /* without outputs */
+    swa_index ix; /* without outputs */
     int n_k, n_q, heads, dim;
     int64_t k_pos, q_pos;
     swa_type type;
     float *q, *k, *w;
-    unsigned char *rows;                 /* k as its type has it */
+    unsigned char *rows; /* k as its type has it */
 } problem;
-typedef struct { int32_t *pick; float *score; size_t n_pick, n_score; } answer;
+typedef struct {
+    int32_t *pick;
+    float *score;
+    size_t n_pick, n_score;
+} answer;
 
 /* Whole numbers, so that scores are equal, or any. */
 static float *noise(size_t n, int whole, uint32_t *seed) {
@@ -35,9 +39,19 @@ static void any_problem(fuzz_in *in, problem *p) {
     memset(p, 0, sizeof *p);
     p->window = swa_window_causal();
     p->see = or_causal();
-    if (kind == 1) { p->window = swa_window_sliding(W); p->see = or_sliding(W); }
-    if (kind == 2) { p->window = swa_window_chunked(W); p->see.chunk = W; }
-    if (kind == 3) { p->window = swa_window_sinks(W, W % 20); p->see = or_sliding(W); p->see.pinned = W % 20; }
+    if (kind == 1) {
+        p->window = swa_window_sliding(W);
+        p->see = or_sliding(W);
+    }
+    if (kind == 2) {
+        p->window = swa_window_chunked(W);
+        p->see.chunk = W;
+    }
+    if (kind == 3) {
+        p->window = swa_window_sinks(W, W % 20);
+        p->see = or_sliding(W);
+        p->see.pinned = W % 20;
+    }
     p->shape.n_kv_heads = fuzz_pick(in, 1, 2);
     p->ix.lists = p->shape.n_kv_heads * fuzz_pick(in, 1, 3);
     per = fuzz_pick(in, 1, 5);
@@ -63,10 +77,13 @@ static void any_problem(fuzz_in *in, problem *p) {
     for (size_t i = 0; i < (size_t)(p->n_k * p->shape.n_kv_heads * p->dim); i++) {
         uint32_t u;
         memcpy(&u, &p->k[i], 4);
-        if (p->type == SWA_BF16) u &= 0xffff0000u;           /* cut to what it holds */
+        if (p->type == SWA_BF16) u &= 0xffff0000u; /* cut to what it holds */
         memcpy(&p->k[i], &u, 4);
         if (p->type == SWA_F32) memcpy(p->rows + 4 * i, &u, 4);
-        else { const uint16_t h = (uint16_t)(u >> 16); memcpy(p->rows + 2 * i, &h, 2); }
+        else {
+            const uint16_t h = (uint16_t)(u >> 16);
+            memcpy(p->rows + 2 * i, &h, 2);
+        }
     }
 }
 static answer compute(fuzz_in *in, const problem *p) {
@@ -77,7 +94,11 @@ static answer compute(fuzz_in *in, const problem *p) {
     const int row = p->shape.n_kv_heads * p->dim, parts = fuzz_pick(in, 1, 5);
     memset(kv, 0, sizeof kv);
     memset(&r, 0, sizeof r);
-    r.shape = p->shape; r.window = p->window; r.pos = p->q_pos; r.n_tokens = p->n_q; r.kv = kv;
+    r.shape = p->shape;
+    r.window = p->window;
+    r.pos = p->q_pos;
+    r.n_tokens = p->n_q;
+    r.kv = kv;
     for (int at = 0; at < p->n_k; r.n_kv++) {
         const int n = r.n_kv < SEGMENTS - 1 ? fuzz_pick(in, 1, MOST_KEYS) : p->n_k;
         kv[r.n_kv].k = p->rows + (size_t)(at * row) * (p->type == SWA_F32 ? 4 : 2);
@@ -93,7 +114,8 @@ static answer compute(fuzz_in *in, const problem *p) {
     r.scratch_bytes += 63;
     got.n_pick = (size_t)(p->n_q * ix.lists * ix.top);
     got.n_score = (size_t)(p->n_q * ix.lists) * (size_t)ix.score_n;
-    ix.q.p = p->q; ix.w = p->w;
+    ix.q.p = p->q;
+    ix.w = p->w;
     ix.pick = got.pick = (int32_t *)malloc(got.n_pick * sizeof *got.pick);
     ix.score = got.score = (float *)malloc(got.n_score * sizeof *got.score);
     r.scratch = malloc(r.scratch_bytes);
@@ -149,8 +171,7 @@ static void check_list(const problem *p, int t, const float *score, const int32_
     }
     for (int64_t e = 0, i = 0; e < p->ix.score_n; e++)
         if (taken[e] && pick[i++] != first + e)
-            FUZZ_DIE("entry %d of token %d's list is %d, not %ld", (int)i - 1, t, (int)pick[i - 1],
-                     (long)(first + e));
+            FUZZ_DIE("entry %d of token %d's list is %d, not %ld", (int)i - 1, t, (int)pick[i - 1], (long)(first + e));
     for (; n < p->ix.top; n++)
         if (pick[n] != -1) FUZZ_DIE("entry %d behind the list of token %d is %d", n, t, (int)pick[n]);
 }
@@ -180,8 +201,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (memcmp(a.pick, b.pick, a.n_pick * sizeof *a.pick) != 0
         || memcmp(a.score, b.score, a.n_score * sizeof *a.score) != 0)
         FUZZ_DIE("other segments, parts or instruction set: other bits");
-    free(a.pick); free(a.score);
-    free(b.pick); free(b.score);
-    free(p.q); free(p.k); free(p.w); free(p.rows);
+    free(a.pick);
+    free(a.score);
+    free(b.pick);
+    free(b.score);
+    free(p.q);
+    free(p.k);
+    free(p.w);
+    free(p.rows);
     return 0;
 }

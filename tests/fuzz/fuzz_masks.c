@@ -12,16 +12,33 @@ static swa_window any_window(fuzz_in *in, or_window *see) {
     int kind = fuzz_pick(in, 0, 6), W = fuzz_pick(in, 1, 70), b = fuzz_pick(in, 0, 9);
     swa_window w = swa_window_causal();
     *see = or_causal();
-    if (kind == 1) { w = swa_window_sliding(W); *see = or_sliding(W); }
+    if (kind == 1) {
+        w = swa_window_sliding(W);
+        *see = or_sliding(W);
+    }
     if (kind == 2) {
         w = swa_window_flash(W - 2, b - 1);
         see->left = W < 2 ? OR_FAR : W - 2;
         see->right = b < 1 ? OR_FAR : b - 1;
     }
-    if (kind == 3) { w = swa_window_chunked(W); see->chunk = W; }
-    if (kind == 4) { w = swa_window_symmetric(W); see->left = see->right = W; }
-    if (kind == 5) { w = swa_window_sinks(W, b); *see = or_sliding(W); see->pinned = b; }
-    if (kind == 6) { w = swa_window_prefix(W, b); *see = or_sliding(W); see->span_hi = b; }
+    if (kind == 3) {
+        w = swa_window_chunked(W);
+        see->chunk = W;
+    }
+    if (kind == 4) {
+        w = swa_window_symmetric(W);
+        see->left = see->right = W;
+    }
+    if (kind == 5) {
+        w = swa_window_sinks(W, b);
+        *see = or_sliding(W);
+        see->pinned = b;
+    }
+    if (kind == 6) {
+        w = swa_window_prefix(W, b);
+        *see = or_sliding(W);
+        see->span_hi = b;
+    }
     return w;
 }
 /* A number as the mask stores it. */
@@ -53,7 +70,7 @@ static void check_blocks(const swa_mask_desc *d, const or_window *see, const uns
             for (int c = 0; c < d->n_blocks; c++)
                 for (int32_t j = 0; j < (d->k_padding ? d->k_padding : d->n_k[c]); j++, column++) {
                     int sees = b == c && j < d->n_k[c]
-                        && or_sees(see, (d->q_pos0 ? d->q_pos0[b] : 0) + i, (d->k_pos0 ? d->k_pos0[b] : 0) + j);
+                            && or_sees(see, (d->q_pos0 ? d->q_pos0[b] : 0) + i, (d->k_pos0 ? d->k_pos0[b] : 0) + j);
                     if (memcmp(mask + (row * columns + column) * size, sees ? seen : hidden, size) != 0)
                         FUZZ_DIE("block %d row %d, block %d column %d: should be %s", b, (int)i, c, (int)j,
                                  sees ? "visible" : "hidden");
@@ -74,7 +91,8 @@ static void fuzz_blocks(fuzz_in *in) {
     d.window = any_window(in, &see);
     d.type = types[fuzz_pick(in, 0, 4)];
     d.n_blocks = fuzz_pick(in, 1, BLOCKS);
-    d.n_q = n_q; d.n_k = n_k;
+    d.n_q = n_q;
+    d.n_k = n_k;
     if (fuzz_pick(in, 0, 3)) d.q_pos0 = q_pos0;
     if (fuzz_pick(in, 0, 3)) d.k_pos0 = k_pos0;
     if (fuzz_pick(in, 0, 2) == 0) d.k_padding = 40 + fuzz_pick(in, 0, 9);
@@ -114,7 +132,7 @@ static void fuzz_compressed(fuzz_in *in) {
                 FUZZ_DIE("W=%d head_dim=%d: picture at %d, %d", (int)W, head_dim, i, j);
         }
     fuzz_ops += 512 * 512;
-    if (kind != SWA_COMPRESSED_910B && kind != SWA_COMPRESSED_310P) return;   /* the samples are wrong in corners */
+    if (kind != SWA_COMPRESSED_910B && kind != SWA_COMPRESSED_310P) return; /* the samples are wrong in corners */
     if (swa_mask_expand(kind, picture, W, head_dim, S, masked, full, sizeof full) != SWA_OK)
         FUZZ_DIE("swa_mask_expand refuses");
     for (int64_t i = 0; i < S; i++)

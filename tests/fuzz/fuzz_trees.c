@@ -9,7 +9,12 @@
 
 enum { NODES = 100, ROWS = 900, OPERATIONS = 8, PARTS = 4 };
 
-typedef struct { swa_cache kv; void *mem, *scratch; float *out, *lse; int parts; } ring;
+typedef struct {
+    swa_cache kv;
+    void *mem, *scratch;
+    float *out, *lse;
+    int parts;
+} ring;
 
 /* Rows are of the sequence, from `start` on; those behind `end` are of the run or of a path that is looked at. */
 typedef struct {
@@ -25,7 +30,9 @@ typedef struct {
     ring ring[2];
 } problem;
 /* A run's rows, node by node. */
-typedef struct { float *q, *q_sink, *k, *v, *bias; } rows;
+typedef struct {
+    float *q, *q_sink, *k, *v, *bias;
+} rows;
 
 static float *room(size_t n) {
     float *x = (float *)calloc(n + 1, sizeof *x);
@@ -41,8 +48,14 @@ static void any_window(fuzz_in *in, problem *p) {
     p->window = swa_window_causal();
     p->see = or_causal();
     p->start = fuzz_pick(in, 0, 400);
-    if (kind == 1) { p->window = swa_window_sliding(W); p->see = or_sliding(W); }
-    if (kind == 2) { p->window = swa_window_chunked(W); p->see.chunk = W; }
+    if (kind == 1) {
+        p->window = swa_window_sliding(W);
+        p->see = or_sliding(W);
+    }
+    if (kind == 2) {
+        p->window = swa_window_chunked(W);
+        p->see.chunk = W;
+    }
     if (kind == 3) {
         p->window = swa_window_sinks(W, b);
         p->see = or_sliding(W);
@@ -54,8 +67,13 @@ static void ring_open(fuzz_in *in, problem *p, ring *r) {
     swa_cache_desc d;
     size_t bytes;
     memset(&d, 0, sizeof d);
-    d.shape = p->shape; d.windows = &p->window; d.n_windows = 1; d.n_layers = 1;
-    d.k_type = p->k_type; d.v_type = p->v_type; d.tail_type = p->tail_type;
+    d.shape = p->shape;
+    d.windows = &p->window;
+    d.n_windows = 1;
+    d.n_layers = 1;
+    d.k_type = p->k_type;
+    d.v_type = p->v_type;
+    d.tail_type = p->tail_type;
     d.max_rollback = NODES + fuzz_pick(in, 0, 50);
     d.max_context = p->start + ROWS;
     d.isa = fuzz_pick(in, 0, SWA_ISA_AVX512);
@@ -106,10 +124,18 @@ static void any_problem(fuzz_in *in, problem *p, uint32_t *seed) {
 }
 static void free_problem(problem *p) {
     for (int i = 0; i < 2; i++) {
-        free(p->ring[i].mem); free(p->ring[i].scratch); free(p->ring[i].out); free(p->ring[i].lse);
+        free(p->ring[i].mem);
+        free(p->ring[i].scratch);
+        free(p->ring[i].out);
+        free(p->ring[i].lse);
     }
-    free(p->q); free(p->q_sink); free(p->k); free(p->v);
-    free(p->alibi); free(p->sinks); free(p->bias);
+    free(p->q);
+    free(p->q_sink);
+    free(p->k);
+    free(p->v);
+    free(p->alibi);
+    free(p->sinks);
+    free(p->bias);
 }
 
 /* ---- a run ---- */
@@ -153,9 +179,16 @@ static void attend(const problem *p, ring *r, const rows *x) {
         a.k_tail = strided(x->k, s->head_dim, s->n_kv_heads, p->dk);
         if (p->q_sink) a.q_sink_tail = strided(x->q_sink, s->head_dim, s->n_heads, p->dk);
     }
-    a.out.p = r->out; a.lse = r->lse;
-    a.scale = p->scale; a.softcap = p->softcap; a.alibi = p->alibi; a.sink_logits = p->sinks;
-    a.bias = x->bias; a.bias_n = p->bias_n; a.bias_head = p->bias_n; a.bias_token = p->bias_n * s->n_heads;
+    a.out.p = r->out;
+    a.lse = r->lse;
+    a.scale = p->scale;
+    a.softcap = p->softcap;
+    a.alibi = p->alibi;
+    a.sink_logits = p->sinks;
+    a.bias = x->bias;
+    a.bias_n = p->bias_n;
+    a.bias_head = p->bias_n;
+    a.bias_token = p->bias_n * s->n_heads;
     a.bias_first = p->by_distance ? 0 : p->start;
     a.bias_by_distance = p->by_distance;
     for (int phase = 0; phase < SWA_PHASES; phase++)
@@ -169,12 +202,24 @@ static void against_oracle(const problem *p, int i, int above) {
     or_case c;
     if (!want) exit(2);
     memset(&c, 0, sizeof c);
-    c.n_heads = heads; c.n_kv_heads = p->shape.n_kv_heads; c.dk = p->dk; c.dv = p->dv;
-    c.window = p->see; c.q_pos = c.k_pos = p->start; c.n_q = c.n_k = n;
-    c.q = p->q; c.q_pinned = p->q_sink; c.k = p->k; c.v = p->v;
-    c.scale = (double)p->scale; c.softcap = (double)p->softcap;
-    c.alibi = p->alibi; c.sink_logits = p->sinks;
-    c.bias = p->bias; c.bias_n = p->bias_n; c.bias_by_distance = p->by_distance;
+    c.n_heads = heads;
+    c.n_kv_heads = p->shape.n_kv_heads;
+    c.dk = p->dk;
+    c.dv = p->dv;
+    c.window = p->see;
+    c.q_pos = c.k_pos = p->start;
+    c.n_q = c.n_k = n;
+    c.q = p->q;
+    c.q_pinned = p->q_sink;
+    c.k = p->k;
+    c.v = p->v;
+    c.scale = (double)p->scale;
+    c.softcap = (double)p->softcap;
+    c.alibi = p->alibi;
+    c.sink_logits = p->sinks;
+    c.bias = p->bias;
+    c.bias_n = p->bias_n;
+    c.bias_by_distance = p->by_distance;
     c.bias_first = p->by_distance ? 0 : p->start;
     for (int h = 0; h < heads; h++) {
         const float *out = p->ring[0].out + (size_t)(i * heads + h) * (size_t)p->dv;
@@ -191,7 +236,8 @@ static void against_oracle(const problem *p, int i, int above) {
 static void same_bits(const problem *p, int n) {
     const size_t lse = (size_t)(n * p->shape.n_heads), out = lse * (size_t)p->dv;
     if (memcmp(p->ring[0].out, p->ring[1].out, out * sizeof(float)) != 0
-        || memcmp(p->ring[0].lse, p->ring[1].lse, lse * sizeof(float)) != 0) FUZZ_DIE("another ring: other bits");
+        || memcmp(p->ring[0].lse, p->ring[1].lse, lse * sizeof(float)) != 0)
+        FUZZ_DIE("another ring: other bits");
 }
 static rows any_rows(const problem *p, int n, uint32_t *seed) {
     const size_t h = (size_t)(n * p->shape.n_heads), kv = (size_t)(n * p->shape.n_kv_heads);
@@ -205,7 +251,13 @@ static rows any_rows(const problem *p, int n, uint32_t *seed) {
     if (p->bias) fill(x.bias = room(bias), bias, seed);
     return x;
 }
-static void free_rows(rows *x) { free(x->q); free(x->q_sink); free(x->k); free(x->v); free(x->bias); }
+static void free_rows(rows *x) {
+    free(x->q);
+    free(x->q_sink);
+    free(x->k);
+    free(x->v);
+    free(x->bias);
+}
 
 static int path_of(const int32_t *parents, int node, int32_t *path) {
     int n = 0;
@@ -241,7 +293,8 @@ static void keep(fuzz_in *in, problem *p, const rows *x, const int32_t *parents,
         swa_cache *kv = &p->ring[i].kv;
         if (swa_cache_commit(kv, 0, none, 2) != SWA_ERR_ARG) FUZZ_DIE("a path that is none is taken");
         if (how == 0 ? swa_cache_truncate(kv, 0, p->start + p->end) != SWA_OK
-                     : swa_cache_commit(kv, 0, path, m) != SWA_OK) FUZZ_DIE("a path is refused");
+                     : swa_cache_commit(kv, 0, path, m) != SWA_OK)
+            FUZZ_DIE("a path is refused");
     }
     for (int i = 0; i < m; i++) put_row(p, x, path[i], p->end + i);
     p->end += m;
@@ -259,7 +312,7 @@ static void one_run(fuzz_in *in, problem *p, uint32_t *seed) {
     }
     same_bits(p, n);
     for (int i = 0; i < n; i++) put_row(p, &x, i, p->end + i);
-    for (int i = n - 1; i >= 0; i -= 1 + n / 10) {           /* the oracle is slow: of a long run some tokens */
+    for (int i = n - 1; i >= 0; i -= 1 + n / 10) { /* the oracle is slow: of a long run some tokens */
         const int m = tree ? path_of(parents, i, path) : 1;
         for (int j = 0; tree && j < m; j++) put_row(p, &x, path[j], p->end + j);
         against_oracle(p, i, tree ? m - 1 : i);
