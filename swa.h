@@ -936,7 +936,26 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #endif /* SWA_H_INCLUDED */
 
 /* ==== [SECTION 2] PLATFORM =======================================================================
-   Every switch is 0 or 1, computed once, so that #if works and -Wundef stays quiet. */
+   WHERE A CALL GOES, by the functions that it passes, in order (swa__ left out; [SECTION 12], but
+   for the numbers in brackets; kernels are those of the instance that call_base chose):
+     step       swa_step_begin: runs_check asks every run of every layer, then run_commit    [8]
+     decode     swa_attend: ring_call checks, call_base puts down what all parts share, call_scratch
+                carves; call_phases
+       phase 0  attend_units: job_make finds a run's segments [7] and blocks, job_units deals units;
+                unit_run: unit_begin packs q; then block by block sight_make (who sees what), stage
+                (K and V as tiles), look_ahead, block_few: few_scores, few_mask, few_exp,
+                few_value_pieces [10], and the fold; unit_end: rows_out
+       phase 1  fold_rows, if keys were split over parts; store_rows: numbers_out, tile_out
+     prefill    the same, in panels from 16 rows on: block_many: many_qk, many_exp, many_pv [10];
+                panel_out
+     list, tree unit_listed, unit_tree gather keys (gather_block, gather_nodes); block_many
+     MLA        swa_mla_forward: mla_ready; then mla_phase eight times: mla_products (kernel:
+                product), mla_norms, mla_rope, mla_attend: both phases above; a naive run with
+                expand_stage in place of stage                                             [13]
+     select     swa_select: index_phase; index_batch, index_block: index_scores [10], index_ranks,
+                best_add; phase 1: index_join                                              [14]
+
+   Every switch below is 0 or 1, computed once, so that #if works and -Wundef stays quiet. */
 #if defined(SWA_IMPLEMENTATION) && !defined(SWA__IMPLEMENTED)
 #define SWA__IMPLEMENTED
 #define SWA__IMPLEMENTING                /* undone at the end of this inclusion */
@@ -2388,7 +2407,7 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
     return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
 }
 
-/* ---- views: a run of consecutive positions in one layer is at most three segments ---- */
+/* ---- views: consecutive positions of one layer are at most three segments ---- */
 
 /* K, tail and V of a sequence in a layer: row i is slot i. Written where they are wanted: a struct
    that is returned is written and read again in other widths, for which the CPU waits. */
@@ -5266,19 +5285,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
    is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict each other
    from L1. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
-    enum { TILE = SWA__GEMM_TOKENS, SUB = 2 * PT };
+    enum { TOKENS = SWA__GEMM_TOKENS, SUB = 2 * PT };
     const int few = p->n <= PT;
     SWA__FN(cut) c;
     int t, u, t1, i, rows;
     c.xs = few ? (size_t)p->x_stride : (size_t)SWA__GEMM_CHAIN;
-    c.ps = (few ? 1 : (size_t)TILE) * (size_t)SWA__GEMM_CHAIN;
+    c.ps = (few ? 1 : (size_t)TOKENS) * (size_t)SWA__GEMM_CHAIN;
     for (t = 0; t < p->n; t = t1) {
-        t1 = p->n - t < TILE ? p->n : t + TILE;
+        t1 = p->n - t < TOKENS ? p->n : t + TOKENS;
         for (c.k = 0; c.k < p->n_in; c.k += c.n) {
             c.n = p->n_in - c.k < SWA__GEMM_SUM ? p->n_in - c.k : SWA__GEMM_SUM;
             for (u = t; !few && u < t1; u++)
                 for (i = 0; i < c.n; i += SWA__GEMM_CHAIN)
-                    memcpy(pack + (i / SWA__GEMM_CHAIN * TILE + u - t) * SWA__GEMM_CHAIN,
+                    memcpy(pack + (i / SWA__GEMM_CHAIN * TOKENS + u - t) * SWA__GEMM_CHAIN,
                            p->x + (size_t)u * (size_t)p->x_stride + c.k + i,
                            (size_t)(c.n - i < SWA__GEMM_CHAIN ? c.n - i : SWA__GEMM_CHAIN)
                                * sizeof(float));
@@ -6378,9 +6397,15 @@ typedef struct {
 
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
-    float *q, *q_sink, *q_scale, *o, *ob, *m, *l, *mb, *lb, *s;
-    swa__room room;
     int rows;                            /* that q and o have room for: of a unit, and of a panel */
+    float *q, *q_sink;                   /* packed: groups [dk+dt][R], or panels [dk+dt][nr]      */
+    float *q_scale;                      /* [2][rows] of q in q8, [1] of q_sink                   */
+    float *o, *m, *l;                    /* the unit's rows as swa__total has them: [rows][dvp],
+                                            or panels [dvp][nr]; [rows]                           */
+    float *ob, *mb, *lb;                 /* the same of one block, or a sink logit, to be folded:
+                                            [SWA__FEW][dvp], [SWA__PANEL]                         */
+    float *s;                            /* [256][SWA__PANEL] scores, then p                      */
+    swa__room room;
     int64_t *lo, *hi;                    /* [tokens of a unit] what each sees through the window  */
     swa__list *list;
     uint64_t *listed;                    /* [SWA__LISTED/64]                                      */
@@ -6826,7 +6851,7 @@ typedef struct {
     int layer;
     const swa_run *runs;
     const swa_rows *rows;           /* ... stateless call                                         */
-    int n_jobs, sinks, trees;       /* trees: a run of the step is one                            */
+    int n_jobs, sinks, trees;       /* runs; the window has sinks; a run of the step is a tree    */
     unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
     size_t part_bytes, split_rows;  /* that have room in split                                    */
     swa__geo geo;                   /* of many rows                                               */
@@ -6943,9 +6968,9 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
 }
 #endif
 
-/* The blocks that some tokens touch, as a list: sinks' blocks, then the window's. Blocks without a
-   key are not in it: between two segments any number of them may lie. */
-/* n blocks with keys, of [0, sinks) and [lo, hi) */
+/* The blocks that some tokens touch, as a list: n of them, the sinks' from [0, sinks), then the
+   window's from [lo, hi), in numbers of blocks. Those without a key are not in it: between two
+   segments any number of them may lie. */
 typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;
 
 /* One run of queries and the keys it may see. */
@@ -6960,9 +6985,10 @@ typedef struct {
     swa__geo geo;
     swa__keys keys;
     int64_t keys_from, keys_to;          /* positions between which segments lie                  */
-    swa__blocks all;
-    swa_kv kv[5];
-    swa__source ring, fresh;             /* of a ring's job: all slots, and this step's rows      */
+    swa__blocks all;                     /* those that any of its tokens touches                  */
+    /* of a ring's job: three segments at the most and the new rows; all slots, and those rows */
+    swa_kv kv[4];
+    swa__source ring, fresh;
 } swa__job;
 
 /* ---- window: what tokens see of the keys that are there ---- */
@@ -7115,7 +7141,7 @@ static int swa__has_q_sink(const swa__job *j) {
 }
 
 /* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
-static int swa__panel(const swa__job *j, int rows) {
+static int swa__panel_rows(const swa__job *j, int rows) {
     const int nr = j->call->kr->nr, form = j->geo.form;
     return rows <= nr / 2 && form < SWA__FORMS && j->call->kr->many[form][1] != NULL ? nr / 2 : nr;
 }
@@ -7204,7 +7230,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
     }
     for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
         float *to;
-        nr = swa__panel(j, u->n - r);
+        nr = swa__panel_rows(j, u->n - r);
         to = q + swa__stored(form, dk) * nr;
         for (i = 0; i < nr; i++)
             src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
@@ -7264,7 +7290,8 @@ static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sig
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
-/* The same, and what each row needs to be masked and modified. */
+/* What rows [r, r+n) of the unit see of the block at pos: the intervals, and what each row needs to
+   be masked and modified. */
 static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
@@ -7367,7 +7394,7 @@ static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratc
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
     const float *logits = j->call->a.sink_logits;
-    const int nr = swa__panel(j, n), dv = j->geo.dv;
+    const int nr = swa__panel_rows(j, n), dv = j->geo.dv;
     float *out[SWA__PANEL], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r,
                             *l = w->l + r;
     int i, raw = 0;
@@ -7798,7 +7825,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
         partial[j->geo.dvp] = w->m[r + i];
         partial[j->geo.dvp + 1] = w->l[r + i];
     }
-    j->call->kr->unpack(swa__panel(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp,
+    j->call->kr->unpack(swa__panel_rows(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp,
                         w->lb, out);
 }
 /* What rows [r, r+n) of the unit see of the block, or of the list's or tree's keys. */
@@ -7822,7 +7849,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     for (r = 0; r < u->n; r += nr) {
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
-        nr = swa__panel(j, n);
+        nr = swa__panel_rows(j, n);
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
@@ -8260,6 +8287,9 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     *cut = whole;
     return 0;
 }
+/* Units as large as may be, because their rows share a staged block, and yet enough of them that
+   the parts' shares come out alike: four per part, or one of the same size for each. Where there
+   are fewer, keys are split before rows are. */
 static swa__cut swa__cut_make(swa__part *p) {
     const int nr = p->call->kr->nr, parts = p->parts;
     swa__cut cut;
@@ -9960,13 +9990,14 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening
                                             it costs is hidden                                    */
        SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                       */
-       SWA__INDEX_MOST = 1 << 15,        /* of a tile, unless one token has more                  */
+       SWA__INDEX_MOST = 1 << 15,        /* of a batch, unless one token has more                 */
        SWA__INDEX_TOP = 1 << 24, SWA__DIGIT = 11 };
 
 typedef struct {                         /* one call                                              */
     swa__call call;
     swa_index ix;         /* resolved                                                             */
-    int per, tile, spare; /* heads of a list; tokens that share a block; candidates beyond top    */
+    int per, batch, spare;   /* heads of a list; tokens that share a staged block; candidates beyond
+                                top                                                               */
 } swa__select;
 
 /* What may become a list, ascending in position: ranks and entries. What is not above floor need
@@ -9976,9 +10007,9 @@ typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
 typedef struct {                         /* one part of it                                        */
     const swa__select *s;
     swa__part p;
-    float *sum;             /* [lists of a KV head of the tile][256]                              */
+    float *sum;             /* [lists of a KV head of the batch][256]                             */
     uint32_t *rank, *count; /* [256] of a block's entries; [2^DIGIT]                              */
-    swa__best best, kept;   /* [tokens of a tile][lists] with top + spare; [2][lists] with top    */
+    swa__best best, kept;   /* [tokens of a batch][lists] with top + spare; [2][lists] with top   */
 } swa__picker;
 
 /* Floats of 16 rows of q, with what stands behind them as integers. */
@@ -9993,7 +10024,7 @@ static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, 
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, all * 4);
     x->at = (int32_t *)(void *)swa__take_bytes(w, base, all * 4);
 }
-/* For any tile, so that a shorter list never needs more room. */
+/* For any batch, so that a shorter list never needs more room. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
     const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top,
@@ -10084,7 +10115,7 @@ static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *coun
 
 /* ---- a block of scores ---- */
 
-/* The ranks of a block's entries, for token t of the tile: of its visible keys, those of one entry
+/* The ranks of a block's entries, for token t of the batch: of its visible keys, those of one entry
    joined. */
 static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, int64_t hi,
                              const swa__block *b, const float *sum) {
@@ -10128,7 +10159,7 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
         if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
     if (ix->top > 0) swa__best_add(&best, ix->top, x->s->spare, x->count, x->rank, n, (int32_t)at);
 }
-/* Scores of the tile's rows and KV head u->h with the block at number `at`; and what becomes of
+/* Scores of the batch's rows and KV head u->h with the block at number `at`; and what becomes of
    them. */
 static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in, int64_t at) {
     const swa__select *s = x->s;
@@ -10140,11 +10171,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__scores scores;
     swa__block b;
     swa__sight l;
-    b.g = &j->geo;
+    swa__block_begin(j, &b);
     b.pos = at * SWA_BLOCK;
-    b.l1 = swa__fetch_l1();
-    b.pass = 0;
-    b.passes = 1;
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
     swa__ranges(&l, 1, range);
     swa__stage(in, range, &w->room, &b);
@@ -10173,9 +10201,9 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
                             x->sum + (size_t)(t * lists + i) * SWA_BLOCK);
 }
 
-/* ---- a tile of tokens ---- */
+/* ---- a batch of tokens ---- */
 
-/* q of the tile and KV head, in groups of rows; what each row counts, with its q8 scale. */
+/* q of the batch and KV head, in groups of rows; what each row counts, with its q8 scale. */
 static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
@@ -10218,7 +10246,8 @@ static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64
 }
 /* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where
    the candidates of one whose other blocks are another part's go; -1: the lists are whole. */
-static void swa__index_tile(swa__picker *x, int t0, int n, int64_t skip, int64_t blocks, int keep) {
+static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_t blocks,
+                             int keep) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top;
@@ -10329,15 +10358,15 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
             n = 1;
             length = swa__index_length(j, t);
             if (at >= lo && at + length <= hi) { /* it is whole, and so may be the next ones */
-                for (; phase == 0 && n < s->tile && t + n < j->n; n++) {
+                for (; phase == 0 && n < s->batch && t + n < j->n; n++) {
                     const int64_t next = swa__index_length(j, t + n);
                     if (at + length + next > hi) break;
                     length += next;
                 }
-                if (phase == 0) swa__index_tile(&x, t, n, 0, 0, -1);
+                if (phase == 0) swa__index_batch(&x, t, n, 0, 0, -1);
             } else if (at + length > lo) {
                 const int64_t from = swa__max64(lo - at, 0), to = swa__min64(hi - at, length);
-                if (phase == 0) swa__index_tile(&x, t, 1, from, to - from, from == 0);
+                if (phase == 0) swa__index_batch(&x, t, 1, from, to - from, from == 0);
                 else if (from == 0) swa__index_join(&x, t, first, length, total);
             }
         }
@@ -10371,11 +10400,11 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
     s->call.shape.v_dim = s->call.shape.v_in_k = 1; /* V is not looked at, and needs no room */
     s->call.group = shape->n_heads / shape->n_kv_heads;
     s->per = shape->n_heads / x->lists;
-    s->tile = shape->n_heads < SWA__INDEX_ROWS ? SWA__INDEX_ROWS / shape->n_heads : 1;
+    s->batch = shape->n_heads < SWA__INDEX_ROWS ? SWA__INDEX_ROWS / shape->n_heads : 1;
     s->spare = x->top > SWA__INDEX_SPARE ? x->top : SWA__INDEX_SPARE;
-    while (s->tile > 1
-           && (double)s->tile * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST)
-        s->tile /= 2;
+    while (s->batch > 1
+           && (double)s->batch * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST)
+        s->batch /= 2;
 }
 /* Bytes of one part; 0 = overflow. */
 static size_t swa__index_bytes(const swa__select *s) {

@@ -49,6 +49,14 @@ sed -nE "s,^/\* =+ $name,\1 \2,p" swa.h > build/banners
 { [ -s build/toc ] || echo "no table of contents found"; diff build/toc build/banners; } > build/lint.out
 rule "contents (<) and banners (>) differ"
 
+# The map in the implementation's first comment names functions that there are.
+sed -n '/WHERE A CALL GOES/,/\*\//p' swa.h | grep -oE '[a-z0-9]+(_[a-z0-9]+)+' | sort -u > build/map
+{ [ "$(wc -l < build/map)" -gt 20 ] || echo "no map found"
+  while read -r name; do
+      grep -qE "^[A-Za-z].*\b(swa__)?$name\(|SWA__FN\($name\)\(" swa.h || echo "no function $name"
+  done < build/map; } > build/lint.out
+rule "the map names a function that there is not"
+
 for name in order parameters columns; do
     command -v python3 > /dev/null || { echo "SKIPPED: $name: no python3"; skipped=$((skipped + 1)); continue; }
     python3 tests/check/order.py $name > build/lint.out || echo "order.py fails" >> build/lint.out
