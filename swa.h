@@ -250,7 +250,7 @@ SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix);  /* both ways b
    function. */
 SWA_API int         swa_visible(const swa_window *window, int64_t q, int64_t k);
 /* Its inverse: the visible keys of q are [*lo, *hi), and besides them the sinks [0, min(n_sink,
-   q+1)). */
+   q+1)). ARG: an invalid window, q < 0. OVERFLOW: q is INT64_MAX, which is no position. */
 SWA_CHECKED swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo,
                                          int64_t *hi);
 /* One English phrase: visible, or why not. A constant string; for logs and tests. */
@@ -574,7 +574,8 @@ typedef struct {
                                     NULL = none                                                   */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
-                                    0. Strides are taken as they are: 0 = the same for all        */
+                                    0. Strides, in floats, are taken as they are: 0 = the same for
+                                    all                                                           */
     int64_t bias_token, bias_head, bias_first, bias_n;
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling:
                                     [token][head][distance], 0 from bias_n on); bias_first 0,
@@ -607,19 +608,19 @@ typedef struct {
                                on AMD with bf16 pairs, else 0.75 to 0.85 of its speed. Decode in
                                bf16 takes longer than in f32: 4 times, in the order of tiles 8 to
                                10 (W = 4096, one thread). swa_compute_fastest() tells which to
-                               take. SWA_Q8: q in int8 too; needs
-                               k_type SWA_Q8, no tail, head_dim <= 1040. Relative L2 error
-                               against exact K and V, mean (worst of 400), and largest error by
-                               largest output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2
-                               with normal q, k, v; with q four times as large worst 1e-2, 2e-2;
-                               4e-2, 6e-2. Own bits each, on every instruction set                */
+                               take. SWA_Q8: q in int8 too; needs k_type SWA_Q8, no tail,
+                               head_dim <= 1040. Relative L2 error against exact K and V, mean
+                               (worst of 400), and largest error by largest output: bf16 3e-3
+                               (7e-3), 1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2 with normal q, k, v; with
+                               q four times as large worst 1e-2, 2e-2; 4e-2, 6e-2. Own bits each,
+                               on every instruction set                                           */
 } swa_attn;
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
    What is refused has written nothing, and may be called again as it should be. ARG is most often
    q, k, v or out NULL, strides with which rows overlap (one of two forgotten), scale 0 with a tail
-   or v_in_k, a negative one, or a tail in attn and none in the shape. ORDER: no step was begun since
-   the layer's last call, or the layer before (or this one, in the step before) was left out.
+   or v_in_k, a negative one, or a tail in attn and none in the shape. ORDER: no step was begun
+   since the layer's last call, or the layer before (or this one, in the step before) was left out.
    MEMORY: no scratch was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
@@ -638,7 +639,8 @@ SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_at
    ring in place (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is
    not supported. */
 typedef struct {
-    const void *k, *v, *tail;         /* first row; v ignored when v_in_k                         */
+    const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
+                                         when v_in_k                                              */
     swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                 */
     int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
     int64_t  tail_token, tail_head;              /* ... 0 as in swa_in                            */
@@ -660,7 +662,7 @@ typedef struct {
     size_t     scratch_bytes;
     int        isa;                   /* 0 = best                                                 */
 } swa_rows;
-/* Returns how many segments, sinks first; valid until the next phase 1 or begin. */
+/* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
@@ -674,9 +676,10 @@ SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
 SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
 SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                           int part, int parts);
-/* Merges n partial results (out and stat of calls over disjoint keys) in the order given. Partials
-   that hold one SWA_BLOCK each, merged in order of position, give the bits of the unsplit call.
-   out, lse may be NULL. */
+/* Merges n partial results (out and stat of calls over disjoint keys) in the order given: outs[i]
+   [rows][v_dim], stats[i] [rows][2], into out [rows][v_dim] and lse [rows], each of which may be
+   NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
+   unsplit call. n 0 gives zeros. ARG: NULL, a negative number, v_dim or n_heads 0. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                                  int32_t rows /* tokens*n_heads */, int v_dim,
                                  const float *sink_logits /* [n_heads] or NULL */, int n_heads,
@@ -743,20 +746,22 @@ typedef enum {
     SWA_ROPE_INTERLEAVED,   /* pairs (2i, 2i+1): Llama, Mistral, DeepSeek                         */
     SWA_ROPE_HALF           /* pairs (i, i+rotary/2): HF, NeoX, Gemma                             */
 } swa_rope_pairs;
-/* Rotates the first `rotary` numbers of every head of x [n][n_heads][head_dim] in place; token t is
-   at pos[t]. freq [rotary/2] are inverse frequencies; angles are computed in double, so any
-   position is exact. mscale multiplies cos and sin (0 = 1). */
+/* Rotates the first `rotary` numbers (even, at most head_dim) of every head of x
+   [n][n_heads][head_dim] in place; token t is at pos[t]. freq [rotary/2] are inverse frequencies;
+   angles are computed in double, so any position is exact. mscale multiplies cos and sin (0 =
+   1). */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
 typedef struct {
-    double base, scale;
-    int32_t original, truncate;
-    double beta_fast, beta_slow;
+    double  base, scale;          /* rope_theta; > 1: stretched by YaRN so many times, else not   */
+    int32_t original;             /* positions that the model was trained for; where stretched    */
+    int32_t truncate;             /* 1: the ramp's ends are rounded to whole pairs                */
+    double  beta_fast, beta_slow; /* turns of a wave in them that end the ramp; 0 = 32 and 1      */
 } swa_yarn_desc;
-/* Inverse frequencies: base^(-2i/rotary); with scale > 1 stretched by YaRN from `original`
-   positions (truncate: ramp ends rounded; beta 0 = 32 and 1). *mscale (may be NULL) = 0.1
-   ln(scale)+1, YaRN's factor for cos and sin. */
+/* Inverse frequencies: base^(-2i/rotary), stretched. *mscale (may be NULL) = 0.1 ln(scale)+1 where
+   stretched, else 1: YaRN's factor for cos and sin. ARG: rotary odd or <= 0, base <= 0 (stretched:
+   <= 1), original <= 0, beta_fast < beta_slow. */
 SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary,
                                 double *freq /* [rotary/2] */, double *mscale);
 /* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x;
@@ -798,12 +803,12 @@ typedef struct {
    transposed, of x[t][i] * w[row + i][col + o]. Only W_UK is used transposed; only there col is not
    0. */
 typedef struct {
-    int32_t      n, n_in, n_out;
+    int32_t      n, n_in, n_out;   /* tokens, inputs i, outputs o                                 */
     int          transposed;
     const float *x;           /* [n][n_in]                                                        */
-    int64_t      x_stride;
+    int64_t      x_stride;    /* floats from token to token                                       */
     swa_matrix   w;           /* as swa_mla has it; the stride of a packed one filled in          */
-    int64_t      row, col;
+    int64_t      row, col;    /* where the part of w begins                                       */
     float       *y;           /* [n][n_out]                                                       */
     int64_t      y_stride;
 } swa_gemm;
@@ -857,15 +862,14 @@ typedef struct {
     int64_t  pick_token;
     int32_t  pick_n, pick_block;
     const swa_window *pick_window;
-    /* every product, instead of ours (BLAS); OPAQUE weights need it. Called by several parts at
-       a time, each with its own outputs */
+    /* Every product, instead of ours (BLAS); OPAQUE weights need it. Called by several parts at a
+       time, each with its own outputs. NULL = ours. */
     void   (*gemm)(void *user, const swa_gemm *product);
-    void (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n,
-                 float *out /* [n][cols] */);
-    /* any rows of an OPAQUE W_UK or W_UV as f32, for the naive
-                                        path; of W_UQ and W_O too for swa_mla_merge. By several
-                                        parts at a time */
-    void    *user;
+    /* Any rows of an OPAQUE W_UK or W_UV as f32, for the naive path; of W_UQ and W_O too for
+       swa_mla_merge. Called by several parts at a time. */
+    void   (*rows)(void *user, const swa_matrix *w, int64_t row, int32_t n,
+                   float *out /* [n][cols] */);
+    void    *user;                   /* handed to both                                            */
 } swa_mla;
 
 /* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
