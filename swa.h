@@ -1931,7 +1931,7 @@ typedef struct {
     size_t scratch_bytes;
     int     n_runs;                      /* of the step that was begun, n_tokens rows in all      */
     int32_t n_tokens;
-    swa_status begun;                    /* SWA_OK, or why there is no step                       */
+    swa_status status;                   /* SWA_OK, or why there is no step                       */
     int64_t step;                        /* its number                                            */
     swa__layer layer[1];                 /* [n_layers]                                            */
 } swa__cache;
@@ -2171,7 +2171,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->d = *desc;
     if (c->d.n_seqs == 0) c->d.n_seqs = 1;
     if (c->d.isa == 0) c->d.isa = swa_isa_best();
-    c->begun = SWA_ERR_ORDER;
+    c->status = SWA_ERR_ORDER;
     c->limit = INT64_MAX;
 
     for (i = 0; i < desc->n_layers; i++) {
@@ -2535,8 +2535,6 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
 
 /* ---- copies of a sequence: fork, save, load ---- */
 
-/* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
-   slots. */
 static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
     const unsigned char *b = (const unsigned char *)p;
     uint64_t word;
@@ -2548,6 +2546,8 @@ static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a ove
     for (; n > 0; n--) h = (h ^ *b++) * 0x100000001b3u;
     return h;
 }
+/* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
+   slots. */
 static uint64_t swa__geometry(const swa__cache *c) {
     uint64_t h = swa__hash(0xcbf29ce484222325u, &c->d.n_layers, sizeof c->d.n_layers);
     int i, which;
@@ -2604,12 +2604,12 @@ static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *f
     }
 }
 /* Rows [lo, hi) of a ring's segment. */
-static swa_kv swa__part_of(const swa_kv *kv, int64_t lo, int64_t hi) {
-    swa_kv part = *kv;
-    part.layout_ += (int32_t)(lo - kv->pos);
-    part.pos = lo;
-    part.n = (int32_t)(hi - lo);
-    return part;
+static swa_kv swa__segment_rows(const swa_kv *kv, int64_t lo, int64_t hi) {
+    swa_kv rows = *kv;
+    rows.layout_ += (int32_t)(lo - kv->pos);
+    rows.pos = lo;
+    rows.n = (int32_t)(hi - lo);
+    return rows;
 }
 /* The rows that dst is said to hold, from src, whose slots may be others. */
 static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
@@ -2625,8 +2625,8 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
             const int64_t lo = swa__max64(a[i].pos, b[j].pos);
             const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
             if (lo >= hi) continue;
-            x = swa__part_of(&a[i], lo, hi);
-            y = swa__part_of(&b[j], lo, hi);
+            x = swa__segment_rows(&a[i], lo, hi);
+            y = swa__segment_rows(&b[j], lo, hi);
             swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
         }
 }
@@ -3032,8 +3032,8 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__parts_check(c);
     c->n_runs = 0;
     c->n_tokens = 0;
-    c->begun = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
-    if (c->begun != SWA_OK) return c->begun;
+    c->status = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
+    if (c->status != SWA_OK) return c->status;
     for (i = 0; i < n_runs; i++) {
         swa__run_commit(c, &runs[i]);
         swa__runs_of(c)[i] = runs[i]; /* a sequence at most once: there is room */
@@ -8813,7 +8813,7 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     const swa__layer *l;
     int i, trees = 0;
     if (c == NULL || attn == NULL) return SWA_ERR_ARG;
-    if (c->begun != SWA_OK) return c->begun;
+    if (c->status != SWA_OK) return c->status;
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
     if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
@@ -9928,7 +9928,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     swa_attn a;
     if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
         return SWA_ERR_ORDER;
-    if (c->begun != SWA_OK) return c->begun;
+    if (c->status != SWA_OK) return c->status;
     x->part = part;
     x->parts = parts;
     if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
