@@ -494,7 +494,7 @@ static inline int at_rows(const at_case *c, const at_data *s, const at_how *how,
 
 /* ---- the oracle on the same case ---- */
 
-static inline void at_oracle(const at_case *c, const at_data *s, double *out, double *lse) {
+static inline or_case at_oracle_case(const at_case *c, const at_data *s) {
     or_case o;
     memset(&o, 0, sizeof o);
     o.n_heads = c->shape.n_heads;
@@ -517,6 +517,10 @@ static inline void at_oracle(const at_case *c, const at_data *s, double *out, do
     o.bias_n = s->bias_n;
     o.bias_first = at_bias_first(c);
     o.bias_by_distance = c->bias == 2;
+    return o;
+}
+static inline void at_oracle(const at_case *c, const at_data *s, double *out, double *lse) {
+    const or_case o = at_oracle_case(c, s);
     or_attention(&o, out, lse, t_doubles(c->n));
 }
 /* One query at a position over the caller's rows, which have one KV head: all but the attention, with scratch. */

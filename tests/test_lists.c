@@ -59,28 +59,8 @@ static void lists_oracle(const at_case *c, const at_data *s, const or_window *ne
     const int heads = c->shape.n_heads, group = heads / c->shape.n_kv_heads;
     unsigned char *absent = (unsigned char *)t_alloc((size_t)c->n);
     double *room = t_doubles((size_t)c->n), lse;
-    or_case o;
-    memset(&o, 0, sizeof o);
-    o.n_heads = heads;
-    o.n_kv_heads = c->shape.n_kv_heads;
-    o.dk = (int)at_dk(c);
-    o.dv = c->shape.v_dim;
-    o.window = c->sees;
-    o.q_pos = o.k_pos = c->start;
-    o.n_q = o.n_k = c->n;
-    o.q = s->q;
-    o.q_pinned = s->q_sink;
-    o.k = s->k;
-    o.v = s->v;
+    or_case o = at_oracle_case(c, s);
     o.absent = absent;
-    o.scale = at_scale(c) > 0.0f ? (double)at_scale(c) : 1.0 / sqrt((double)c->shape.head_dim);
-    o.softcap = (double)c->softcap;
-    o.alibi = s->alibi;
-    o.sink_logits = s->sink_logits;
-    o.bias = s->bias;
-    o.bias_n = s->bias_n;
-    o.bias_first = at_bias_first(c);
-    o.bias_by_distance = c->bias == 2;
     for (int64_t i = 0; i < c->n; i++)
         for (int h = 0; h < heads; h++) {
             for (int64_t j = 0; j < c->n && h % group == 0; j++) { /* a group's heads see the same */

@@ -121,26 +121,7 @@ static void pair_oracle(pair *x, const at_data *nodes, const int32_t *path, int 
     for (int i = 0; i < n; i++) row_from(x, nodes, path[i], x->end + i);
     some.n = rows;
     s = at_stored(&some, &x->line);
-    memset(&o, 0, sizeof o);
-    o.n_heads = heads;
-    o.n_kv_heads = c->shape.n_kv_heads;
-    o.dk = (int)at_dk(c);
-    o.dv = c->shape.v_dim;
-    o.window = c->sees;
-    o.q_pos = o.k_pos = c->start;
-    o.n_q = o.n_k = rows;
-    o.q = s.q;
-    o.q_pinned = s.q_sink;
-    o.k = s.k;
-    o.v = s.v;
-    o.scale = at_scale(c) > 0.0f ? (double)at_scale(c) : 1.0 / sqrt((double)c->shape.head_dim);
-    o.softcap = (double)c->softcap;
-    o.alibi = s.alibi;
-    o.sink_logits = s.sink_logits;
-    o.bias = s.bias;
-    o.bias_n = x->line.bias_n;
-    o.bias_first = at_bias_first(c);
-    o.bias_by_distance = c->bias == 2;
+    o = at_oracle_case(&some, &s);
     for (int h = 0; h < heads; h++) or_row(&o, rows - 1, h, room, want + h * o.dv, &lse);
     CHECK_CLOSE(out + (size_t)path[n - 1] * at_o_row(c), want, at_o_row(c), c->compute == SWA_Q8 ? 0.2 : 1e-4);
 }
