@@ -3219,8 +3219,8 @@ typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
 typedef struct {                         /* what all rows of a call share                         */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
     float softcap_log2;                  /* softcap * log2 e, 0 = off                             */
-    int   alibi, bias, by_distance;
-    int64_t bias_first, bias_n;
+    int   alibi, bias, by_distance;      /* 1: the call has slopes; a bias; one by distance       */
+    int64_t bias_first, bias_n;          /* its columns, as in swa_attn                           */
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* few rows, q and K in q8: integer dot products                     */
@@ -3312,6 +3312,8 @@ typedef struct {
 #if SWA__BF16
     swa__sums *sums;
 #endif
+    /* o [rows][dvp], m, l [rows] of one more block into to; of a panel one without values, a sink
+       logit. */
     void (*fold)(int rows, int dvp, const swa__total *to, const float *o, const float *m,
                  const float *l);
     void (*fold_panel)(int nr, int dv, const swa__total *to, const float *m, const float *l);
@@ -3333,7 +3335,7 @@ typedef struct {
        rows. dst may be src. */
     void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                     float *dst);
-    /* dims a multiple of 16 */
+    /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
     void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
     void (*index)(const swa__block *b, const swa__sight *n, const swa__scores *x);
@@ -5634,10 +5636,6 @@ static float swa__fma(float a, float b, float c) {
 static float swa__scale(float p, float n) {
     return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23));
 }
-static float swa__to_bf16(float x) {     /* to the nearest bf16                                   */
-    uint32_t u = swa__bits_of(x);
-    return swa__float_of((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
-}
 #define SWV_ISA                 scalar
 #define SWV_LOOPS
 #define SWV_TARGET
@@ -5670,7 +5668,7 @@ static float swa__to_bf16(float x) {     /* to the nearest bf16                 
 #define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
-#define SWV_TO_BF16(x)          swa__to_bf16(x)
+#define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
 #define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 
@@ -6997,6 +6995,7 @@ typedef struct {
 
 /* ---- window: what tokens see of the keys that are there ---- */
 
+/* What token t sees through the window, cut to where keys are. */
 static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + t, lo, hi);
     *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
@@ -7012,18 +7011,21 @@ static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
     int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
     return end > j->keys_from ? end : 0;
 }
+/* How many keys that are. */
 static int64_t swa__keys_seen(const swa__job *j, int t) {
     int64_t lo, hi;
     swa__window_of(j, t, &lo, &hi);
     return hi - lo;
 }
-static int64_t swa__block_end(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+/* How many blocks the positions [0, pos) touch. */
+static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+/* How many of the blocks [lo, hi) hold a key. */
 static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     int64_t n = 0;
     int i;
     for (i = swa__find(keys, lo * SWA_BLOCK); i < keys->n_kv && keys->kv[i].pos / SWA_BLOCK < hi;
          i++) {
-        int64_t end = swa__min64(swa__block_end(keys->kv[i].pos + keys->kv[i].n), hi);
+        int64_t end = swa__min64(swa__blocks_until(keys->kv[i].pos + keys->kv[i].n), hi);
         if (keys->kv[i].n == 0) continue;
         lo = swa__max64(lo, keys->kv[i].pos / SWA_BLOCK);
         if (lo < end) n += end - lo;
@@ -7031,14 +7033,15 @@ static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     }
     return (int)n;
 }
+/* The list for tokens first..last. */
 static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     swa__blocks b;
     int64_t lo, hi, none;
     swa__window_of(j, last, &none, &hi);
     swa__window_of(j, first, &lo, &none);
-    b.sinks = swa__block_end(swa__max64(swa__sinks_of(j, last), 0));
+    b.sinks = swa__blocks_until(swa__max64(swa__sinks_of(j, last), 0));
     b.lo = swa__max64(lo / SWA_BLOCK, b.sinks);
-    b.hi = swa__max64(hi > lo ? swa__block_end(hi) : b.lo, b.lo);
+    b.hi = swa__max64(hi > lo ? swa__blocks_until(hi) : b.lo, b.lo);
     b.n = swa__blocks_filled(&j->keys, 0, b.sinks) + swa__blocks_filled(&j->keys, b.lo, b.hi);
     return b;
 }
@@ -7802,6 +7805,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
         x->t++;
     }
 }
+/* One block, few rows: folded into their results, or of a split kept for phase 1. */
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                            swa__block *b, const swa__sight *l) {
     const swa__kernels *kr = j->call->kr;
@@ -7844,6 +7848,7 @@ static void swa__sight_fill(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
     swa__sight_make(j, u, w, r, n, b->pos, l);
 }
+/* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1. */
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__block *b, swa__sight *l) {
     const swa__kernels *kr = j->call->kr;
@@ -7894,6 +7899,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
 }
+/* The rows' results go out. */
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int nr = j->call->kr->nr;
     int i;
@@ -8464,6 +8470,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
         memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a,
                (size_t)n * sizeof(float));
 }
+/* The run's rows of one KV head; of more than the ring holds the last ones. */
 static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq,
                             const swa__store *s) {
     const int64_t end = j->pos + j->n;
@@ -8483,6 +8490,7 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         }
     }
 }
+/* This step's rows of every run into the ring; a run's KV heads are dealt out to the parts. */
 static void swa__store_rows(swa__part *p) {
     const swa__call *call = p->call;
     const swa__layer *l = swa__layer_of(call->c, call->layer);
@@ -8513,6 +8521,7 @@ static int swa__stores(const swa_attn *a) {
     return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY;
 }
 
+/* Phase 0 attends, phase 1 folds what was split and then stores. */
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
@@ -8674,6 +8683,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK
                                                                             : SWA_ERR_UNSUPPORTED;
 }
+/* What follows from the call's arguments: strides, the instance, the kernels' parameters. */
 static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     swa_attn *a = &call->a;
     swa__geo *geo = &call->geo;
@@ -8806,6 +8816,7 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
     return status;
 }
+/* A call on a ring, checked, and made but for its scratch. */
 static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase,
                                  int part, int parts, swa__call *call) {
     swa__cache *c = swa__get(cache);
@@ -8929,7 +8940,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
         end = kv->pos + kv->n;
         if (kv->n == 0) continue;
-        blocks += swa__block_end(end) - kv->pos / SWA_BLOCK;
+        blocks += swa__blocks_until(end) - kv->pos / SWA_BLOCK;
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
             return SWA_ERR_ARG;
