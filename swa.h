@@ -5248,9 +5248,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
    inputs from k on: both sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart,
    pieces ps apart. Rows below `done` have their sums already: the last group overlaps the one
    before it. */
-typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(cut);
+typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(slab);
 
-SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(cut) *c) {
+SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
     SWA__FN(piece) in;
@@ -5287,13 +5287,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
             }
         }
 }
-/* Tokens in tiles whose inputs of a block fit L2, so that weights are read once per tile. x of many
-   is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict each other
-   from L1. */
+/* So many tokens at a time that their inputs of a block fit L2: weights are read once for them all.
+   x of many is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict
+   each other from L1. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
     enum { TOKENS = SWA__GEMM_TOKENS, SUB = 2 * PT };
     const int few = p->n <= PT;
-    SWA__FN(cut) c;
+    SWA__FN(slab) c;
     int t, u, t1, i, rows;
     c.xs = few ? (size_t)p->x_stride : (size_t)SWA__GEMM_CHAIN;
     c.ps = (few ? 1 : (size_t)TOKENS) * (size_t)SWA__GEMM_CHAIN;
@@ -6440,6 +6440,7 @@ static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratc
     swa__take(w, base, &w->room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
     swa__take(w, base, &w->room.present, SWA_BLOCK);
 }
+/* base NULL: its size alone. */
 static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__scratch *w) {
     const int tile = swa__unit_rows(s) + SWA__PANEL;
     const size_t rows = (size_t)tile, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
@@ -7198,6 +7199,7 @@ static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *
         }
     }
 }
+/* q of few rows: groups of R, [dk+dt][R], one behind the other. */
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
     const int dk = j->geo.dk, dt = j->geo.dt, q8 = j->call->a.compute == SWA_Q8;
@@ -7284,6 +7286,7 @@ static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
         return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
+/* Where the scales of the rows from r on stand, if q is in q8. */
 static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     l->q_scale[0] = l->q_scale[1] = NULL;
@@ -7398,6 +7401,7 @@ static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratc
            (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(nr, w->m + r, w->l + r);
 }
+/* Its results go out, with a sink logit folded in. */
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
     const float *logits = j->call->a.sink_logits;
@@ -8385,6 +8389,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
 static size_t swa__job_partials(const swa__job *j) {
     return (size_t)j->rows * (size_t)j->call->shape.n_kv_heads * (size_t)j->all.n;
 }
+/* Phase 0: all units of the call. Where several parts share them their costs are added up first. */
 static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     swa__costs share;
     int pass, i;
@@ -9308,6 +9313,7 @@ static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
 
 /* ---- the rule ---- */
 
+/* What swa_mla_choose says, of valid dimensions. */
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new,
@@ -9915,6 +9921,7 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
 
 /* ---- the public calls ---- */
 
+/* The call's arguments, checked; the rest of x is for swa__mla_ready. */
 static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla,
                                  const float *h, float *out, swa__mla *x) {
     const swa__cache *c = swa__get(cache);
@@ -10351,6 +10358,7 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
         swa__index_list(x, x->p.job.row + t, list, &best);
     }
 }
+/* One part of a phase: its share of the line. Phase 0 finds, phase 1 joins. */
 static void swa__index_phase(const void *call, int phase, int part, int parts) {
     const swa__select *s = (const swa__select *)call;
     swa__picker x;
