@@ -3139,7 +3139,7 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    an array of SWV_N vectors; KEYS by VECTORS are the register block of the many-rows shape, DIMS
    by VECTORS that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v, i), if there
    is one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a
-   row are then loaded by the vector. */
+   row are then loaded by the vector. What the template's first lines define has a default. */
 
 enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are summed alone, and */
        SWA__GEMM_CHAIN = 512,            /* of one chain: constants of the bits promise, see
@@ -3301,7 +3301,6 @@ typedef struct { const float *p; float *o; int more; } swa__pv;
 typedef void swa__many(const swa__block *b, const swa__sight *n, const float *const q[2], float *s,
                        const swa__total *to);
 typedef struct {
-    const char *name;
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
@@ -3523,6 +3522,16 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #define MR SWV_KEYS
 #define NV SWV_VECTORS
 #define NR (SWV_VECTORS * SWV_N)
+#ifndef SWV_TARGET                       /* the base instruction set: nothing to say, or to leave */
+#  define SWV_TARGET
+#  define SWV_LEAVE() ((void)0)
+#endif
+#ifndef SWV_ADD /* vectors that C adds, in the arithmetic of the place: see SWA__FAST_MATH        */
+#  define SWV_ADD(a, b) ((SWV)((a) + (b)))
+#  define SWV_SUB(a, b) ((SWV)((a) - (b)))
+#  define SWV_MUL(a, b) ((SWV)((a) * (b)))
+#  define SWV_DIV(a, b) ((SWV)((a) / (b)))
+#endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
 #endif
@@ -5638,7 +5647,6 @@ static float swa__scale(float p, float n) {
 }
 #define SWV_ISA                 scalar
 #define SWV_LOOPS
-#define SWV_TARGET
 #define SWV                     float
 #define SWV_N                   1
 #define SWV_KEYS                4
@@ -5652,10 +5660,6 @@ static float swa__scale(float p, float n) {
 #define SWV_LOAD(p)             (*(p))
 #define SWV_STORE(p, v)         (*(p) = (v))
 #define SWV_FMA(a, b, c)        swa__fma((a), (b), (c))
-#define SWV_ADD(a, b)           ((float)((a) + (b)))
-#define SWV_SUB(a, b)           ((float)((a) - (b)))
-#define SWV_MUL(a, b)           ((float)((a) * (b)))
-#define SWV_DIV(a, b)           ((float)((a) / (b)))
 #define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
 #define SWV_MIN(a, b)           ((a) < (b) ? (a) : (b))
 #define SWV_RINT(x)             swa__rint(x)
@@ -5669,7 +5673,6 @@ static float swa__scale(float p, float n) {
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
-#define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -5702,7 +5705,6 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
     return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
 }
 #define SWV_ISA                 neon
-#define SWV_TARGET
 #define SWV                     float32x4_t
 #define SWV_N                   4
 #define SWV_KEYS                8
@@ -5715,10 +5717,6 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_LOAD(p)             vld1q_f32(p)
 #define SWV_STORE(p, v)         vst1q_f32((p), (v))
 #define SWV_FMA(a, b, c)        vfmaq_f32((c), (a), (b))
-#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
-#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
-#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
-#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
 #define SWV_MAX(a, b)           vmaxq_f32((a), (b))
 #define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
@@ -5739,7 +5737,6 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #else
 #  define SWV_STEPS             _Pragma("GCC unroll 4")
 #endif
-#define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -5816,7 +5813,6 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
     wasm_v128_store32_lane(p, wasm_i8x16_narrow_i16x8(u, u), 0);
 }
 #define SWV_ISA                 simd128
-#define SWV_TARGET
 #define SWV                     v128_t
 #define SWV_N                   4
 #define SWV_KEYS                4
@@ -5848,7 +5844,6 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_simd128((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_simd128((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_simd128(x)
-#define SWV_LEAVE()             ((void)0)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -5902,10 +5897,6 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
 #define SWV_STORE(p, v)         _mm256_storeu_ps((p), (v))
 #define SWV_FMA(a, b, c)        _mm256_fmadd_ps((a), (b), (c))
-#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
-#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
-#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
-#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
 #define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm256_min_ps((a), (b))
 #define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
@@ -5990,10 +5981,6 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
 #define SWV_STORE(p, v)         _mm512_storeu_ps((p), (v))
 #define SWV_FMA(a, b, c)        _mm512_fmadd_ps((a), (b), (c))
-#define SWV_ADD(a, b)           ((SWV)((a) + (b)))
-#define SWV_SUB(a, b)           ((SWV)((a) - (b)))
-#define SWV_MUL(a, b)           ((SWV)((a) * (b)))
-#define SWV_DIV(a, b)           ((SWV)((a) / (b)))
 #define SWV_MAX(a, b)           _mm512_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm512_min_ps((a), (b))
 #define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
@@ -6187,9 +6174,9 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
 #endif
 #undef SWA__KERNEL_PASS
 
-/* The instances, by SWA_ISA_*. A constant table: which one runs is a field of the object, never a
+/* The instances, by SWA_ISA_*: constants. Which one runs is a field of the object, never a
    global. */
-#define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { #isa, nr, swa__few_##isa, \
+#define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
@@ -6197,24 +6184,18 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
     SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
-#  define SWA__NO_SUMS      NULL,
 #else
 #  define SWA__SUMS(isa)
-#  define SWA__NO_SUMS
 #endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
-#  define SWA__NO_MLA_KERNELS   , NULL, NULL
 #else
 #  define SWA__MLA_KERNELS(isa)
-#  define SWA__NO_MLA_KERNELS
 #endif
 #if SWA__INDEX
 #  define SWA__INDEX_KERNEL(isa)   , swa__index_##isa
-#  define SWA__NO_INDEX_KERNEL     , NULL
 #else
 #  define SWA__INDEX_KERNEL(isa)
-#  define SWA__NO_INDEX_KERNEL
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWA__MANY_PAIRS   swa__many_pairs_avx512
@@ -6231,36 +6212,27 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
 #else
 #  define SWA__MANY_HALF    swa__many_half_avx512
 #endif
-#define SWA__NO_KERNELS(isa) { #isa, 0, NULL, \
-    { { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, SWA__NO_SUMS \
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL SWA__NO_INDEX_KERNEL \
-    SWA__NO_MLA_KERNELS }
 static const swa__kernels *swa__kernels_of(int isa) {
-    static const swa__kernels table[] = {
-        SWA__NO_KERNELS(best),
-        SWA__KERNELS(scalar, 4, NULL, NULL, NULL),
+    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL);
 #if SWA__NEON
-        SWA__KERNELS(neon, 8, NULL, NULL, NULL),
-#else
-        SWA__NO_KERNELS(neon),
+    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL);
+    if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
-        SWA__KERNELS(simd128, 8, NULL, NULL, NULL),
-#else
-        SWA__NO_KERNELS(simd128),
+    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL);
+    if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
-        SWA__KERNELS(avx2, 24, NULL, NULL, NULL),
-#else
-        SWA__NO_KERNELS(avx2),
+    static const swa__kernels avx2 = SWA__KERNELS(avx2, 24, NULL, NULL, NULL);
+    if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
-        SWA__KERNELS(avx512, 32, SWA__MANY_HALF, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS)
-#else
-        SWA__NO_KERNELS(avx512)
+    static const swa__kernels avx512 =
+        SWA__KERNELS(avx512, 32, SWA__MANY_HALF, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS);
+    if (isa == SWA_ISA_AVX512) return &avx512;
 #endif
-    };
-    return &table[isa];
+    (void)isa;
+    return &scalar;
 }
 /* What an instance may use of its CPU beyond the base. */
 static int swa__has_pairs(const swa__kernels *kr) {
