@@ -111,7 +111,7 @@
    SWA_NO_F16 15, SWA_NO_Q8 12, SWA_NO_BLOB (save, load) 5, SWA_NO_MASKS 4, SWA_NO_AVX512 118,
    SWA_NO_AVX2 70, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 39: fewer shapes of kernels, the
    same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16 rows or fewer
-   (MLA of 16 heads) twice. What is left out is refused, or does not link. An engine of f32 and f16
+   (MLA of 16 heads) twice. What is left out is refused, or not declared. An engine of f32 and f16
    alone, without the block, index, lists, masks and blobs, takes 183 KB, and 162 with SWA_STATIC,
    which drops every function that it does not call (139 with SWA_SMALL too, 131 without f16);
    without AVX-512 127 KB; with SWA_SMALL at -Os 127 KB. */
@@ -281,6 +281,7 @@ typedef struct {
                                          lowest). Ignored for BOOL. A value that the type cannot
                                          hold is refused                                          */
 } swa_mask_desc;
+#ifndef SWA_NO_MASKS
 SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow      */
 SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */,
                                 size_t bytes);
@@ -307,6 +308,7 @@ SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int h
 SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */,
                                        int64_t W, int head_dim, int64_t S, float masked,
                                        float *out /* [S][S] */, size_t bytes);
+#endif
 
 /* ---- cache: layers x sequences, one ring each ---- */
 
@@ -438,6 +440,7 @@ SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, in
    [n][n_kv_heads][v_dim]; either may be NULL. ORDER: not stored yet. LOST: overwritten. */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                       int32_t n, float *k, float *v);
+#ifndef SWA_NO_BLOB
 /* seq -1 = all sequences; 0 = bad argument */
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
@@ -447,6 +450,7 @@ SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blo
    -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either: every row is moved number by number and
    hashed, which takes some 20 times as long as a copy of its bytes. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
+#endif
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 =
    invalid or unlimited. */
 SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
@@ -721,6 +725,7 @@ typedef struct {
     int64_t      score_first, score_n;
     swa_type     compute;       /* as in swa_attn: 0 = F32; Q8: q in int8 too, for keys in q8     */
 } swa_index;
+#ifndef SWA_NO_INDEX
 /* Scratch for these calls (of a cache: give swa_cache_set_scratch the larger of this and
    swa_cache_scratch_bytes): a megabyte or so per part, whatever the context. Depends on the shape
    of the layer, on lists, top and parts; enough for a smaller top too. 0 = invalid or overflow. */
@@ -739,6 +744,7 @@ SWA_CHECKED swa_status swa_select_part(swa_cache *cache, int layer, const swa_in
 SWA_CHECKED swa_status swa_select_rows(const swa_rows *rows, const swa_index *index);
 SWA_CHECKED swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
                                             int part, int parts);
+#endif
 
 /* ---- helpers ---- */
 
@@ -872,6 +878,7 @@ typedef struct {
     void    *user;                   /* handed to both                                            */
 } swa_mla;
 
+#ifndef SWA_NO_MLA
 /* 1/sqrt(nope + rope) * mscale^2; mscale 0 = 1. */
 SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
 /* The cache that fits: latent rows (1 KV head, head_dim = v_dim = kv_lora_rank, tail_dim = rope,
@@ -923,6 +930,7 @@ SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_ml
 SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla,
                                             const float *h, float *out, int phase, int part,
                                             int parts);
+#endif
 
 /* a constant phrase, never NULL; isa_name too */
 SWA_API const char *swa_status_str(swa_status status);

@@ -66,6 +66,10 @@ def examine(switches):
                      + ["-DSWA_IMPLEMENTATION", "-x", "c" if language == "c99" else "c++", "swa.h"])
         if wrong:
             return "%s -std=%s: %s" % (compiler, language, wrong)
+        wrong = said([compiler, "-std=" + language, "-fsyntax-only", "-DSWA_STATIC"] + WARN + defines
+                     + ["-DSWA_IMPLEMENTATION", "-x", "c" if language == "c99" else "c++", "swa.h"])
+        if wrong:                                      # what is left out may not be declared either
+            return "SWA_STATIC, %s -std=%s: %s" % (compiler, language, wrong)
     names = subprocess.run(["nm", unit], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout.split()
     for name, gone in SWITCHES:
         left = [n for n in names if name in switches and n.startswith("swa_") and re.search(gone, n)]
