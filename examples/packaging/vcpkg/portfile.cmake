@@ -1,9 +1,8 @@
-# A header alone. SWA_SOURCE names a local checkout; a port in a registry fetches the tag instead:
+# A header alone, from the checkout that this folder lies in:
+#     vcpkg install swa --overlay-ports=examples/packaging/vcpkg
+# A port in a registry fetches the tag instead:
 #     vcpkg_from_github(OUT_SOURCE_PATH SOURCE_PATH REPO owner/swa REF "v${VERSION}" SHA512 ...)
-set(SOURCE_PATH "$ENV{SWA_SOURCE}")
-if(NOT EXISTS "${SOURCE_PATH}/swa.h")
-    message(FATAL_ERROR "SWA_SOURCE must name a checkout of swa.h")
-endif()
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(VCPKG_BUILD_TYPE release)
 
 file(INSTALL "${SOURCE_PATH}/swa.h" DESTINATION "${CURRENT_PACKAGES_DIR}/include")
