@@ -99,26 +99,24 @@ real_conan() {
         builds "$(PKG_CONFIG_PATH=$dir/conan-pc pkg-config --variable=includedir swa)" \
                $(PKG_CONFIG_PATH=$dir/conan-pc pkg-config --libs swa)
 }
-# As a project's own CMake would use it: installed from the overlay, then found by find_path of the toolchain file.
+# Installed from the overlay, then used by a project whose CMakeLists.txt ends as the port's `usage` says.
 real_vcpkg() {
     export VCPKG_FORCE_SYSTEM_BINARIES=1 VCPKG_DISABLE_METRICS=1 VCPKG_DEFAULT_BINARY_CACHE=$dir/vcpkg-archives
     mkdir -p "$dir/vcpkg-archives" "$dir/vcpkg-use"
     cat > "$dir/vcpkg-use/CMakeLists.txt" << EOF
 cmake_minimum_required(VERSION 3.14)
 project(uses_swa C)
-find_path(SWA_INCLUDE_DIRS "swa.h" REQUIRED)
 file(WRITE "\${CMAKE_CURRENT_BINARY_DIR}/swa.c" "#define SWA_IMPLEMENTATION\n#include <swa.h>\n")
-add_executable(use "$use" "\${CMAKE_CURRENT_BINARY_DIR}/swa.c")
-target_include_directories(use PRIVATE \${SWA_INCLUDE_DIRS})
-target_link_libraries(use PRIVATE m)
+add_executable(main "$use" "\${CMAKE_CURRENT_BINARY_DIR}/swa.c")
 EOF
+    sed -n '/find_path/,$s/^    //p' examples/packaging/vcpkg/usage >> "$dir/vcpkg-use/CMakeLists.txt"
     (cd "$dir" && vcpkg install swa --overlay-ports="$root/examples/packaging/vcpkg" --no-print-usage \
         --x-install-root="$dir/vcpkg-installed" --x-buildtrees-root="$dir/vcpkg-build" \
         --x-packages-root="$dir/vcpkg-packages" --downloads-root="$dir/vcpkg-downloads") &&
         cmake -S "$dir/vcpkg-use" -B "$dir/vcpkg-use/build" -DCMAKE_C_FLAGS="-DSWA_NO_SIMD -O0" \
             -DVCPKG_INSTALLED_DIR="$dir/vcpkg-installed" -DVCPKG_MANIFEST_MODE=OFF \
             -DCMAKE_TOOLCHAIN_FILE="$VCPKG_ROOT/scripts/buildsystems/vcpkg.cmake" &&
-        cmake --build "$dir/vcpkg-use/build" && "$dir/vcpkg-use/build/use"
+        cmake --build "$dir/vcpkg-use/build" && "$dir/vcpkg-use/build/main"
 }
 step() {      # NAME FUNCTION TOOL...
     local name=$1 function=$2 tool
