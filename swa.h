@@ -1115,7 +1115,11 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  endif
 #  define SWA__NOINLINE static __attribute__((noinline))   /* a kernel is optimised best alone */
 #  define SWA__RESTRICT __restrict__     /* in C++ too */
-#  define SWA__COLD __attribute__((cold)) /* small rather than fast, with all that it alone calls */
+#  ifdef __clang__ /* small rather than fast, by gcc with all that it alone calls                  */
+#    define SWA__COLD __attribute__((cold, minsize))
+#  else
+#    define SWA__COLD __attribute__((cold))
+#  endif
 #  if SWA__SANITIZED
 #    define SWA__UNROLL
 #  elif defined(__clang__) /* without it, accumulators stay in memory; it must be told "full" */
@@ -3530,8 +3534,10 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #define MR SWV_KEYS
 #define NV SWV_VECTORS
 #define NR (SWV_VECTORS * SWV_N)
-#ifndef SWV_TARGET                       /* the base instruction set: nothing to say, or to leave */
+#ifndef SWV_TARGET                       /* the base instruction set                              */
 #  define SWV_TARGET
+#endif
+#ifndef SWV_LEAVE                        /* which leaves no register behind                       */
 #  define SWV_LEAVE() ((void)0)
 #endif
 #ifndef SWV_ADD /* vectors that C adds, in the arithmetic of the place: see SWA__FAST_MATH        */
@@ -3660,24 +3666,26 @@ typedef struct { const char *at[8]; int fours; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
 typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(value_rows);
 
-/* q.k of R rows with NW vectors of keys, four dims after four. */
+/* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
+   of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
-    const size_t es = SWA__FN(size)(type);
+    const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
+    const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* of V, for every four dims */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers;
     int i, j, u;
-    for (at = 0; at < end; at += 64 * es) {
-        SWV_UNROLL for (u = 0; u < 4; u++, q += R) {    /* fetches spread over the dims */
+    for (at = 0; at < end; at += bytes) {
+        SWV_UNROLL for (u = 0; u < dims; u++, q += R) { /* fetches spread over the dims */
             const int step = (u + 1) * lines / 4 - u * lines / 4;
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * pf.move;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
-            if (pf.left <= 0 && (u == 3 || lines > 4)) {
+            if (pf.left <= 0 && (u == dims - 1 || lines > 4)) {
                 pf.at += pf.gap;
                 pf.left += pf.per;
             }
@@ -4964,7 +4972,7 @@ static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o
         const SWV x = SWA__FN(inverse)(SWV_SET1(l[i]));
         for (d = 0; d + SWV_N <= dv; d += SWV_N)
             SWV_STORE(out[i] + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
-        if (d == dv) continue;
+        if (d >= dv) continue;
         SWV_STORE(numbers, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
         memcpy(out[i] + d, numbers, (size_t)(dv - d) * sizeof(float));
     }
@@ -5144,7 +5152,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
     SWV a, b[PT];
     int g, r, t;
     SWV_UNROLL for (g = 0; g < GV; g++, at += SWV_N) {
-        SWV_UNROLL for (t = 0; t < T; t++) b[t] = SWV_LOAD(in->x + (size_t)t * in->xs + at);
+        /* all of b, or gcc -O1 takes the scalar instance's for unset */
+        SWV_UNROLL for (t = 0; t < PT; t++)
+            b[t] = SWV_LOAD(in->x + (size_t)(t < T ? t : 0) * in->xs + at);
         SWV_UNROLL for (r = 0; r < R; r++) {
             a = SWA__FN(load)(type, in->w + (size_t)r * in->ws + (size_t)at * es);
             SWV_UNROLL for (t = 0; t < T; t++)
@@ -5655,6 +5665,9 @@ static float swa__scale(float p, float n) {
 }
 #define SWV_ISA                 scalar
 #define SWV_LOOPS
+#if SWA__AVX2 || SWA__NEON || SWA__SIMD128 /* then few CPUs run it, or none                       */
+#  define SWV_TARGET            SWA__COLD
+#endif
 #define SWV                     float
 #define SWV_N                   1
 #define SWV_KEYS                4

@@ -407,7 +407,7 @@ int main(int argc, char **argv) {
     }
     o.out = report_begin(o.csv, o.quick, o.threads, o.n_threads, ": stored, input");
     run_all(&o);
-    if (o.out && fclose(o.out) != 0) die("cannot write the CSV");
+    if (o.out && !csv_close(o.out, o.csv)) die("cannot write the CSV");
     printf("%d rows, %d WRONG, %d FAILED, %d SKIPPED, %d disturbed, %.0f s\n", o.rows, o.wrong, o.failed, o.skipped,
            o.disturbed, now() - began);
     return o.wrong > 0 || o.failed > 0 || o.rows == 0;

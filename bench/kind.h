@@ -124,4 +124,23 @@ static inline void note_machine(const char *csv) {
     describe(f);
     fclose(f);
 }
+
+/* Rows go to PATH.part, which takes PATH's name when all are there: a run that was cut short leaves the last results as
+   they were. NULL and 0 if a file could not be written. */
+static inline void csv_part(char name[512], const char *path) { snprintf(name, 512, "%s.part", path); }
+static inline FILE *csv_open(const char *path, const char *columns) {
+    char part[512];
+    FILE *csv;
+    csv_part(part, path);
+    csv = fopen(part, "w");
+    if (csv) fprintf(csv, "%s\n", columns);
+    return csv;
+}
+static inline int csv_close(FILE *csv, const char *path) {
+    char part[512];
+    csv_part(part, path);
+    if (fclose(csv) != 0 || rename(part, path) != 0) return 0;
+    note_machine(path);
+    return 1;
+}
 #endif

@@ -515,7 +515,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     o.out = report_begin(o.csv, o.quick, o.threads, o.n_threads, " against another path");
     run_all(&o);
-    if (o.out && fclose(o.out) != 0) die("cannot write the CSV");
+    if (o.out && !csv_close(o.out, o.csv)) die("cannot write the CSV");
     printf("%d rows, %d WRONG, %d SKIPPED, %d disturbed, %.0f s\n", o.rows, o.wrong, o.skipped, o.disturbed,
            now() - began);
     return o.wrong > 0 || o.rows == 0;

@@ -5,15 +5,6 @@
 
 #include "kind.h"
 
-/* The CSV, and beside it a .txt that names the machine. */
-static FILE *csv_open(const char *path) {
-    FILE *csv = fopen(path, "w");
-    if (csv == NULL) die("cannot write the CSV");
-    fprintf(csv, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent\n");
-    note_machine(path);
-    return csv;
-}
-
 static double smallest(const double *x, int n) {
     double m = x[0];
     for (int i = 1; i < n; i++)
@@ -74,7 +65,9 @@ static void limit_rows(FILE *csv, const int *threads, int n) {
 
 /* What stands before the first case; errors: what its last column is. Returns the CSV, NULL if there is to be none. */
 static FILE *report_begin(const char *path, int quick, const int *threads, int n, const char *errors) {
-    FILE *csv = path ? csv_open(path) : NULL;
+    FILE *csv = NULL;
+    if (path) csv = csv_open(path, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent");
+    if (path && csv == NULL) die("cannot write the CSV");
     describe(stdout);
     machine_init();
     if (!quick) limit_rows(csv, threads, n);

@@ -316,16 +316,14 @@ int main(int argc, char **argv) {
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (o.csv) {
-        o.out = fopen(o.csv, "w");
+        o.out = csv_open(o.csv, "case,peer,version,threads,median_us,ours_us,ratio,error,ours_error,same_bits");
         if (o.out == NULL) die("cannot write the CSV");
-        note_machine(o.csv);
-        fprintf(o.out, "case,peer,version,threads,median_us,ours_us,ratio,error,ours_error,same_bits\n");
     }
     for (size_t c = 0; c < sizeof comparisons / sizeof *comparisons; c++)
         for (int t = SWA_F32; t <= SWA_Q8; t++)
             if (comparisons[c].s.types >> t & 1) run_comparison(&o, &comparisons[c], (swa_type)t);
     run_products(&o);
-    if (o.out && fclose(o.out) != 0) die("cannot write the CSV");
+    if (o.out && !csv_close(o.out, o.csv)) die("cannot write the CSV");
     printf("%d rows, %d comparisons SKIPPED, %d wrong, %.0f s\n", o.rows, o.missing, o.wrong, now() - began);
     return o.wrong > 0 || o.rows == 0;
 }
