@@ -107,7 +107,7 @@ sed -n '/PUBLIC API =/,/SWA_H_INCLUDED \*\//p' swa.h | grep -nE '^SWA_API +swa_s
 if [ -s $dir/out ]; then fail "a status that may be ignored: SWA_API instead of SWA_CHECKED"; else pass; fi
 
 # Programs, without SIMD, which compile in a tenth of the time: one unit with the implementation, one without; static
-# in both; C++.
+# in both; and as C++, with no more of it than the program uses.
 program() {   # name, compiler, flags, use.h for main's unit, use.h for the other
     name=$1 cc=$2 flags=$3
     mkdir -p $dir/a $dir/b
@@ -123,7 +123,8 @@ both='#define SWA_STATIC
 #define SWA_IMPLEMENTATION'
 program "two units" "$CC" "-std=c99 $warn -DSWA_NO_SIMD" "$impl" ""
 program "SWA_STATIC in two units" "$CC" "-std=c99 $warn -DSWA_NO_SIMD" "$both" "$both"
-[ -z "$CXX" ] || program "C++" "$CXX" "-std=c++17 $warn -DSWA_NO_SIMD -x c++" "$impl" ""
+less="-DSWA_NO_SIMD -DSWA_NO_MLA -DSWA_NO_INDEX -DSWA_NO_LISTS -DSWA_NO_MASKS -DSWA_NO_BLOB"
+[ -z "$CXX" ] || program "C++" "$CXX" "-std=c++17 $warn $less -x c++" "$impl" ""
 
 # The object: swa_ alone is exported (and the door of library.h); nothing of malloc, stdio or threads is needed; no variable that can change.
 if command -v nm > /dev/null && [ -e "$object" ]; then

@@ -78,6 +78,9 @@ static inline void t_register(t_test *test) {
    calls of fmaf and take twenty times as long as vectors do, is taken through fewer ways of the dear cases. */
 static inline int t_all(void) { return getenv("SWA_TEST_ALL") != NULL; }
 static inline int t_thin(int isa) { return isa == SWA_ISA_SCALAR && !t_all(); }
+/* Of the ways of a case a thin run goes each `every`th, other ones for the next case: 1 = way `way` of case i is left
+   out. The ways are those of code that all instances share, so between the cases each way is still gone. */
+static inline int t_leave(int isa, int i, int way, int every) { return t_thin(isa) && (i + way) % every != 0; }
 
 /* for (int isa ...) over what this machine can run; FOR_ISA(isa) { ... } */
 static inline int t_next_isa(int isa) {

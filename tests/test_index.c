@@ -317,7 +317,8 @@ TEST(same_bits_by_any_way) {
         REQUIRE(through_ring(&c, &d, &how, &f));
         lists_follow(&c, &f);
         FOR_ISA(isa)
-        for (int way = t_thin(isa) ? i % 4 : 0; way < 8; way += t_thin(isa) ? 4 : 1) {
+        for (int way = 0; way < 8; way++) {
+            if (t_leave(isa, i, way, 8)) continue;
             how.isa = isa;
             how.chunk = (int[]){ 1, 7, 16, 0, 33, 3, 2, 40 }[way];
             how.parts = (int[]){ 0, 1, 2, 3, 5, 8, 16, 11 }[way];

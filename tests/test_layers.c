@@ -297,6 +297,7 @@ TEST_EACH_ISA(layers_that_share_rows) {
     for (int i = 0; i < 16; i++) {
         swa_shape shapes[LAYERS];
         rig *r = (rig *)t_alloc(sizeof *r);
+        if (t_leave(isa, i, i / 4, 2)) continue;
         share(r, isa, all[i % 2], shapes);
         r->d.max_context = 512;
         r->d.k_type = types[i / 4];
