@@ -3408,24 +3408,24 @@ static int swa__stored(int form, int n) {
     return form == SWA__PAIRS || form == SWA__TILE_AMX ? (n + 1) / 2 : n;
 }
 
-/* V's scales of the keys of range, by key: NULL if there are none; a key without one among others
-   gets 1, which changes no bit. */
-static const float *swa__v_scales(const swa__block *b, const int range[4], float *scale) {
-    int r, t, i, some = 0;
-    for (r = 0; r < 4; r += 2)
-        for (t = range[r] / SWA__TILE; t * SWA__TILE < range[r + 1]; t++) {
-            const float *v = b->tile[t].v_scale;
-            for (i = 0; v != NULL && some == 0 && i < SWA_BLOCK; i++) scale[i] = 1.0f;
-            if (v == NULL) continue;
-            memcpy(scale + t * SWA__TILE, v, SWA__TILE * sizeof *v);
-            some = 1;
-        }
-    return some ? scale : NULL;
-}
 /* Where the tile of key k ends, or at `end` if that comes first. */
 static int swa__tile_end(int k, int end) {
     const int last = k / SWA__TILE * SWA__TILE + SWA__TILE;
     return last < end ? last : end;
+}
+/* V's scales of the keys of range, by key: NULL if there are none; a key without one among others
+   gets 1, which changes no bit. */
+static const float *swa__v_scales(const swa__block *b, const int range[4], float *scale) {
+    int r, k, i, some = 0;
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
+            const float *v = b->tile[k / SWA__TILE].v_scale;
+            for (i = 0; v != NULL && some == 0 && i < SWA_BLOCK; i++) scale[i] = 1.0f;
+            if (v == NULL) continue;
+            memcpy(scale + k / SWA__TILE * SWA__TILE, v, SWA__TILE * sizeof *v);
+            some = 1;
+        }
+    return some ? scale : NULL;
 }
 /* Spans of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
