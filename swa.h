@@ -48,7 +48,7 @@
 
    TABLE OF CONTENTS (search for the tag)
        [SECTION 1]  PUBLIC API          types, then functions, each with shapes, errors and cost
-       [SECTION 2]  PLATFORM            switches, instruction sets
+       [SECTION 2]  PLATFORM            a map: where a call goes; switches, instruction sets
        [SECTION 3]  NUMBERS             overflow-checked sizes, f16, bf16
        [SECTION 4]  WINDOW              who sees whom: the one rule, its inverse
        [SECTION 5]  MASKS               dense, boolean, block-diagonal, 512x512 compressed
