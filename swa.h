@@ -3189,6 +3189,7 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     int64_t      v_token;          /* stride of V's rows; dvp, but for the caller's own rows      */
     int k_type, tail_type, v_type;
 } swa__tile;
+enum { SWA__STRETCHES = 16 };
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
 /* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
 typedef struct {
@@ -3208,8 +3209,9 @@ typedef struct {
     /* the tree over them: so many times [0] += [1], and which then holds all */
     unsigned char adds[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
-    int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from
-                                            number `ahead` on, so many lines at a time            */
+    int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
+                                            number `ahead` on: ...                                */
+    int     per_key, per_step;           /* ... so many lines a key of q.k, or a step of p.v      */
     swa__stretch next[2 * SWA_BLOCK];
     int     tree;                        /* 1: a group of a tree's keys, which no two rows need
                                             see alike. History, then from key number `nodes` on   */
@@ -3281,7 +3283,7 @@ typedef struct {            /* what a row may see of a block, keys counted from 
     int   lo[2], hi[2];     /* keys that any row sees: [0] as sinks, [1] through the window       */
     int   full_lo, full_hi; /* keys that every row sees through the window                        */
     int   first_block;      /* of this panel: nothing to fold into yet                            */
-    int   fetch;            /* many rows: fetch the next block's K on the way                     */
+    int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     /* window [first, last), sinks [0, sink) */
     float first[SWA__PANEL], last[SWA__PANEL], sink[SWA__PANEL];
     int   mods; /* scores of this block are capped, or have ALiBi or a bias                       */
@@ -3373,6 +3375,42 @@ static swa__biases swa__bias_of(const swa__block *b) {
 static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static const swa__list *swa__tree_of(const swa__block *b) {
     return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
+}
+/* What is fetched in `steps` steps of q.k of the mr keys from k on, a line each, and nothing (NULL)
+   in the last ones: of the tile at next, by its first keys all of it or (pairs, where a step covers
+   two dims) by each its share; or of the rows that a list's next keys take. Returns how many
+   stretches that is. */
+SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, int steps,
+                                 swa__stretch *to) {
+    const char *next = b->tile[k / SWA__TILE].next;
+    swa__list *x = swa__list_of(b);
+    int n = 0, left;
+    if (next != NULL && (k % SWA__TILE == 0 || pairs)) {
+        to->p = next + k % SWA__TILE / mr * steps * 64;
+        to->lines = steps;
+        return 1;
+    }
+    left = x != NULL ? x->per_key * mr : 0;
+    for (; left > 0 && x->ahead < x->n_ahead && n < SWA__STRETCHES - 1; n++) {
+        swa__stretch *row = &x->next[x->ahead];
+        to[n] = *row;
+        to[n].lines = swa__min64(swa__min64(left, steps), row->lines);
+        row->p += 64 * to[n].lines;
+        row->lines -= to[n].lines;
+        x->ahead += row->lines == 0;
+        steps -= (int)to[n].lines;
+        left -= (int)to[n].lines;
+    }
+    to[n].p = NULL;
+    to[n].lines = steps;
+    return n + 1;
+}
+SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k, int mr, int steps,
+                                swa__stretch *to) {
+    if (fetch) return swa__stretches(b, pairs, k, mr, steps, to);
+    to->p = NULL;
+    to->lines = steps;
+    return 1;
 }
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
@@ -4446,19 +4484,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                                             SWV *top) {
     const swa__geo *g = b->g;
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
+    const int steps = pairs ? (g->dk + 1) / 2 : g->dk;
 #if SWA__BF16
     float sums[SWA__SUMMED * NR];        /* scores of a group of keys */
 #endif
     SWA__FN(operands) x;
     SWV acc[MR * NV];
     int k, i, j, w, old = 0;             /* old: keys below it hold sinks' scores */
-    x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     x.rs = 1;
     x.cs = SWA__TILE;
+    x.fetches = 1;
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
-        x.b = q[w];
         for (k = lo; k < n->hi[w]; k += mr) {
             const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
@@ -4471,11 +4509,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
             } else
 #endif
             {
+                swa__stretch ahead[SWA__STRETCHES];
+                const int stretches = swa__many_ahead(b, pairs, n->fetch, k, mr, steps, ahead);
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
                 x.a = (const float *)t->k + k % SWA__TILE;
-                SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
-                SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
-                SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
+                x.b = q[w];
+                for (i = 0; i < stretches; i++) {
+                    x.n = (size_t)ahead[i].lines;
+                    x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
+                    x.line = ahead[i].p != NULL ? 64 : 0;
+                    SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
+                    x.a += x.n * SWA__TILE;
+                    x.b += x.n * (size_t)nr;
+                }
+                SWA__FN(many_tail)(pairs, nv, b, k, q[w] + (size_t)(steps * nr), n->fetch, acc);
             }
             if (n->q_scale[w] != NULL)
                 SWV_UNROLL for (i = 0; i < mr; i++)
@@ -4764,7 +4811,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
     swa__list *x = b->list;
     int i, d;
     for (d = 0; d + rows <= b->g->dv; d += rows) {
-        for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
+        for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
             next->p += 64;
@@ -7881,7 +7928,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         nr = swa__panel_rows(j, n);
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
-        l->fetch = r == 0;
+        l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
@@ -7991,8 +8038,8 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     return n;
 }
 /* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile,
-   in so many steps. */
-static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int steps) {
+   by so many panels. */
+static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int panels) {
     const int64_t most = want->base + SWA__LISTED;
     swa__list *list = x->b.list;
     int64_t keys = 0, end, pos, n, lines = 0, block = -1;
@@ -8007,8 +8054,18 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         for (; pos < swa__min64(end << want->shift, want->hi); pos += n, keys += n)
             n = swa__gather_ahead(x, pos, swa__min64(end << want->shift, want->hi) - pos, &t);
     }
-    for (t = 0; t < list->n_ahead; t++) lines += list->next[t].lines;
-    list->per = (int)swa__min64(lines / steps + 1, 64);
+    /* each row begins in a page that nobody has lately asked for: in q.k such a line is waited for,
+       one page after the other, here several are asked for at once */
+    for (n = 0; n < list->n_ahead; n++) {
+        lines += list->next[n].lines;
+        SWA__PREFETCH(list->next[n].p);
+    }
+    list->per_key = list->per_step = 0;
+    if (list->n_ahead == 0) return;
+    lines = lines / panels + 1;
+    if (t == 0 && lines / list->n < x->b.g->dk / SWA__TILE)
+        list->per_key = (int)(lines / list->n) + 1;
+    else list->per_step = (int)swa__min64(lines / (x->b.g->dv / 8 + 1) + 1, 64);
 }
 /* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int g) {
@@ -8128,7 +8185,7 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
-    swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
+    swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
     list->n = list->groups = list->sinks = 0;
@@ -8189,7 +8246,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__block_begin(j, &x.b);
     x.b.list = w->list;
     x.b.list->tree = 1;
-    x.b.list->ahead = x.b.list->n_ahead = x.b.list->per = 0;
+    x.b.list->n_ahead = x.b.list->per_key = x.b.list->per_step = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
     x.q = j->keys_to;
     x.first = 1;
