@@ -3203,7 +3203,7 @@ typedef struct {
     float   distance[SWA_BLOCK];         /* query minus key                                       */
     float   fold[SWA__GROUPS][2][SWA__PANEL]; /* of the panel: what o, and the group's own, are
                                                  multiplied by                                    */
-    int     same[SWA__GROUPS];           /* o by 1                                                */
+    int     same[SWA__GROUPS];           /* bit j: of vector j, o by 1                            */
     unsigned char sum[SWA_BLOCK];        /* of the group's sums by key mod 16 that exist, the
                                             key's; +16: its first                                 */
     /* the tree over them: so many times [0] += [1], and which then holds all */
@@ -4768,8 +4768,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             SWV_STORE(fold[0], a);
             SWV_STORE(fold[1], c);
         }
-        for (i = 0; i < nr && x->fold[g][0][i] >= 1.0f;) i++;
-        x->same[g] = i == nr;
+        for (j = 0, x->same[g] = 0; j < nv; j++) {
+            const float *a = x->fold[g][0] + j * SWV_N;
+            for (i = 0; i < SWV_N && a[i] >= 1.0f;) i++;
+            x->same[g] |= (i == SWV_N) << j;
+        }
     }
 }
 /* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into
@@ -4794,9 +4797,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
                     acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
         }
-        if (!x->same[k])
-            SWV_UNROLL for (i = 0; i < rows; i++)
-                SWV_UNROLL for (j = 0; j < nv; j++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            if ((x->same[k] >> j & 1) == 0)
+                SWV_UNROLL for (i = 0; i < rows; i++)
                     sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
         SWV_UNROLL for (i = 0; i < rows; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
@@ -7525,7 +7528,7 @@ static int swa__low_bit(uint64_t x) {    /* of x != 0 */
 /* Bits [a, b) of a block's 256. */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
-    for (w = 0; w < 4; w++) {
+    for (w = 0; a < b && w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
         if (lo < hi)
             bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
@@ -7536,10 +7539,11 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
     x->base = from / SWA_BLOCK * SWA_BLOCK;              /* whole blocks, whatever pick_block */
     x->next = INT64_MAX;
     memset(x->bits, 0, SWA__LISTED / 8);
-    for (i = 0; i < x->n; i++) {
+    for (i = 0; i < x->n; i++) {         /* lists have no order: no branch that would be guessed */
         const int64_t e = x->pick[i], at = e - x->base;
-        if (at >= SWA__LISTED) x->next = swa__min64(x->next, e);
-        else if (at >= 0) x->bits[at / 64] |= (uint64_t)1 << (at & 63);
+        const uint64_t in = at >= 0 && at < SWA__LISTED;
+        x->next = at >= SWA__LISTED && e < x->next ? e : x->next;
+        x->bits[(at & (SWA__LISTED - 1)) / 64] |= in << (at & 63);
     }
 }
 /* The first of the sorted numbers from e on; the end of what is sorted if there is none. */
@@ -8125,12 +8129,14 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
-    unsigned left;
     int c;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
-        const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
-        if (bits == 0xffffu) n = (int)swa__round16(n) + SWA__TILE;
-        else for (left = bits; left != 0; left &= left - 1) n++;
+        unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        if (bits == 0xffffu) n = (int)swa__round16(n);
+        bits -= bits >> 1 & 0x5555u;     /* how many there are: by two, by four, by eight, all */
+        bits = (bits & 0x3333u) + (bits >> 2 & 0x3333u);
+        bits = (bits + (bits >> 4)) & 0x0f0fu;
+        n += (int)((bits + (bits >> 8)) & 31u);
     }
     return n;
 }
