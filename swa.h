@@ -3211,7 +3211,8 @@ typedef struct {
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
     int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
                                             number `ahead` on: ...                                */
-    int     per_key, per_step;           /* ... so many lines a key of q.k, or a step of p.v      */
+    int     per_key, per_step;           /* ... so many lines a key of q.k, at most dk/16, or a
+                                            step of p.v                                           */
     swa__stretch next[2 * SWA_BLOCK];
     int     tree;                        /* 1: a group of a tree's keys, which no two rows need
                                             see alike. History, then from key number `nodes` on   */
@@ -3391,18 +3392,22 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
         return 1;
     }
     left = x != NULL ? x->per_key * mr : 0;
-    for (; left > 0 && x->ahead < x->n_ahead && n < SWA__STRETCHES - 1; n++) {
+    for (; left > 0 && x->ahead < x->n_ahead && n < SWA__STRETCHES - 1; n++, to++) {
         swa__stretch *row = &x->next[x->ahead];
-        to[n] = *row;
-        to[n].lines = swa__min64(swa__min64(left, steps), row->lines);
-        row->p += 64 * to[n].lines;
-        row->lines -= to[n].lines;
-        x->ahead += row->lines == 0;
-        steps -= (int)to[n].lines;
-        left -= (int)to[n].lines;
+        int lines = left;
+        if (row->lines <= left) {
+            lines = (int)row->lines;
+            x->ahead++;
+        }
+        to->p = row->p;
+        to->lines = lines;
+        row->p += 64 * lines;
+        row->lines -= lines;
+        left -= lines;
+        steps -= lines;
     }
-    to[n].p = NULL;
-    to[n].lines = steps;
+    to->p = NULL;
+    to->lines = steps;
     return n + 1;
 }
 SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k, int mr, int steps,
