@@ -508,9 +508,10 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
-   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16 or SWA_BF16_TILE, in swa_select,
-   and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS
-   has left trees out with the lists. */
+   together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
+   compute SWA_BF16 or SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list),
+   in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
+   where SWA_NO_LISTS has left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
                                           int64_t *positions);
@@ -593,8 +594,10 @@ typedef struct {
        query or that the window hides (a ring has lost them), or that no segment holds. Cost follows
        the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
        gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
-       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. Not
-       with compute SWA_BF16 or SWA_BF16_TILE (sums of neighbours): UNSUPPORTED */
+       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. With
+       compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one
+       instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth of a
+       call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows                     */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
                                          tokens or heads                                          */
