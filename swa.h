@@ -508,9 +508,10 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
-   together. UNSUPPORTED: with a list (pick), with compute SWA_BF16 or SWA_BF16_TILE, in swa_select,
-   and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin, where SWA_NO_LISTS
-   has left trees out with the lists. */
+   together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
+   compute SWA_BF16 or SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list),
+   in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
+   where SWA_NO_LISTS has left trees out with the lists. */
 /* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
                                           int64_t *positions);
@@ -593,8 +594,10 @@ typedef struct {
        query or that the window hides (a ring has lost them), or that no segment holds. Cost follows
        the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
        gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
-       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. Not
-       with compute SWA_BF16 or SWA_BF16_TILE (sums of neighbours): UNSUPPORTED */
+       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. With
+       compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one
+       instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth of a
+       call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows                     */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
                                          tokens or heads                                          */
@@ -3190,6 +3193,7 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     int64_t      v_token;          /* stride of V's rows; dvp, but for the caller's own rows      */
     int k_type, tail_type, v_type;
 } swa__tile;
+enum { SWA__STRETCHES = 16 };
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
 /* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
 typedef struct {
@@ -3203,14 +3207,16 @@ typedef struct {
     float   distance[SWA_BLOCK];         /* query minus key                                       */
     float   fold[SWA__GROUPS][2][SWA__PANEL]; /* of the panel: what o, and the group's own, are
                                                  multiplied by                                    */
-    int     same[SWA__GROUPS];           /* o by 1                                                */
+    int     same[SWA__GROUPS];           /* bit j: of vector j, o by 1                            */
     unsigned char sum[SWA_BLOCK];        /* of the group's sums by key mod 16 that exist, the
                                             key's; +16: its first                                 */
     /* the tree over them: so many times [0] += [1], and which then holds all */
     unsigned char adds[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
-    int     ahead, n_ahead, per;         /* rows of the keys that follow, fetched on the way from
-                                            number `ahead` on, so many lines at a time            */
+    int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
+                                            number `ahead` on: ...                                */
+    int     per_key, per_step;           /* ... so many lines a key of q.k, at most dk/16, or a
+                                            step of p.v                                           */
     swa__stretch next[2 * SWA_BLOCK];
     int     tree;                        /* 1: a group of a tree's keys, which no two rows need
                                             see alike. History, then from key number `nodes` on   */
@@ -3282,7 +3288,7 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     int   lo[2], hi[2];     /* keys that any row sees: [0] as sinks, [1] through the window       */
     int   full_lo, full_hi; /* keys that every row sees through the window                        */
     int   first_block;      /* of this panel: nothing to fold into yet                            */
-    int   fetch;            /* many rows: fetch the next block's K on the way                     */
+    int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     int   nr;               /* rows of the panel                                                  */
     /* Products that come out of line, so that what others have in registers stays there: as sinks
        (w 0) or through the window (1), scores of the keys [k, end), but those of k's group of 32 at
@@ -3380,6 +3386,46 @@ static swa__biases swa__bias_of(const swa__block *b) {
 static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static const swa__list *swa__tree_of(const swa__block *b) {
     return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
+}
+/* What is fetched in `steps` steps of q.k of the mr keys from k on, a line each, and nothing (NULL)
+   in the last ones: of the tile at next, by its first keys all of it or (pairs, where a step covers
+   two dims) by each its share; or of the rows that a list's next keys take. Returns how many
+   stretches that is. */
+SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, int steps,
+                                 swa__stretch *to) {
+    const char *next = b->tile[k / SWA__TILE].next;
+    swa__list *x = swa__list_of(b);
+    int n = 0, left;
+    if (next != NULL && (k % SWA__TILE == 0 || pairs)) {
+        to->p = next + k % SWA__TILE / mr * steps * 64;
+        to->lines = steps;
+        return 1;
+    }
+    left = x != NULL ? x->per_key * mr : 0;
+    for (; left > 0 && x->ahead < x->n_ahead && n < SWA__STRETCHES - 1; n++, to++) {
+        swa__stretch *row = &x->next[x->ahead];
+        int lines = left;
+        if (row->lines <= left) {
+            lines = (int)row->lines;
+            x->ahead++;
+        }
+        to->p = row->p;
+        to->lines = lines;
+        row->p += 64 * lines;
+        row->lines -= lines;
+        left -= lines;
+        steps -= lines;
+    }
+    to->p = NULL;
+    to->lines = steps;
+    return n + 1;
+}
+SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k, int mr, int steps,
+                                swa__stretch *to) {
+    if (fetch) return swa__stretches(b, pairs, k, mr, steps, to);
+    to->p = NULL;
+    to->lines = steps;
+    return 1;
 }
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
@@ -4479,17 +4525,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                                             SWV *top) {
     const swa__geo *g = b->g;
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
+    const int steps = pairs ? (g->dk + 1) / 2 : g->dk;
     float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a group of keys, or in s already */
     SWA__FN(operands) x;
     SWV acc[MR * NV];
     int k, i, j, w, done, old = 0;       /* old: keys below it hold sinks' scores */
-    x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     x.rs = 1;
     x.cs = SWA__TILE;
+    x.fetches = 1;
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
-        x.b = q[w];
         for (k = lo; k < n->hi[w]; k += mr) {
             const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
@@ -4505,11 +4551,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                     acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
                 done = at != sums;
             } else {
+                swa__stretch ahead[SWA__STRETCHES];
+                const int stretches = swa__many_ahead(b, pairs, n->fetch, k, mr, steps, ahead);
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
                 x.a = (const float *)t->k + k % SWA__TILE;
-                SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
-                SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
-                SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
+                x.b = q[w];
+                for (i = 0; i < stretches; i++) {
+                    x.n = (size_t)ahead[i].lines;
+                    x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
+                    x.line = ahead[i].p != NULL ? 64 : 0;
+                    SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
+                    x.a += x.n * SWA__TILE;
+                    x.b += x.n * (size_t)nr;
+                }
+                SWA__FN(many_tail)(pairs, nv, b, k, q[w] + (size_t)(steps * nr), n->fetch, acc);
                 if (n->q_scale[w] != NULL)
                     SWV_UNROLL for (i = 0; i < mr; i++)
                         SWV_UNROLL for (j = 0; j < nv; j++)
@@ -4754,8 +4809,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             SWV_STORE(fold[0], a);
             SWV_STORE(fold[1], c);
         }
-        for (i = 0; i < nr && x->fold[g][0][i] >= 1.0f;) i++;
-        x->same[g] = i == nr;
+        for (j = 0, x->same[g] = 0; j < nv; j++) {
+            const float *a = x->fold[g][0] + j * SWV_N;
+            for (i = 0; i < SWV_N && a[i] >= 1.0f;) i++;
+            x->same[g] |= (i == SWV_N) << j;
+        }
     }
 }
 /* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into
@@ -4780,9 +4838,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
                     acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
         }
-        if (!x->same[k])
-            SWV_UNROLL for (i = 0; i < rows; i++)
-                SWV_UNROLL for (j = 0; j < nv; j++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            if ((x->same[k] >> j & 1) == 0)
+                SWV_UNROLL for (i = 0; i < rows; i++)
                     sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
         SWV_UNROLL for (i = 0; i < rows; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
@@ -4797,7 +4855,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
     swa__list *x = b->list;
     int i, d;
     for (d = 0; d + rows <= b->g->dv; d += rows) {
-        for (i = 0; i < x->per && x->ahead < x->n_ahead; i++) {
+        for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
             next->p += 64;
@@ -7569,7 +7627,7 @@ static int swa__low_bit(uint64_t x) {    /* of x != 0 */
 /* Bits [a, b) of a block's 256. */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
-    for (w = 0; w < 4; w++) {
+    for (w = 0; a < b && w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
         if (lo < hi)
             bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
@@ -7580,10 +7638,11 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
     x->base = from / SWA_BLOCK * SWA_BLOCK;              /* whole blocks, whatever pick_block */
     x->next = INT64_MAX;
     memset(x->bits, 0, SWA__LISTED / 8);
-    for (i = 0; i < x->n; i++) {
+    for (i = 0; i < x->n; i++) {         /* lists have no order: no branch that would be guessed */
         const int64_t e = x->pick[i], at = e - x->base;
-        if (at >= SWA__LISTED) x->next = swa__min64(x->next, e);
-        else if (at >= 0) x->bits[at / 64] |= (uint64_t)1 << (at & 63);
+        const uint64_t in = at >= 0 && at < SWA__LISTED;
+        x->next = at >= SWA__LISTED && e < x->next ? e : x->next;
+        x->bits[(at & (SWA__LISTED - 1)) / 64] |= in << (at & 63);
     }
 }
 /* The first of the sorted numbers from e on; the end of what is sorted if there is none. */
@@ -7979,7 +8038,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         nr = swa__panel_rows(j, n);
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
-        l->fetch = r == 0;
+        l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         l->nr = nr;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
@@ -8090,8 +8149,8 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     return n;
 }
 /* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile,
-   in so many steps. */
-static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int steps) {
+   by so many panels. */
+static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int panels) {
     const int64_t most = want->base + SWA__LISTED;
     swa__list *list = x->b.list;
     int64_t keys = 0, end, pos, n, lines = 0, block = -1;
@@ -8106,8 +8165,18 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         for (; pos < swa__min64(end << want->shift, want->hi); pos += n, keys += n)
             n = swa__gather_ahead(x, pos, swa__min64(end << want->shift, want->hi) - pos, &t);
     }
-    for (t = 0; t < list->n_ahead; t++) lines += list->next[t].lines;
-    list->per = (int)swa__min64(lines / steps + 1, 64);
+    /* each row begins in a page that nobody has lately asked for: in q.k such a line is waited for,
+       one page after the other, here several are asked for at once */
+    for (n = 0; n < list->n_ahead; n++) {
+        lines += list->next[n].lines;
+        SWA__PREFETCH(list->next[n].p);
+    }
+    list->per_key = list->per_step = 0;
+    if (list->n_ahead == 0) return;
+    lines = lines / panels + 1;
+    if (t == 0 && lines / list->n < x->b.g->dk / SWA__TILE)
+        list->per_key = (int)(lines / list->n) + 1;
+    else list->per_step = (int)swa__min64(lines / (x->b.g->dv / 8 + 1) + 1, 64);
 }
 /* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int g) {
@@ -8167,12 +8236,14 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
-    unsigned left;
     int c;
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
-        const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
-        if (bits == 0xffffu) n = (int)swa__round16(n) + SWA__TILE;
-        else for (left = bits; left != 0; left &= left - 1) n++;
+        unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
+        if (bits == 0xffffu) n = (int)swa__round16(n);
+        bits -= bits >> 1 & 0x5555u;     /* how many there are: by two, by four, by eight, all */
+        bits = (bits & 0x3333u) + (bits >> 2 & 0x3333u);
+        bits = (bits + (bits >> 4)) & 0x0f0fu;
+        n += (int)((bits + (bits >> 8)) & 31u);
     }
     return n;
 }
@@ -8227,7 +8298,7 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
-    swa__gather_next(want, x, e, (j->geo.dv / 8 + 1) * (u->n / j->call->kr->nr + 1));
+    swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
     list->n = list->groups = list->sinks = 0;
@@ -8288,7 +8359,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__block_begin(j, &x.b);
     x.b.list = w->list;
     x.b.list->tree = 1;
-    x.b.list->ahead = x.b.list->n_ahead = x.b.list->per = 0;
+    x.b.list->n_ahead = x.b.list->per_key = x.b.list->per_step = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
     x.q = j->keys_to;
     x.first = 1;
