@@ -250,6 +250,22 @@ TEST_EACH_ISA(lists_that_are_a_window) {
         t_free_to(mark);
     }
 }
+/* Many query heads over one KV head, and fewer tokens than parts: the rows that share a list are dealt out. */
+TEST_EACH_ISA(lists_of_few_tokens_in_parts) {
+    at_case c = at_new(128, 1, 24, 16, 40);
+    const size_t n = (size_t)c.n * at_o_row(&c);
+    float *out = t_floats(n);
+    at_data d = at_make(&c);
+    at_how how;
+    memset(&how, 0, sizeof how);
+    how.isa = t_other(isa);
+    c.pick_n = 30;
+    make_lists(&c, &d, c.pick_n, 0);
+    if (!at_ring(&c, &d, &how, out, NULL)) return;
+    how.isa = isa;
+    how.chunk = 2;
+    for (how.parts = 3; how.parts <= 8; how.parts += 5) same_bits(at_ring, &c, &d, &how, out, n);
+}
 /* Lists of one block each, merged in order of position: the bits of the list of all. */
 TEST(lists_split_and_merged) {
     for (int i = 0; i < 6; i++) {

@@ -1412,6 +1412,16 @@ static void misuse_index_order(void) {
     w.attn.mode = SWA_ATTEND;
     REFUSE(swa_select, (&w.kv, 0, &ix), SWA_ERR_CAPACITY); /* a ring of 16 for 30 tokens */
 }
+/* An index is over keys without a tail. */
+static void misuse_index_tail(void) {
+    swa_cache_desc d = w.desc;
+    swa_index ix = good_index();
+    swa_cache c;
+    d.shape.tail_dim = 2;
+    if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
+    REFUSE(swa_select, (&c, 0, &ix), SWA_ERR_UNSUPPORTED);
+    REFUSE(swa_select_part, (&c, 0, &ix, 0, 0, 1), SWA_ERR_UNSUPPORTED);
+}
 static void misuse_index_rows(void) {
     swa_index ix = good_index(), bad;
     swa_status want;
@@ -1496,6 +1506,7 @@ static void misuse_index(void) {
     t_label("index");
     ACCEPT(swa_select, (&w.kv, 1, &ix));
     misuse_index_rows();
+    misuse_index_tail();
     misuse_index_order();
 }
 
