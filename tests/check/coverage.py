@@ -10,6 +10,7 @@ import collections
 import fnmatch
 import json
 import os
+import re
 import sys
 
 
@@ -75,7 +76,9 @@ def main():
                 hit = True
         return hit
 
-    dark = [n for n in sorted(runs) if runs[n] == 0]
+    # clang counts what lies between two regions too: a lone brace, an else, a line of the preprocessor.
+    between = re.compile(r"(#.*|else|\}( else)?)$")
+    dark = [n for n in sorted(runs) if runs[n] == 0 and not between.match(source[n - 1].strip())]
     open_lines = [n for n in dark if not explained(n, source[n - 1].strip())]
     half, open_sides = 0, []
     for (line, column, to, until), (yes, no) in sorted(sides.items()):
