@@ -1052,6 +1052,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
+#define SWA__DOTS            (SWA__AVX512_DOT && SWA__Q8) /* integer dot products of q8           */
 /* a module has it or not: nothing to ask at run time */
 #if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)
 #  define SWA__SIMD128 1
@@ -3235,7 +3236,7 @@ typedef struct {                         /* what all rows of a call share       
     int64_t bias_first, bias_n;          /* its columns, as in swa_attn                           */
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
-    int   dots;              /* few rows, q and K in q8: integer dot products                     */
+    int   dots;              /* q and K in q8: integer dot products                               */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
@@ -3277,11 +3278,18 @@ enum {
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
 #define SWA__TINY_PV 1.9259299e-34f /* p times V's q8 scale; p itself counts from 2^-30 on */
-typedef struct {            /* what a row may see of a block, keys counted from the block's start */
+typedef struct swa__sight { /* what a row may see of a block, keys counted from the block's start */
     int   lo[2], hi[2];     /* keys that any row sees: [0] as sinks, [1] through the window       */
     int   full_lo, full_hi; /* keys that every row sees through the window                        */
     int   first_block;      /* of this panel: nothing to fold into yet                            */
     int   fetch;            /* many rows: fetch the next block's K on the way                     */
+    int   nr;               /* rows of the panel                                                  */
+    /* Products that come out of line, so that what others have in registers stays there: as sinks
+       (w 0) or through the window (1), scores of the keys [k, end), but those of k's group of 32 at
+       most, with all scales, before all else that is done to scores, into s [32][nr]; k and end
+       multiples of what the kernel takes at once. NULL = none */
+    void (*scores)(const swa__block *b, const struct swa__sight *n, int w, int k, int end,
+                   const float *q, float *s);
     /* window [first, last), sinks [0, sink) */
     float first[SWA__PANEL], last[SWA__PANEL], sink[SWA__PANEL];
     int   mods; /* scores of this block are capped, or have ALiBi or a bias                       */
@@ -3401,6 +3409,20 @@ static int swa__stored(int form, int n) {
     return form == SWA__PAIRS || form == SWA__TILE_AMX ? (n + 1) / 2 : n;
 }
 
+/* V's scales of the keys of range, by key: NULL if there are none; a key without one among others
+   gets 1, which changes no bit. */
+static const float *swa__v_scales(const swa__block *b, const int range[4], float *scale) {
+    int r, t, i, some = 0;
+    for (r = 0; r < 4; r += 2)
+        for (t = range[r] / SWA__TILE; t * SWA__TILE < range[r + 1]; t++) {
+            const float *v = b->tile[t].v_scale;
+            for (i = 0; v != NULL && some == 0 && i < SWA_BLOCK; i++) scale[i] = 1.0f;
+            if (v == NULL) continue;
+            memcpy(scale + t * SWA__TILE, v, SWA__TILE * sizeof *v);
+            some = 1;
+        }
+    return some ? scale : NULL;
+}
 /* Where the tile of key k ends, or at `end` if that comes first. */
 static int swa__tile_end(int k, int end) {
     const int last = k / SWA__TILE * SWA__TILE + SWA__TILE;
@@ -3431,13 +3453,14 @@ static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr
     return n;
 }
 #if SWA__BF16
-/* Scores of the keys [k, end), but those of k's group at most, before all that is done to scores: s
-   [32][nr]. */
-SWA__NOINLINE void swa__summed_scores(const swa__geo *g, const swa__block *b, int k, int end,
-                                      int nr, const float *q, float *s) {
-    const int tiles = SWA__AMX && g->form == SWA__TILE_AMX;
+/* See swa__sight.scores. */
+static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, int k, int end,
+                               const float *q, float *s) {
+    const swa__geo *g = b->g;
+    const int tiles = SWA__AMX && g->form == SWA__TILE_AMX, nr = n->nr;
     swa__summed x;
     int rows, at;
+    (void)w;
     if (end > k - k % SWA__SUMMED + SWA__SUMMED) end = k - k % SWA__SUMMED + SWA__SUMMED;
     if (tiles) {
         k -= k % SWA__TILE;
@@ -4394,8 +4417,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
                             before[i * nv + j]);
 }
 #if SWA__BF16
-/* Kernels of whole panels multiply in the order of SWA_BF16_TILE too; its products come out of line,
-   so that what others have in registers stays there. */
+/* Kernels of whole panels multiply in the order of SWA_BF16_TILE too. */
 #define SWV_SUMMED (!pairs && nv == NV && g->form >= SWA__TILE_SINGLES)
 /* See swa__summed. */
 static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
@@ -4446,12 +4468,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                                             SWV *top) {
     const swa__geo *g = b->g;
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
-#if SWA__BF16
-    float sums[SWA__SUMMED * NR];        /* scores of a group of keys */
-#endif
+    float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a group of keys, or in s already */
     SWA__FN(operands) x;
     SWV acc[MR * NV];
-    int k, i, j, w, old = 0;             /* old: keys below it hold sinks' scores */
+    int k, i, j, w, done, old = 0;       /* old: keys below it hold sinks' scores */
     x.n = pairs ? (size_t)(g->dk + 1) / 2 : (size_t)g->dk;
     x.rs = 1;
     x.cs = SWA__TILE;
@@ -4462,26 +4482,29 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
         for (k = lo; k < n->hi[w]; k += mr) {
             const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
-#if SWA__BF16
-            if (SWV_SUMMED) {
-                if (k == lo || k % SWA__SUMMED == 0)
-                    swa__summed_scores(g, b, k, (n->hi[w] + mr - 1) / mr * mr, NR, q[w], sums);
+            done = !pairs && n->scores != NULL;
+            if (done) {
+                if (k == lo || k % SWA__SUMMED == 0) {
+                    at = k % SWA__SUMMED == 0 && k + SWA__SUMMED <= n->hi[w] && k >= old
+                             ? s + k * nr
+                             : sums;
+                    n->scores(b, n, w, k, (n->hi[w] + mr - 1) / mr * mr, q[w], at);
+                }
                 SWV_UNROLL for (i = 0; i < mr * nv; i++)
-                    acc[i] = SWV_LOAD(sums + k % SWA__SUMMED * NR + i * SWV_N);
-            } else
-#endif
-            {
+                    acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
+                done = at != sums;
+            } else {
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
                 x.a = (const float *)t->k + k % SWA__TILE;
                 SWA__FN(many_next)(pairs, mr, n->fetch, t->next, k, &x);
                 SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
                 SWA__FN(many_tail)(pairs, nv, b, k, q[w] + x.n * (size_t)nr, n->fetch, acc);
+                if (n->q_scale[w] != NULL)
+                    SWV_UNROLL for (i = 0; i < mr; i++)
+                        SWV_UNROLL for (j = 0; j < nv; j++)
+                            acc[i * nv + j] =
+                                SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[w] + j * SWV_N));
             }
-            if (n->q_scale[w] != NULL)
-                SWV_UNROLL for (i = 0; i < mr; i++)
-                    SWV_UNROLL for (j = 0; j < nv; j++)
-                        acc[i * nv + j] =
-                            SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[w] + j * SWV_N));
             if (w == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
                 SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
                                             the registers */
@@ -4494,24 +4517,27 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) rare[i] = acc[i];
                 SWA__FN(many_modify)(b, n, &of, s, rare);
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
-            } else if (edge)
+                done = 0;
+            } else if (edge) {
                 SWV_UNROLL for (i = 0; i < mr; i++)
                     SWV_UNROLL for (j = 0; j < nv; j++)
                         acc[i * nv + j] = SWV_PICK(
                             SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
                             SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+                done = 0;
+            }
             SWV_UNROLL for (i = 0; i < mr; i++)
-                SWV_UNROLL for (j = 0; j < nv; j++) {
-                    top[j] = SWV_MAX(top[j], acc[i * nv + j]);
-                    SWV_STORE(s + (k + i) * nr + j * SWV_N, acc[i * nv + j]);
-                }
+                SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_MAX(top[j], acc[i * nv + j]);
+            if (done) continue;
+            SWV_UNROLL for (i = 0; i < mr * nv; i++) SWV_STORE(s + k * nr + i * SWV_N, acc[i]);
         }
         old = k;
     }
 }
-/* p of `keys` keys that lie 16 apart, next numbers from one to the next. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float *s, SWV top,
-                                            SWV sum) {
+/* p of `keys` keys that lie 16 apart, next numbers from one to the next; stored times V's scale,
+   unless that is NULL. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const float *scale,
+                                            float *s, SWV top, SWV sum) {
     SWV p[4];
     int i;
     SWV_UNROLL for (i = 0; i < keys; i++)
@@ -4520,8 +4546,10 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, float 
     SWV_UNROLL for (i = 0; i < keys; i++) {
         if (edge) p[i] = SWV_FROM(SWV_LOAD(s + i * next), SWV_SET1(-3.4e38f), p[i]);
         sum = SWV_ADD(sum, p[i]);
-        SWV_STORE(s + i * next, p[i]);
     }
+    if (scale != NULL)
+        SWV_UNROLL for (i = 0; i < keys; i++) p[i] = SWV_MUL(p[i], SWV_SET1(scale[i * SWA__TILE]));
+    SWV_UNROLL for (i = 0; i < keys; i++) SWV_STORE(s + i * next, p[i]);
     return sum;
 }
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree.
@@ -4530,6 +4558,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
                                                 int edge, float *s, const SWV *top, SWV *l) {
     const int nr = nv * SWV_N;
     SWV lanes[SWA__TILE][NV];
+    float scales[SWA_BLOCK];
+    const float *scale = swa__v_scales(b, range, scales);
     int i, j, k, r, w;
     for (i = 0; i < SWA__TILE; i++)
         for (j = 0; j < nv; j++) {
@@ -4538,9 +4568,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
             for (r = 0; r < 4; r += 2) {
                 k = range[r] + ((i - range[r]) & (SWA__TILE - 1));
                 for (; k + 48 < range[r + 1]; k += 64)
-                    sum = SWA__FN(exp_keys)(4, SWA__TILE * nr, edge, at + k * nr, top[j], sum);
+                    sum = SWA__FN(exp_keys)(4, SWA__TILE * nr, edge, scale != NULL ? scale + k : NULL,
+                                            at + k * nr, top[j], sum);
                 for (; k < range[r + 1]; k += SWA__TILE)
-                    sum = SWA__FN(exp_keys)(1, SWA__TILE * nr, edge, at + k * nr, top[j], sum);
+                    sum = SWA__FN(exp_keys)(1, SWA__TILE * nr, edge, scale != NULL ? scale + k : NULL,
+                                            at + k * nr, top[j], sum);
             }
             lanes[i][j] = sum;
         }
@@ -4548,16 +4580,6 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
         for (i = 0; i < w; i++)
             for (j = 0; j < nv; j++) lanes[i][j] = SWV_ADD(lanes[i][j], lanes[i + w][j]);
     for (j = 0; j < nv; j++) l[j] = lanes[0][j];
-    for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k = i) {
-            const float *scale = b->tile[k / SWA__TILE].v_scale;
-            i = swa__tile_end(k, range[r + 1]);
-            for (; scale != NULL && k < i; k++)
-                for (j = 0; j < nv; j++)
-                    SWV_STORE(s + k * nr + j * SWV_N,
-                              SWV_MUL(SWV_LOAD(s + k * nr + j * SWV_N),
-                                      SWV_SET1(scale[k % SWA__TILE])));
-        }
 }
 #if SWA__BF16
 /* p of four keys in a row in bf16: rounded, summed, and stored in the form of the products, where s
@@ -6126,17 +6148,20 @@ static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) 
     SWA__TILE_STORE(3, out + 16 * nr + 16, nr * 4);
 }
 #endif
-#if SWA__AVX512_DOT && SWA__Q8
+#if SWA__DOTS
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
+/* Where the numbers of a tile of q8 are from: four of a key side by side. */
+SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order(void) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
+                           _mm512_set1_epi32(0x30201000));
+}
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
    f32 chains of integers that other instances run. The instruction takes K unsigned: +128, and 128
    times q's sum off the start. */
 SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const int32_t *q,
                                             const int32_t *sum, float *s, int v) {
-    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i order = _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
-                                          _mm512_set1_epi32(0x30201000));
-    const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80);
+    const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80), order = swa__dots_order();
     const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
     __m512i acc[4], x;
     const int dk = b->g->dk;
@@ -6166,6 +6191,79 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b,
     }
 }
 #define SWV_DOTS                swa__few_dots
+/* 16 columns of src: K of 16 keys [dims][16] in q8, or integers [dims][ld], as [dims/4][ld] times
+   four bytes, each xor flip; then (of q) -128 times the sum of each column. to may be src;
+   dims > 3. */
+static SWA__DOTS_TARGET void swa__dots_pack(int type, int dims, int ld, int flip, const void *src,
+                                            float *to) {
+    const __m512i order = swa__dots_order();
+    const float *row = (const float *)src;
+    const char *bytes = (const char *)src;
+    __m512i sum = _mm512_setzero_si512(), x;
+    int d, i, n;
+    for (d = 0; d < dims; d += 4, to += ld, bytes += 64) {
+        n = dims - d < 4 ? dims - d : 4;
+        x = _mm512_setzero_si512();
+        if (type == SWA_Q8)
+            x = _mm512_permutexvar_epi8(
+                order, _mm512_maskz_loadu_epi8(~(__mmask64)0 >> (64 - n * 16), bytes));
+        for (i = 0; i < n && type != SWA_Q8; i++, row += ld)
+            x = _mm512_or_si512(_mm512_srli_epi32(x, 8),
+                                _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_loadu_ps(row)), 24));
+        if (type != SWA_Q8) x = _mm512_srl_epi32(x, _mm_cvtsi32_si128(32 - n * 8));
+        sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(-128), x);
+        _mm512_storeu_si512(to, _mm512_xor_si512(x, _mm512_set1_epi32(flip)));
+    }
+    _mm512_storeu_si512(to, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+    _mm256_zeroupper();
+}
+/* See swa__sight.scores: 16 sums at once, of 16 rows and 16 keys or 32 and 8. acc is pinned, or gcc
+   copies it in every turn. */
+SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, int fetch,
+                                                  const float *q_scale, int k, const int32_t *q,
+                                                  float *s) {
+    const swa__tile *t = &b->tile[k / 16];
+    const int32_t *key = (const int32_t *)t->k + k % 16;
+    const float *scale = t->k_scale + k % 16;
+    const char *next = fetch && t->next != NULL && k % 16 == 0 ? t->next : (const char *)key;
+    const int line = next == t->next ? 64 : 0, steps = (b->g->dk + 3) / 4;
+    __m512i acc[16], x[2], y;
+    int i, j, p = steps;
+    SWA__UNROLL for (i = 0; i < 16; i++)
+        acc[i] = _mm512_loadu_si512(q + (steps * nv + i % nv) * 16);
+    do {
+        SWA__PREFETCH(next);
+        SWA__UNROLL for (j = 0; j < nv; j++) x[j] = _mm512_loadu_si512(q + j * 16);
+        SWA__UNROLL for (i = 0; i < 16 / nv; i++) {
+            y = _mm512_set1_epi32(key[i]);
+            SWA__UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = _mm512_dpbusd_epi32(acc[i * nv + j], y, x[j]);
+        }
+        SWA__UNROLL for (i = 0; i < 16; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
+        key += 16;
+        q += nv * 16;
+        next += line;
+    } while (--p > 0);
+    SWA__UNROLL for (i = 0; i < 16; i++)
+        _mm512_storeu_ps(s + i * 16,
+                         _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]),
+                                                     _mm512_set1_ps(scale[i / nv])),
+                                       _mm512_loadu_ps(q_scale + i % nv * 16)));
+}
+static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k,
+                                            int end, const float *q, float *s) {
+    const int32_t *of = (const int32_t *)(const void *)q;
+    if (end > (k | 31) + 1) end = (k | 31) + 1;
+    for (s += k % SWA__SUMMED * n->nr; k < end; s += 256)
+        if (n->nr == 32) {
+            swa__dots_group(2, b, n->fetch, n->q_scale[w], k, of, s);
+            k += 8;
+        } else {
+            swa__dots_group(1, b, n->fetch, n->q_scale[w], k, of, s);
+            k += 16;
+        }
+    _mm256_zeroupper();
+}
 #endif
 #include SWA_HEADER_FILENAME
 #if SWA__AMX
@@ -6292,7 +6390,7 @@ static int swa__has_pairs(const swa__kernels *kr) {
 #endif
 }
 static int swa__has_dots(const swa__kernels *kr) {
-#if SWA__AVX512_DOT
+#if SWA__DOTS
     return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_supports("avx512vnni")
            && __builtin_cpu_supports("avx512vbmi");
 #else
@@ -6344,6 +6442,7 @@ typedef struct {
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
+    int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
     const swa__source *base[2];          /* what segments of rows, of a ring share: KV head 0.
@@ -6689,17 +6788,18 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const float *scale = x->scale != NULL ? x->scale + slot : NULL;
         const unsigned char *p = x->p;
         swa_type type = x->type;
+        const int widen = keys->as_f32 && type != SWA_F32 && !(i == SWA__K && keys->dots);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
             memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
             scale = to->scale[i];
         }
         if (off_grid && i != SWA__V && x->dim > 0) {
-            float *moved = keys->as_f32 && type != SWA_F32 ? to->row : to->x[i];
+            float *moved = widen ? to->row : to->x[i];
             swa__move_keys(x, slot, a, b, (unsigned char *)moved);
             p = (const unsigned char *)moved;
         }
-        if (keys->as_f32 && type != SWA_F32 && x->dim > 0) {
+        if (widen && x->dim > 0) {
             if (i == SWA__V) swa__values_in(keys, src, p + a * x->row, a, b, to);
             else keys->kr->widen((int)type, p, to->x[i], SWA__TILE * (size_t)x->dim);
             p = (const unsigned char *)to->x[i];
@@ -6840,6 +6940,13 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
         if (keys->shape.v_in_k)
             swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
+#if SWA__DOTS
+        if (keys->dots) {
+            swa__dots_pack(tile->k_type, keys->shape.head_dim, SWA__TILE, -0x7f7f7f80, tile->k,
+                           to.x[SWA__K]);
+            tile->k = to.x[SWA__K];
+        }
+#endif
         if (missing == 0) continue;
         for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
         b->present = room->present;
@@ -7130,6 +7237,9 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
              && j->geo.form < SWA__TILE_SINGLES;
     if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
+    if (!j->few && (j->geo.v_in_k || j->geo.dk < 4 || swa__listed(call) || j->parents != NULL))
+        j->geo.dots = 0;
+    j->keys.dots = j->geo.dots && !j->few;
     j->keys_from = j->keys_to = 0;
     if (j->keys.n_kv > 0) {
         const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
@@ -7268,6 +7378,10 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
                             dk * 4);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
         if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
+#if SWA__DOTS
+        for (i = 0; j->geo.dots && i < nr; i += 16)
+            swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
+#endif
         if (dt == 0) continue;
         for (i = 0; i < nr; i++)
             src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
@@ -7875,6 +7989,13 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
     int r, n, nr;
+    l->scores = NULL;
+#if SWA__BF16
+    if (j->geo.form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
+#endif
+#if SWA__DOTS
+    if (j->geo.dots) l->scores = swa__many_dots;
+#endif
     for (r = 0; r < u->n; r += nr) {
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
@@ -7882,6 +8003,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         l->fetch = r == 0;
+        l->nr = nr;
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
@@ -10326,6 +10448,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
 static const swa__job *swa__index_job(swa__picker *x, int i) {
     const swa__job *j = swa__job_of(&x->p, i);
     x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
+    x->p.job.keys.dots = 0;
     return j;
 }
 /* A token's length on the line; one that sees nothing has a place too. */

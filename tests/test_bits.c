@@ -531,6 +531,46 @@ TEST_EACH_ISA(bits_q8_products) {
         }
 }
 
+/* The same of many rows: panels of both widths, blocks' edges, all that is done to a score, rings of any rotation, in
+   parts. The reference takes token after token, which is few rows. */
+TEST_EACH_ISA(bits_q8_products_of_many_rows) {
+    static const int dims[] = { 1, 3, 4, 5, 30, 64, 96, 128, 256 };
+    for (int f = 0; f < 18; f++) {
+        const t_block *mark = t_.blocks;
+        const int dim = dims[f % 9];
+        at_case c = at_new(f % 4 == 3 ? 3 : 8, f % 4 == 3 ? 1 : 2, dim, f % 2 ? dim : 24, 300);
+        at_how how = plain(SWA_ISA_SCALAR);
+        size_t n = 300 * at_o_row(&c), rows = 300 * (size_t)c.shape.n_heads;
+        float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
+        at_data d;
+        c.compute = c.k_type = SWA_Q8;
+        c.v_type = f % 3 ? SWA_Q8 : SWA_F16;
+        c.start = f % 2 ? 100 : 0;
+        at_sliding(&c, f % 5 ? 130 : 41);
+        if (f % 9 == 0) c.softcap = 2.0f;
+        if (f % 9 == 1) c.sink_logits = 1;
+        if (f % 9 == 2) c.alibi = 1;
+        if (f % 9 == 3) c.bias = 1 + (f > 9);
+        if (f % 9 > 6) at_pinned(&c, 70, f % 2 ? 9 : 33);
+        if (f % 9 == 8) c.q_sink = 1;
+        d = at_make(&c);
+        how.chunk = 1;
+        t_label("case %d", f);
+        REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+        for (int chunk = 4; chunk <= 300; chunk = chunk == 4 ? 5 : chunk == 5 ? 16 : chunk == 16 ? 75 : chunk + 225) {
+            how = plain(isa);
+            how.chunk = chunk;
+            how.parts = chunk % 3;
+            if (chunk == 16 && f % 9 < 7) how.capacity = 153; /* off the grid of 16 slots */
+            t_label("case %d: chunks of %d", f, chunk);
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, rows);
+        }
+        t_free_to(mark);
+    }
+}
+
 /* Numbers of every size from 2^-140 to 2^60: bf16 products drop what would be subnormal, in every instance alike. */
 TEST_EACH_ISA(bits_bf16_of_any_size) {
     for (int k = 0; k < 12; k++) {
