@@ -24,10 +24,11 @@
 
 /* ---- cases ---- */
 
-static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us", "scores" };
+static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us", "scores", "f32" };
 
 #define PREFILL(N, W) .n = N, .window = W
 #define DECODE(W)     .n = 1, .window = W, .start = 8192
+#define CHUNK(N, W)   .n = N, .window = W, .start = 8192
 #define LATENT(N, H)  .n = 1, .window = N, .start = 8192, .heads = H, .kv_heads = 1, .dim = 512, .tail = 64
 
 #define SCORES(H) .n = 1, .start = 131071, .heads = H, .kv_heads = 1, .flags = INDEX
@@ -42,6 +43,14 @@ static const spec cases[] = {
     { "prefill-8192-w4096-d256", F32, F16, PREFILL(8192, 4096), .dim = 256 },
     { "prefill-8192-w4096-d128-bf16c", BF16, F32 | F16, PREFILL(8192, 4096), .compute = SWA_BF16 },
     { "prefill-8192-w1024-d128-bf16c", BF16, F32 | F16, PREFILL(8192, 1024), .compute = SWA_BF16 },
+    { "prefill-8192-w4096-d128-int8", Q8, 0, PREFILL(8192, 4096), .compute = SWA_Q8 },
+    { "prefill-8192-w4096-d128-int8-against-f32", Q8, 0, PREFILL(8192, 4096), .compute = SWA_Q8,
+      .against = AGAINST_F32 },
+    { "prefill-8192-w1024-d128-int8-against-f32", 0, Q8, PREFILL(8192, 1024), .compute = SWA_Q8,
+      .against = AGAINST_F32 },
+    { "prefill-512-causal-d128-int8-against-f32", 0, Q8, PREFILL(512, 0), .compute = SWA_Q8, .against = AGAINST_F32 },
+    { "chunk-4-w4096-d128-int8-against-f32", Q8, 0, CHUNK(4, 4096), .compute = SWA_Q8, .against = AGAINST_F32 },
+    { "chunk-16-w4096-d128-int8-against-f32", 0, Q8, CHUNK(16, 4096), .compute = SWA_Q8, .against = AGAINST_F32 },
     { "prefill-8192-w4096-d128-bf16t", BF16, F32, PREFILL(8192, 4096), .compute = SWA_BF16_TILE },
     { "prefill-8192-w1024-d128-bf16t", 0, BF16 | F32, PREFILL(8192, 1024), .compute = SWA_BF16_TILE },
     { "prefill-8192-w1024-d128-bf16t-avx2", 0, BF16 | F32, PREFILL(8192, 1024), .compute = SWA_BF16_TILE,
@@ -126,7 +135,7 @@ static double visible_pairs(int64_t n, int64_t W) {
 
 /* Flops of one call (one layer, all steps of a sample): 2 per multiply-add of every visible pair. */
 static double spec_flops(const spec *s) {
-    double pairs = (double)(s->start + 1 - spec_lo(s, s->start));
+    double pairs = (double)s->n * (double)(s->start + 1 - spec_lo(s, s->start));
     if (s->flags & PUT) return 0;
     if (!spec_decode(s)) pairs = visible_pairs((int64_t)s->n * spec_steps(s), s->window);
     return pairs * spec_heads(s) * 2.0 * (spec_krow(s) + (s->flags & INDEX ? 0 : spec_dim(s)));
@@ -150,8 +159,8 @@ static spec spec_base(const spec *s, swa_type *type) {
     if (s->against == AGAINST_ALIGNED) b.capacity = 0;
     if (s->against == AGAINST_8192) b.start = 8192;
     if (s->against == AGAINST_SCORES) b.top = 0;
-    if (s->against == AGAINST_F16) {
-        *type = SWA_F16;
+    if (s->against == AGAINST_F16 || s->against == AGAINST_F32) {
+        *type = s->against == AGAINST_F16 ? SWA_F16 : SWA_F32;
         b.compute = SWA_F32;
     }
     return b;

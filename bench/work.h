@@ -10,7 +10,16 @@
 enum { F32 = 1 << SWA_F32, F16 = 1 << SWA_F16, BF16 = 1 << SWA_BF16, Q8 = 1 << SWA_Q8 };
 enum { RING, ROWS };                       /* where K and V live: swa_cache, or the caller's own rows        */
 enum { PUT = 1, NO_STORE = 2, INDEX = 4 }; /* INDEX: K is an index, and swa_select is timed           */
-enum { AGAINST_LIMIT, AGAINST_RING, AGAINST_ALIGNED, AGAINST_8192, AGAINST_F16, AGAINST_HALF_US, AGAINST_SCORES };
+enum {
+    AGAINST_LIMIT,
+    AGAINST_RING,
+    AGAINST_ALIGNED,
+    AGAINST_8192,
+    AGAINST_F16,
+    AGAINST_HALF_US,
+    AGAINST_SCORES,
+    AGAINST_F32
+};
 
 typedef struct {
     const char *name;
