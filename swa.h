@@ -127,6 +127,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(SWA_NO_LATENTS) && !defined(SWA_NO_MLA)
+#  define SWA_NO_MLA
+#endif
 #ifndef SWA_API
 #  ifdef SWA_STATIC
 #    if defined(__GNUC__)
@@ -1034,6 +1037,16 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__BLOB 0
 #else
 #  define SWA__BLOB 1
+#endif
+#ifdef SWA_NO_LATENTS                    /* rows with a tail, V in K */
+#  define SWA__LATENTS 0
+#else
+#  define SWA__LATENTS 1
+#endif
+#ifdef SWA_NO_MODS                       /* softcap, ALiBi, bias */
+#  define SWA__MODS 0
+#else
+#  define SWA__MODS 1
 #endif
 #ifdef SWA_SMALL /* fewer shapes of kernels, the same bits: groups of 2 rows run one by one       */
 #  define SWA__SMALL 1
@@ -2133,6 +2146,7 @@ static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) 
     l->k_rows = d->n_k_rows > 0 && d->k_rows[i % d->n_k_rows] != 0;
 
     if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
+    if (!SWA__LATENTS && (l->shape.tail_dim > 0 || l->shape.v_in_k)) return SWA_ERR_UNSUPPORTED;
     /* of runs, here */
     if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;
     if (l->window.kind == SWA__BAND && l->window.right != 0) return SWA_ERR_UNSUPPORTED;
@@ -3384,6 +3398,11 @@ static swa__biases swa__bias_of(const swa__block *b) {
     c.step = b->g->by_distance ? -1 : 1;
     return c;
 }
+/* What a switch leaves out is a constant here, and what hangs on it is gone. */
+SWA__INLINE int swa__has_mods(const swa__sight *n) { return SWA__MODS && n->mods; }
+SWA__INLINE int swa__form_of(const swa__geo *g) { return SWA__BF16 ? g->form : SWA__PLAIN; }
+SWA__INLINE int swa__tail_dims(const swa__geo *g) { return SWA__LATENTS ? g->dt : 0; }
+SWA__INLINE int swa__v_across(const swa__geo *g) { return SWA__LATENTS ? g->v_across : 1; }
 /* The list that a block's keys are of; NULL: it is a block. */
 static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static const swa__list *swa__tree_of(const swa__block *b) {
@@ -4004,7 +4023,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     const swa__biases biases = swa__bias_of(b);
     float bias[SWA__TILE];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
-    if (v[0] >= v[1] && !n->mods && b->present == NULL) {
+    if (v[0] >= v[1] && !swa__has_mods(n) && b->present == NULL) {
         SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
         for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
             SWV a = SWV_LOAD(s + x * SWV_N);
@@ -4030,7 +4049,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
             a = none, e = none;
         SWV distance = zero, slope = zero, extra = zero;
         if (!in_sinks && !in_window) continue;
-        if (n->mods) {
+        if (swa__has_mods(n)) {
             distance = SWV_SUB(SWV_SET1(n->q[i]), key);
             slope = SWV_SET1(n->slope[i]);
             if (g->bias) {
@@ -4041,13 +4060,13 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
         if (in_sinks) {
             e = SWV_LOAD(s2 + k);
             if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
-            if (n->mods) e = SWA__FN(modify)(g, e, slope, distance, extra);
+            if (swa__has_mods(n)) e = SWA__FN(modify)(g, e, slope, distance, extra);
             e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
         }
         if (in_window) {
             a = SWV_LOAD(s + k);
             if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
-            if (n->mods) a = SWA__FN(modify)(g, a, slope, distance, extra);
+            if (swa__has_mods(n)) a = SWA__FN(modify)(g, a, slope, distance, extra);
         }
         if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i])
             a = SWV_PICK(key, first, last, a, e);
@@ -4062,11 +4081,11 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
    times V's scale. */
 static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4],
                                         float lanes[SWA__TILE]) {
-    const swa__geo *g = b->g;
+    const int bf16 = swa__form_of(b->g) != SWA__PLAIN;
     SWV vm = SWV_SET1(m), sum[SWA__TILE / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
-    none = SWV_SET1(g->form != SWA__PLAIN && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
+    none = SWV_SET1(bf16 && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
     for (x = from; x < to; x += SWA__TILE / SWV_N) {
         const float *scale = b->tile[x * SWV_N / SWA__TILE].v_scale;
@@ -4075,15 +4094,15 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
             p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
-            if (g->form != SWA__PLAIN) p = SWV_TO_BF16(p);
+            if (bf16) p = SWV_TO_BF16(p);
             sum[i] = SWV_ADD(sum[i], p);
-            if (scale != NULL && g->form != SWA__PLAIN)
+            if (scale != NULL && bf16)
                 p = SWA__FN(scale_to_bf16)(p, SWV_LOAD(scale + i * SWV_N));
             else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
             SWV_STORE(at, p);
         }
     }
-    for (x = from * SWV_N; g->form != SWA__PLAIN && x < to * SWV_N; x += 2) {
+    for (x = from * SWV_N; bf16 && x < to * SWV_N; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
         s[x + 1] = first;
@@ -4126,7 +4145,7 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
     int i, x;
     SWA__FN(few_scores)(rows, b, q, qi, s, from, to < END ? to : END);
     if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
-    for (x = from; b->g->dt > 0 && x < to; x++)
+    for (x = from; swa__tail_dims(b->g) > 0 && x < to; x++)
         SWA__FN(few_tail)(b, rows, q, x < END ? s : last - SWA_BLOCK, x);
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
@@ -4150,7 +4169,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, swa__block *b, const 
             const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
             step = swa__few_step(rows - r);
             SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
-            for (x = v; g->dt > 0 && x < end; x++)
+            for (x = v; swa__tail_dims(g) > 0 && x < end; x++)
                 SWA__FN(few_tail)(b, step, qr, s + r * SWA_BLOCK, x);
         }
     }
@@ -4209,7 +4228,7 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows
                          ? (n->hi[i] + SWA__TILE - 1) / SWA__TILE * SWA__TILE / SWV_N
                          : v[2 * i];
     }
-    swa__ranges(n, g->form == SWA__PLAIN ? 1 : SWA__TILE, range);
+    swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
     if (b->shift == 0) {
         SWA__FN(few_score_pieces)(rows, b, q[0], s2, v[0], v[1]);
         SWA__FN(few_score_pieces)(rows, b, q[1], s, v[2], v[3]);
@@ -4366,7 +4385,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
-    for (x = 0; n->mods && g->bias && x < nv * SWV_N; x++) {
+    for (x = 0; swa__has_mods(n) && g->bias && x < nv * SWV_N; x++) {
         if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
         for (i = 0; list != NULL && i < mr; i++) {
             const int64_t at = list->column[k + i] + (g->by_distance ? swa__distance(n->q[x]) : 0);
@@ -4377,7 +4396,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
         for (j = 0; j < nv; j++) {
             SWV key = SWV_SET1(tree != NULL ? -tree->distance[k + i] : (float)(k + i)),
                 a = acc[i * nv + j];
-            if (n->mods) {
+            if (swa__has_mods(n)) {
                 distance = SWV_SUB(SWV_LOAD(n->q + j * SWV_N), key);
                 if (list != tree) distance = SWV_SET1(list->distance[k + i]);
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
@@ -4413,7 +4432,7 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
                                                        int k, const float *qt, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
-    const int dt = b->g->dt, mr = MR * NV / nv;
+    const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
     SWA__FN(operands) x;
     int i, j;
     x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
@@ -4438,7 +4457,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
 SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__block *b, int k,
                                               const float *qt, int fetch, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
-    const int dt = b->g->dt, mr = MR * NV / nv;
+    const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
     SWA__FN(operands) x;
     SWV before[MR * NV];
     int i, j;
@@ -4573,7 +4592,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                             acc[i * nv + j] =
                                 SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[w] + j * SWV_N));
             }
-            if (w == 0 || k < old || n->mods || b->present != NULL || (tree && edge)) {
+            if (w == 0 || k < old || swa__has_mods(n) || b->present != NULL || (tree && edge)) {
                 SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
                                             the registers */
                 SWA__FN(group) of;
@@ -4733,7 +4752,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
         in.b = span->p;
-        if (!pairs && g->v_across == SWA__TILE) { /* V in K's tiles: a constant, or 16 addresses
+        if (!pairs && swa__v_across(g) == SWA__TILE) { /* V in K's tiles: a constant, or 16 addresses
                                                      would be kept alive                          */
             in.a = span->v + d * SWA__TILE;
             in.rs = SWA__TILE;
@@ -4871,7 +4890,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
 #define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, float *s, \
                                             const swa__total *to) { \
-    const int across = b->g->v_across, dv = b->g->dv; \
+    const int across = swa__v_across(b->g), dv = b->g->dv; \
     swa__pv of; \
     int d; \
     of.p = s; \
@@ -4923,14 +4942,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
                                                const swa__sight *n, const float *const q[2],
                                                float *s, const swa__total *to) {
     const swa__geo *g = b->g;
-    const int mr = MR * NV / nv;
+    const int mr = MR * NV / nv, form = swa__form_of(g);
     SWA__FN(panel_pv) of;
     SWV top[NV], sum[NV], a[NV], c[NV];
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
     int range[4], j, d;
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
-    swa__ranges(n, swa__key_grain(g->form), range);
-    if (g->form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(g->form), n, s);
+    swa__ranges(n, swa__key_grain(form), range);
+    if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(form), n, s);
     SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
 #if SWA__LISTS
     if (!pairs && b->list != NULL) {
@@ -4945,7 +4964,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     /* a maximum of -0: +0 */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
 #if SWA__BF16
-    if (pairs || g->form != SWA__PLAIN) SWA__FN(many_exp_bf16)(nv, g->form, b, range, s, top, sum);
+    if (pairs || form != SWA__PLAIN) SWA__FN(many_exp_bf16)(nv, form, b, range, s, top, sum);
     else
 #endif
     {
@@ -5157,6 +5176,7 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     SWV_LEAVE();
 }
 
+#if SWA__BF16
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
     x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
@@ -5197,6 +5217,7 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     }
     SWV_LEAVE();
 }
+#endif
 
 #if SWA__MLA
 /* ---- matrix products ---- */
@@ -5638,6 +5659,7 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 #undef PC
 #endif /* SWA__MLA */
 
+#if SWA__LATENTS
 /* [dims][16] as 16 rows of dims, a multiple of 16. */
 static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, size_t stride) {
     SWV x[SWV_N];
@@ -5651,6 +5673,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
         }
     SWV_LEAVE();
 }
+#endif
 #undef SWV_BY_TYPE
 
 #undef SWV_INLINE
@@ -6359,12 +6382,19 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa, swa__to_form_##isa, swa__to_rows_##isa \
+    swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa), SWA__TO_ROWS(isa) \
     SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+#if SWA__LATENTS
+#  define SWA__TO_ROWS(isa) swa__to_rows_##isa
+#else
+#  define SWA__TO_ROWS(isa) NULL
+#endif
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
+#  define SWA__TO_FORM(isa) swa__to_form_##isa
 #else
 #  define SWA__SUMS(isa)
+#  define SWA__TO_FORM(isa) NULL
 #endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
@@ -7269,8 +7299,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL
              && j->geo.form < SWA__TILE_SINGLES;
-    if (j->few && j->geo.form != SWA__PLAIN) j->geo.form = SWA__SINGLES;
-    j->keys.as_f32 = !j->few || j->geo.form != SWA__PLAIN;
+    if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
+    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
     if (!j->few && (j->geo.v_in_k || j->geo.dk < 4 || swa__listed(call) || j->parents != NULL))
         j->geo.dots = 0;
     j->keys.dots = j->geo.dots && !j->few;
@@ -7313,7 +7343,7 @@ static int swa__has_q_sink(const swa__job *j) {
 
 /* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
 static int swa__panel_rows(const swa__job *j, int rows) {
-    const int nr = j->call->kr->nr, form = j->geo.form;
+    const int nr = j->call->kr->nr, form = swa__form_of(&j->geo);
     return rows <= nr / 2 && form < SWA__FORMS && j->call->kr->many[form][1] != NULL ? nr / 2 : nr;
 }
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
@@ -7365,7 +7395,7 @@ static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *
 /* q of few rows: groups of R, [dk+dt][R], one behind the other. */
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
-    const int dk = j->geo.dk, dt = j->geo.dt, q8 = j->call->a.compute == SWA_Q8;
+    const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
     const void *src[8];
     float *to = q;
     int i, r, step;
@@ -7379,18 +7409,21 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
         swa__pack_group(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         for (i = 0; i < step && dt > 0; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + r + i);
         if (dt > 0) swa__pack_group(src, step, dt, j->call->qscale, to + dk * step);
+#if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
         swa__to_form_scalar(SWA__SINGLES, dk, 0xffffu, step, SWA__TINY_QK, to, to);
         swa__to_form_scalar(SWA__SINGLES, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step,
                             to + dk * step);
+#endif
     }
 }
 /* q of a unit, scaled and transposed: few rows in their groups, many as panels, where rows past
    the end repeat the last row. in: q and its tail. */
 static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2],
                         const swa__scratch *w, float *q, float *scale) {
-    const int dk = j->geo.dk, dt = j->geo.dt, form = j->geo.form, q8 = j->call->a.compute == SWA_Q8;
+    const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), form = swa__form_of(&j->geo),
+              q8 = j->call->a.compute == SWA_Q8;
     float *row = dk <= 256 ? w->s : w->room.k; /* both are free until the first block, one is
                                                   large enough                                    */
     const swa__kernels *kr = j->call->kr;
@@ -7464,6 +7497,7 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
 /* Row i of a panel, of packed row t and query head h: what its scores are modified with. */
 static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sight *l) {
     const swa_attn *a = &j->call->a;
+    if (!SWA__MODS) return;
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
@@ -7474,8 +7508,9 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
-    l->mods = j->geo.softcap_log2 > 0.0f || j->geo.alibi
-              || (j->geo.bias && swa__bias_reaches(j, t, pos));
+    l->mods = SWA__MODS
+              && (j->geo.softcap_log2 > 0.0f || j->geo.alibi
+                  || (j->geo.bias && swa__bias_reaches(j, t, pos)));
     swa__q_scales(j, w, r, l);
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them
@@ -7765,7 +7800,7 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
-    l->mods = j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias;
+    l->mods = SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias);
     for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
@@ -7850,7 +7885,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
-    l->mods = j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias;
+    l->mods = SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias);
     for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
@@ -8434,7 +8469,8 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
         if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, &w->room, &b);
         else
 #endif
-        if (j->geo.form != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, &w->room, &b);
+        if (swa__form_of(&j->geo) != SWA__PLAIN)
+            swa__stage_bf16(call, j->geo.form, range, &w->room, &b);
         swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
         if (call->ops == NULL || call->ops->stage == NULL)
             swa__look_ahead(p, u, tokens - 1, at, &b);
@@ -8478,7 +8514,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     double units, partials;
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
-    if (j->n == 0 || j->few || j->geo.form != SWA__PLAIN) return 0;
+    if (j->n == 0 || j->few || swa__form_of(&j->geo) != SWA__PLAIN) return 0;
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(p, cut, &units, &partials);
@@ -8860,6 +8896,8 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
             return SWA_ERR_ARG;
         if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
             return SWA_ERR_ARG;
+        if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
+            return SWA_ERR_UNSUPPORTED;
     }
     if (a->k.p != NULL
         && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
@@ -9125,6 +9163,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         return SWA_ERR_ARG;
     if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_UNSUPPORTED;
     if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
     if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
     for (i = 0; i < r->n_kv; i++) {

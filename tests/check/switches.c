@@ -71,6 +71,55 @@ TEST(instruction_sets_that_are_left_out) {
 #endif
     CHECK(swa_isa_usable(SWA_ISA_SCALAR) && swa_isa_usable(swa_isa_best()));
 }
+/* Rows with a tail: a cache of them, or a plain no. */
+TEST(latents_that_are_left_out) {
+    swa_cache_desc d;
+    swa_cache kv;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = 32;
+    d.shape.tail_dim = 16;
+    d.shape.v_in_k = 1;
+    d.n_layers = 1;
+    d.max_context = 16;
+#ifdef SWA_NO_LATENTS
+    CHECK(swa_cache_bytes(&d) == 0);
+    CHECK_STATUS(swa_cache_init(&kv, &d, t_alloc(64), 64), SWA_ERR_UNSUPPORTED);
+#else
+    REQUIRE(swa_cache_init(&kv, &d, t_alloc(swa_cache_bytes(&d)), swa_cache_bytes(&d)) == SWA_OK);
+#endif
+}
+/* Scores that are capped: as many as there are, or a plain no. */
+TEST(modifications_that_are_left_out) {
+    at_case c = at_new(4, 2, 20, 20, 5);
+    at_data d = at_make(&c);
+    const float *q = d.q;
+    float *out = t_floats(4 * 20);
+    swa_kv kv;
+    swa_rows r;
+    swa_attn a;
+    memset(&kv, 0, sizeof kv);
+    memset(&r, 0, sizeof r);
+    memset(&a, 0, sizeof a);
+    kv.k = d.k;
+    kv.v = d.v;
+    kv.n = 5;
+    r.shape = c.shape;
+    r.pos = 4;
+    r.n_tokens = 1;
+    r.kv = &kv;
+    r.n_kv = 1;
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    r.scratch = t_alloc(r.scratch_bytes);
+    a.q.p = q;
+    a.out.p = out;
+    a.softcap = 30.0f;
+#ifdef SWA_NO_MODS
+    CHECK_STATUS(swa_attention(&r, &a), SWA_ERR_UNSUPPORTED);
+#else
+    REQUIRE(swa_attention(&r, &a) == SWA_OK);
+#endif
+}
 /* A list of all keys: the bits of a call without, or a plain no. */
 TEST(lists_that_are_left_out) {
     at_case c = at_new(4, 2, 20, 20, 50);

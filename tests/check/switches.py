@@ -23,6 +23,8 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 # A switch, and what may not stand in any symbol's name then.
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
+    ("SWA_NO_LATENTS", r"mla|product|swa__expand|columns|few_tail|tail_mixed|to_rows_"),
+    ("SWA_NO_MODS", r"swa__(modify|bias)_(scalar|avx|neon)"),
     ("SWA_NO_INDEX", r"index|select|swa__best|swa__rank"),
     ("SWA_NO_LISTS", r"picked|wanted|swa__gather|unit_(listed|tree)|swa__list_(scalar|half|avx|neon)"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
@@ -43,7 +45,11 @@ SETS = [[name] for name, _ in SWITCHES] + [
     ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_F16", "SWA_NO_BF16",
      "SWA_NO_Q8"],
     ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8",
-     "SWA_SMALL"],                                            # the least of it
+     "SWA_SMALL"],
+    ["SWA_NO_LATENTS", "SWA_NO_MODS", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16",
+     "SWA_NO_Q8"],                                            # what Llama and Mistral do not have either
+    ["SWA_NO_LATENTS", "SWA_NO_MODS", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16",
+     "SWA_NO_Q8", "SWA_SMALL"],                               # the least of it
 ]
 
 
