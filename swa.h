@@ -3022,6 +3022,7 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
 static void swa__parts_close(const swa__cache *c, int from) {
     int64_t *open = swa__open_of(c);
     if (open[SWA__PARTS] == 0) return;
+    if (from == 0) open[SWA__PARTS] = 0;
     for (; from < SWA__PARTS; from++) open[from] = 0;
 }
 /* A part that left out the end of a call has left rows unwritten: its layer has not stored them. */
@@ -3829,10 +3830,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     pf.l1 = b->l1;
     pf.move = 64;
     k.fours = g->dk / 4;
-    if (b->passes > 1 && type == SWA_F32 && pf.gap == 0) {         /* narrow types wait for FMAs */
+    if (b->passes > 1 && type == SWA_F32 && first->v_type == SWA_F32) { /* narrow: FMAs bind */
+        const int lines = k.fours * ((NW * SWV_N + SWA__TILE - 1) / SWA__TILE) * (int)es;
         pf.move = 64 / b->passes;
-        pf.at += k.fours * ((NW * SWV_N + SWA__TILE - 1) / SWA__TILE) * (int64_t)es * pf.move
-               * b->pass;
+        pf.at += (pf.gap == 0 ? lines : pf.per) * pf.move * b->pass;
+        if (pf.gap != 0) pf.gap += pf.per * (64 - pf.move); /* its share of each row */
     }
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / SWA__TILE];
@@ -6709,6 +6711,21 @@ static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, in
     for (i = 0; i < rows; i++, p += stride)
         for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
 }
+/* Few rows' kernel has asked for these rows, but where they lie apart they share so few sets of the
+   caches that not all stay until they are read: asked for again, every second line, with which the
+   other comes. Narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB much
+   is in L2 already. Inline, because gcc drops calls of a function that does nothing but fetch. */
+SWA__INLINE void swa__rows_again(const swa__keys *keys, const swa__source *src, int which,
+                                 const unsigned char *p, int rows) {
+    const swa__operand *x = &src->x[which];
+    const int bytes = x->dim * (int)x->size;
+    int at;
+    if (keys->as_f32 || x->type != SWA_F32 || x->row <= bytes) return;
+    if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
+    if (x->row <= (4 << 20) / (src->end - src->pos)) return;
+    for (; rows > 0; rows--, p += x->row)
+        for (at = 0; at < bytes; at += 128) SWA__PREFETCH(p + at);
+}
 /* 16 of them */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
     if (size == 4) memcpy(to, from, 64);
@@ -6837,6 +6854,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
     if (a == 0 && b == SWA__TILE && keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
         swa__rows_ahead(p, SWA__TILE, x->row, bytes); /* rows of other heads lie between */
+    else if (a == 0 && b == SWA__TILE) swa__rows_again(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
 /* A tile of which one ring segment holds all the keys that are asked for, [a, b), key 0 in slot
@@ -6926,6 +6944,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)y->size;
+                swa__rows_again(keys, src, x, y->p + row * y->row, end - from);
             } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
