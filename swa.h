@@ -7943,7 +7943,8 @@ typedef struct {
 typedef struct {
     const swa__call *call;
     int part, parts;
-    swa__scratch w;
+    const swa__scratch *w;               /* the call's first, or own                              */
+    swa__scratch own;
     int made;                            /* number of the job, -1 = none                          */
     swa__job job;
     swa__ahead ahead;
@@ -7953,10 +7954,10 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->call = call;
     p->part = part;
     p->parts = parts;
-    if (part == 0) p->w = call->first;
-    else
+    p->w = part == 0 ? &call->first : &p->own;
+    if (part != 0)
         swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes,
-                   &p->w);
+                   &p->own);
     p->made = -1;
 }
 static const swa__job *swa__job_of(swa__part *p, int i) {
@@ -8020,12 +8021,12 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
         x->in.h = u->h;
         x->in.keys = &j->keys;
         x->at = at;
-        swa__ahead_block(j, u, &p->w, last, x);
+        swa__ahead_block(j, u, p->w, last, x);
     }
     swa__no_fetch(b, b->t0, b->t1);
     for (t = b->t0; t < b->t1; t++) {
         while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads)
-            swa__ahead_block(j, u, &p->w, last, x);
+            swa__ahead_block(j, u, p->w, last, x);
         if (x->in.h >= j->keys.shape.n_kv_heads) return;
         swa__ahead_tile(j, x, &b->tile[t]);
         x->t++;
@@ -8450,7 +8451,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
     const swa__call *call = p->call;
-    const swa__scratch *w = &p->w;
+    const swa__scratch *w = p->w;
     const int t0 = u->r0 / call->group, tokens = (u->r0 + u->n - 1) / call->group - t0 + 1;
     int i, t, range[4];
     int64_t at = u->at;
@@ -8552,7 +8553,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__cut cut;
     double units, partials;
     cut.few = SWA__FEW;
-    cut.many = (p->w.rows - SWA__PANEL) / nr * nr;
+    cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
     if (parts == 1) return cut;
     swa__count(p, &cut, &units, &partials);
@@ -8659,7 +8660,7 @@ static void swa__fold_rows(swa__part *p) {
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
                  dvp = (size_t)p->call->geo.dvp;
     const float *at = (const float *)(const void *)p->call->split;
-    const swa__scratch *w = &p->w;
+    const swa__scratch *w = p->w;
     int i, h, r, b;
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
@@ -8745,7 +8746,7 @@ static void swa__store_rows(swa__part *p) {
     int64_t unit = 0, *stored;
     swa__store s;
     int i, h;
-    swa__spot_of(&call->keys, &p->w.room, 0, &s.spot);
+    swa__spot_of(&call->keys, &p->w->room, 0, &s.spot);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
@@ -10297,7 +10298,8 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top,
                  all = lists * (top + (size_t)s->spare);
-    swa__scratch *w = &x->p.w;
+    swa__scratch *w = &x->p.own;
+    x->p.w = w;
     memset(w, 0, sizeof *w);
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
     swa__best_carve(w, base, 2 * lists, 2 * lists * top, &x->kept);
@@ -10421,7 +10423,7 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
     const swa__best best = swa__best_of(&x->best, (size_t)t * (size_t)ix->lists + (size_t)list,
                                         (size_t)ix->top + (size_t)x->s->spare);
     int64_t e;
-    swa__index_ranks(x, t0 + t, x->p.w.lo[t], x->p.w.hi[t], b, sum);
+    swa__index_ranks(x, t0 + t, x->p.w->lo[t], x->p.w->hi[t], b, sum);
     if (ix->score != NULL) swa__index_score_out(x, j->row + t0 + t, list, at, at + n, x->rank);
     for (e = swa__max64(own - ix->local + 1, at); e <= own && e < at + n; e++)
         if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
@@ -10432,7 +10434,7 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
 static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in, int64_t at) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
-    const swa__scratch *w = &x->p.w;
+    const swa__scratch *w = x->p.w;
     const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group,
               lists = s->call.group / s->per;
     int range[4], t, i;
@@ -10475,7 +10477,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
 static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
-    const swa__scratch *w = &x->p.w;
+    const swa__scratch *w = x->p.w;
     const int group = s->call.group;
     const swa_in q[2] = { s->call.a.q, s->call.a.q_tail };
     swa__unit few = *u;
@@ -10526,7 +10528,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     u.n = n * s->call.group;
     u.list = swa__blocks_of(j, t0, t0 + n - 1);
     if (keep < 0) blocks = u.list.n;
-    for (b = 0; b < n; b++) swa__window_of(j, t0 + (int)b, &x->p.w.lo[b], &x->p.w.hi[b]);
+    for (b = 0; b < n; b++) swa__window_of(j, t0 + (int)b, &x->p.w->lo[b], &x->p.w->hi[b]);
     memset(x->best.n, 0, (size_t)n * lists * sizeof *x->best.n);
     memset(x->best.floor, 0, (size_t)n * lists * sizeof *x->best.floor);
     x->p.ahead.in.h = -1;
