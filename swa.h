@@ -10560,7 +10560,8 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
 
 static const swa__job *swa__index_job(swa__picker *x, int i) {
     const swa__job *j = swa__job_of(&x->p, i);
-    x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
+    x->p.job.geo.dots = x->s->call.geo.dots;       /* of int8: they read K where it is */
+    x->p.job.keys.as_f32 = !x->p.job.geo.dots;
     x->p.job.keys.dots = 0;
     return j;
 }

@@ -1138,6 +1138,34 @@ TEST(attention_scratch_of_large_calls) {
     }
 }
 
+/* More than 4 MB lie between the first row and the last: the library fetches such rows once more. */
+TEST_EACH_ISA(rows_far_apart_are_the_same_rows) {
+    enum { N = 550, D = 32, APART = 2048, H = 4 };
+    float *k = t_random(N * D, 1.0f), *v = t_random(N * D, 1.0f), *q = t_random(H * D, 2.0f),
+          *far = t_floats((size_t)N * APART), *want = t_floats(H * D), *out = t_floats(H * D);
+    swa_kv kv = { 0 };
+    swa_rows r;
+    swa_attn a = { 0 };
+    for (int i = 0; i < N; i++) {
+        memcpy(far + i * APART, k + i * D, D * sizeof *k);
+        memcpy(far + i * APART + D, v + i * D, D * sizeof *v);
+    }
+    kv.k = k;
+    kv.v = v;
+    kv.n = N;
+    at_one_query(&r, H, D, &kv, 1, N - 1);
+    r.isa = isa;
+    a.q.p = q;
+    a.out.p = want;
+    CHECK_OK(swa_attention(&r, &a));
+    kv.k = far;
+    kv.v = far + D;
+    kv.k_token = kv.v_token = APART;
+    a.out.p = out;
+    CHECK_OK(swa_attention(&r, &a));
+    CHECK_BITS(out, want, H * D);
+}
+
 /* ---- the machine ---- */
 
 TEST(attention_isas) {
