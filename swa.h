@@ -611,7 +611,8 @@ typedef struct {
                                          latest; NULL = none. With sinks or a prefix: UNSUPPORTED */
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in
                                f32; prefill and MLA 1.7 times faster on AMD with bf16 pairs (Zen
-                               4 on); where the CPU has none or gains nothing, 3 to 15 % slower
+                               4 on), but MLA of 16 heads, half a panel, takes 1.2 to 1.4 times as
+                               long; where the CPU has none or gains nothing, 3 to 15 % slower
                                than f32 (read on Zen 4). SWA_BF16_TILE: rounded so too (q8 times
                                its scale), summed in the order of Intel's tile instruction, which
                                runs it with SWA_AMX; prefill elsewhere 1.3 times faster than f32
