@@ -6706,26 +6706,26 @@ static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, con
         t->v_scale = scale;
     }
 }
-/* Strided rows defeat the hardware's prefetch: ask for them one tile early. */
-static void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes) {
+/* Strided rows defeat the hardware's prefetch: ask for them one tile early, a line every `apart`
+   bytes. Inline, because gcc drops calls of a function that does nothing but fetch. */
+SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes,
+                                 int apart) {
     int i, at;
     for (i = 0; i < rows; i++, p += stride)
-        for (at = 0; at < bytes; at += 64) SWA__PREFETCH(p + at);
+        for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
 }
 /* Few rows' kernel has asked for these rows, but where they lie apart they share so few sets of the
    caches that not all stay until they are read: asked for again, every second line, with which the
-   other comes. Narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB much
-   is in L2 already. Inline, because gcc drops calls of a function that does nothing but fetch. */
+   other comes. Narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB
+   much is in L2 already. */
 SWA__INLINE void swa__rows_again(const swa__keys *keys, const swa__source *src, int which,
                                  const unsigned char *p, int rows) {
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
-    int at;
     if (keys->as_f32 || x->type != SWA_F32 || x->row <= bytes) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
-    for (; rows > 0; rows--, p += x->row)
-        for (at = 0; at < bytes; at += 128) SWA__PREFETCH(p + at);
+    swa__rows_ahead(p, rows, x->row, bytes, 128);
 }
 /* 16 of them */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
@@ -6825,7 +6825,7 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
     }
-    if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size);
+    if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size, 64);
     for (; a < b; a++, p += x->row)
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim,
                         to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
@@ -6854,7 +6854,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     }
     for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
     if (a == 0 && b == SWA__TILE && keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
-        swa__rows_ahead(p, SWA__TILE, x->row, bytes); /* rows of other heads lie between */
+        swa__rows_ahead(p, SWA__TILE, x->row, bytes, 64); /* rows of other heads lie between */
     else if (a == 0 && b == SWA__TILE) swa__rows_again(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
@@ -7321,9 +7321,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
              && j->geo.form < SWA__TILE_SINGLES;
     if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
-    if (!j->few && (j->geo.v_in_k || j->geo.dk < 4 || swa__listed(call) || j->parents != NULL))
-        j->geo.dots = 0;
-    j->keys.dots = j->geo.dots && !j->few;
+    j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !swa__listed(call)
+                   && j->parents == NULL;
     j->keys_from = j->keys_to = 0;
     if (j->keys.n_kv > 0) {
         const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
@@ -7463,11 +7462,11 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
         /* the next panel's, which lie far apart */
         for (i = r + nr; i < r + 2 * nr && i < u->n; i++)
             swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0,
-                            dk * 4);
+                            dk * 4, 64);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
         if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
 #if SWA__DOTS
-        for (i = 0; j->geo.dots && i < nr; i += 16)
+        for (i = 0; j->keys.dots && i < nr; i += 16)
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
         if (dt == 0) continue;
@@ -8088,7 +8087,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     if (j->geo.form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
 #endif
 #if SWA__DOTS
-    if (j->geo.dots) l->scores = swa__many_dots;
+    if (j->keys.dots) l->scores = swa__many_dots;
 #endif
     for (r = 0; r < u->n; r += nr) {
         const size_t at = (size_t)r;
@@ -8271,7 +8270,7 @@ static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, 
     for (i = 0; i < SWA__OPERANDS && x->first; i++) {
         const swa__operand *y = &src->x[i];
         if (y->dim > 0 && !y->tiled)
-            swa__rows_ahead(y->p + row * y->row, 1, 0, y->dim * (int)y->size);
+            swa__rows_ahead(y->p + row * y->row, 1, 0, y->dim * (int)y->size, 64);
     }
     x->tile.segment[x->tile.n] = segment;
     x->tile.row[x->tile.n++] = row;
@@ -10561,9 +10560,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
 
 static const swa__job *swa__index_job(swa__picker *x, int i) {
     const swa__job *j = swa__job_of(&x->p, i);
-    x->p.job.geo.dots = x->s->call.geo.dots;       /* of int8: they read K where it is */
-    x->p.job.keys.as_f32 = !x->p.job.geo.dots;
-    x->p.job.keys.dots = 0;
+    x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
     return j;
 }
 /* A token's length on the line; one that sees nothing has a place too. */
