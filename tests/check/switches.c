@@ -91,7 +91,7 @@ TEST(latents_that_are_left_out) {
 }
 /* Scores that are capped: as many as there are, or a plain no. */
 TEST(modifications_that_are_left_out) {
-    at_case c = at_new(4, 2, 20, 20, 5);
+    at_case c = at_new(4, 1, 20, 20, 5);
     at_data d = at_make(&c);
     const float *q = d.q;
     float *out = t_floats(4 * 20);
@@ -99,18 +99,11 @@ TEST(modifications_that_are_left_out) {
     swa_rows r;
     swa_attn a;
     memset(&kv, 0, sizeof kv);
-    memset(&r, 0, sizeof r);
     memset(&a, 0, sizeof a);
     kv.k = d.k;
     kv.v = d.v;
     kv.n = 5;
-    r.shape = c.shape;
-    r.pos = 4;
-    r.n_tokens = 1;
-    r.kv = &kv;
-    r.n_kv = 1;
-    r.scratch_bytes = swa_attention_bytes(&r, 1);
-    r.scratch = t_alloc(r.scratch_bytes);
+    at_one_query(&r, 4, 20, &kv, 1, 4);
     a.q.p = q;
     a.out.p = out;
     a.softcap = 30.0f;
