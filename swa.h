@@ -3191,7 +3191,7 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
                                             by                                                    */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
-       SWA__GROUPS = 32,                 /* blocks whose listed keys are gathered together: more,
+       SWA__LIST_BLOCKS = 32,            /* blocks whose listed keys are gathered together: more,
                                             and the keys, those fetched meanwhile, q and o of 128
                                             heads are more than 1 MB of L2                        */
        SWA__SMALL_DIMS = 128 };          /* numbers of a K and a V row together, below which a
@@ -3213,30 +3213,31 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 } swa__tile;
 enum { SWA__STRETCHES = 16 };
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
-/* Keys of a list, gathered in order of position: whole blocks of them, each a group. */
+/* Keys of a list, gathered in order of position: those that it names of some blocks of 256
+   positions, each of which is reduced alone. */
 typedef struct {
-    int     n, groups, sinks;            /* keys, whole tiles; blocks that they come from; the
+    int     n, blocks, sinks;            /* keys, whole tiles; blocks that they come from; the
                                             first `sinks` take the sinks' q                       */
     int     keys;                        /* those that there are: behind the last one nothing is
                                             computed                                              */
-    int     start[SWA__GROUPS + 1];      /* group i: keys [start[i], start[i+1])                  */
+    int     start[SWA__LIST_BLOCKS + 1]; /* block i: keys [start[i], start[i+1])                  */
     int16_t place[SWA_BLOCK];            /* position mod 256; -1: no key, it fills a tile up      */
     int64_t column[SWA_BLOCK];           /* of the bias                                           */
     float   distance[SWA_BLOCK];         /* query minus key                                       */
-    float   fold[SWA__GROUPS][2][SWA__PANEL]; /* of the panel: what o, and the group's own, are
-                                                 multiplied by                                    */
-    int     same[SWA__GROUPS];           /* bit j: of vector j, o by 1                            */
-    unsigned char sum[SWA_BLOCK];        /* of the group's sums by key mod 16 that exist, the
+    float   fold[SWA__LIST_BLOCKS][2][SWA__PANEL]; /* of the panel: what o, and the block's own,
+                                                      are multiplied by                           */
+    int     same[SWA__LIST_BLOCKS];      /* bit j: of vector j, o by 1                            */
+    unsigned char sum[SWA_BLOCK];        /* of the block's sums by key mod 16 that exist, the
                                             key's; +16: its first                                 */
     /* the tree over them: so many times [0] += [1], and which then holds all */
-    unsigned char adds[SWA__GROUPS], add[SWA__GROUPS][15][2], last[SWA__GROUPS];
+    unsigned char adds[SWA__LIST_BLOCKS], add[SWA__LIST_BLOCKS][15][2], last[SWA__LIST_BLOCKS];
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
     int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
                                             number `ahead` on: ...                                */
     int     per_key, per_step;           /* ... so many lines a key of q.k, at most dk/16, or a
                                             step of p.v                                           */
     swa__stretch next[2 * SWA_BLOCK];
-    int     tree;                        /* 1: a group of a tree's keys, which no two rows need
+    int     tree;                        /* 1: one block of a tree's keys, which no two rows need
                                             see alike. History, then from key number `nodes` on   */
     int     nodes, n_nodes;
     int32_t from, until;                 /* tokens that it was gathered for                       */
@@ -3283,9 +3284,9 @@ typedef struct {
    a sum could be subnormal (instructions drop those) count as zero: what is left are multiples of
    2^-126.
    SWA_BF16: one chain of pairs, fma(x0, y0, fma(x1, y1, acc)). SINGLES: in f32, neighbours have
-   changed places. SWA_BF16_TILE: groups of 32 by their index (dims of K, of the tail; positions of
-   V); in a group two chains from zero, of the even and of the odd numbers; their sum is added to
-   what the groups before gave. TILE_SINGLES: in f32. TILE_PAIRS: by the instruction for pairs, on
+   changed places. SWA_BF16_TILE: bundles of 32 by their index (dims of K, of the tail; positions
+   of V); in a bundle two chains from zero, of the even and of the odd numbers; their sum is added
+   to what those before gave. TILE_SINGLES: in f32. TILE_PAIRS: by the instruction for pairs, on
    pairs of one chain: of four numbers the first and third, the second and fourth. TILE_AMX: by
    tiles, a row of which is 32 numbers of K or of a dim of V: K [dk/32][32 keys][32], V [dvp][32
    keys], q and p as for PAIRS. So scores and o come out as panels have them. */
@@ -3297,7 +3298,7 @@ enum {
     SWA__TILE_SINGLES = SWA__FORMS,
     SWA__TILE_PAIRS,
     SWA__TILE_AMX,
-    SWA__SUMMED = 32                     /* numbers of a group                                     */
+    SWA__SUMMED = 32                     /* numbers of a bundle                                   */
 };
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
@@ -3309,9 +3310,9 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     int   nr;               /* rows of the panel                                                  */
     /* Products that come out of line, so that what others have in registers stays there: as sinks
-       (w 0) or through the window (1), scores of the keys [k, end), but those of k's group of 32 at
-       most, with all scales, before all else that is done to scores, into s [32][nr]; k and end
-       multiples of what the kernel takes at once. NULL = none */
+       (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
+       with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
+       of what the kernel takes at once. NULL = none */
     void (*scores)(const swa__block *b, const struct swa__sight *n, int w, int k, int end,
                    const float *q, float *s);
     /* window [first, last), sinks [0, sink) */
@@ -3346,7 +3347,7 @@ typedef void swa__many(const swa__block *b, const swa__sight *n, const float *co
                        const swa__total *to);
 typedef struct {
     int nr;                              /* rows of a panel                                       */
-    /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in groups of R =
+    /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
     void (*few)(swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
@@ -3455,7 +3456,7 @@ static int64_t swa__distance(float q) {
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
 /* The keys that p.v walks: both intervals, none twice, in grains of 1, 16 or 32 (a power of two).
-   Where the second continues the first in such grains, it is one: a group of keys in bf16 is not
+   Where the second continues the first in such grains, it is one: a bundle of keys in bf16 is not
    torn. */
 static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
     range[0] = n->lo[0] & -grain;
@@ -3466,7 +3467,7 @@ static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
     range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + grain - 1) & -grain : range[2];
     if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
-/* Keys that p.v takes at least: 1, or a tile of 16, or a group. */
+/* Keys that p.v takes at least: 1, or a tile of 16, or a bundle. */
 static int swa__key_grain(int form) {
     return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : 16;
 }
@@ -3583,7 +3584,7 @@ static int swa__few_piece(int rows, int dims, int type) {
     const int keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
     return rows <= 4 ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
 }
-/* q in q8 stands behind q: for each group of R rows their sums [R], then [(dk+3)/4][R] times four
+/* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
    int8. */
 static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
     const int32_t *to = (const int32_t *)(const void *)(q + SWA__FEW * (g->dk + g->dt));
@@ -4258,14 +4259,14 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows
 }
 
 #if SWA__INDEX
-/* q.k of the group of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K
+/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K
    in f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
 static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
                                              const swa__scores *x, int r, const int v[2]) {
     const swa__geo *g = b->g;
-    const float *group = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
-                *q = group + r % SWA__FEW * g->dk;
-    const int32_t *qi = swa__few_integers(g, group, r % SWA__FEW);
+    const float *rows16 = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
+                *q = rows16 + r % SWA__FEW * g->dk;
+    const int32_t *qi = swa__few_integers(g, rows16, r % SWA__FEW);
     int at = v[0];
     if (b->shift != 0) {
         SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
@@ -4550,7 +4551,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     const swa__geo *g = b->g;
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
     const int steps = pairs ? (g->dk + 1) / 2 : g->dk;
-    float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a group of keys, or in s already */
+    float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
     SWA__FN(operands) x;
     SWV acc[MR * NV];
     int k, i, j, w, done, old = 0;       /* old: keys below it hold sinks' scores */
@@ -4776,16 +4777,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
         }
 }
 #if SWA__LISTS
-/* p of a list's keys: each group is a block of its own, as many_block computes one. Pass after
-   pass, since a group of few keys is a chain of latencies. On the way fold[k] holds the group's sum
-   and its maximum. */
+/* p of a list's keys, block by block as many_block computes one. Pass after pass, since a block of
+   few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m,
                                              float *l) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N;
     SWV sum[SWA__TILE][NV], y;
     int g, i, j, k;
-    for (g = 0; g < x->groups; g++)
+    for (g = 0; g < x->blocks; g++)
         for (j = 0; j < nv; j++) {
             SWV top = SWV_SET1(SWA__NONE);
             for (k = x->start[g]; k < x->start[g + 1]; k++) {
@@ -4794,7 +4794,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             }
             SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
         }
-    for (g = 0; g < x->groups; g++) {
+    for (g = 0; g < x->blocks; g++) {
         SWV top[NV];
         for (j = 0; j < nv; j++) {
             top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
@@ -4817,7 +4817,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
                 sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
         for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
     }
-    for (g = 0; g < x->groups; g++) {
+    for (g = 0; g < x->blocks; g++) {
         for (j = 0; j < nv; j++) {
             float *fold[2];
             SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c;
@@ -4840,7 +4840,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         }
     }
 }
-/* Then p.v: `rows` dims of o from d on stay in registers while group after group is folded into
+/* Then p.v: `rows` dims of o from d on stay in registers while block after block is folded into
    them. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
                                               const swa__pv *of, int d) {
@@ -4851,7 +4851,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     int i, j, k, key = x->start[0];
     SWV_UNROLL for (i = 0; i < rows * nv; i++)
         sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : SWV_SET1(0.0f);
-    for (k = 0; k < x->groups; k++) {
+    for (k = 0; k < x->blocks; k++) {
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
         for (; key < x->start[k + 1]; key++) {
             const float *v = x->v[key] + d * across;
@@ -6479,17 +6479,17 @@ static int swa__has_dots(const swa__kernels *kr) {
    does not.
 
    With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of
-   256 positions, as 256 bits: listed, or near, or a sink, and shown by the window. The keys of a
-   block are a group; groups are gathered into tiles one behind the other, 256 keys or 32 groups at
-   a time, so that q.k works on full tiles however few keys a block has; then each group is reduced
+   256 positions, as 256 bits: listed, or near, or a sink, and shown by the window. The keys that
+   are left of some blocks are gathered into tiles one behind the other, 256 keys or 32 blocks at a
+   time, so that q.k works on full tiles however few keys a block has; then each block is reduced
    alone and folded in order of position. That is the canonical order of a call that masks all other
    keys, and hence the bits of it.
 
    A tree's rows see history alike, and its whole blocks go the ordinary way. From the block of the
-   first node on, keys are gathered as a list's are, a block being a group: history, then nodes in
+   first node on, keys are gathered as a list's are, one block at a time: history, then nodes in
    the order of the run, in which every path ascends, each in the place of its position. A node is
    hidden from rows that do not stand below it. Where history and nodes are more than 256, some
-   tokens go first; a row that sees nothing of a group keeps what it has. */
+   tokens go first; a row that sees nothing of a block keeps what it has. */
 
 /* ---- keys: segments, and their operands ---- */
 
@@ -6585,7 +6585,7 @@ typedef struct {
 /* One part's scratch, carved from one piece of memory; also how its size is computed. */
 typedef struct {
     int rows;                            /* that q and o have room for: of a unit, and of a panel */
-    float *q, *q_sink;                   /* packed: groups [dk+dt][R], or panels [dk+dt][nr]      */
+    float *q, *q_sink;                   /* packed: steps [dk+dt][R], or panels [dk+dt][nr]       */
     float *q_scale;                      /* [2][rows] of q in q8, [1] of q_sink                   */
     float *o, *m, *l;                    /* the unit's rows as swa__total has them: [rows][dvp],
                                             or panels [dvp][nr]; [rows]                           */
@@ -7142,8 +7142,8 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
 }
 
 #if SWA__AMX
-/* The same for tiles, of which K and V are stored by groups of 32 keys. Both halves of a group of V
-   are written: keys that are not staged are zeros, without scales. */
+/* The same for Intel's tiles: K and V are stored by bundles of 32 keys. Both halves of a bundle of
+   V are written: keys that are not staged are zeros, without scales. */
 static void swa__stage_amx(const swa__call *call, const int range[4], const swa__room *room,
                            swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
@@ -7392,10 +7392,10 @@ SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float m
     for (; d < dims; d++, to += R)
         for (i = 0; i < R; i++) to[i] = x[i][d] * mul;
 }
-/* A group of few rows, [dims][step]. */
-static void swa__pack_group(const void *const *src, int step, int dims, float mul, float *to) {
-    if (step == 4) swa__pack_rows(4, src, dims, mul, to);
-    else if (step == 2) swa__pack_rows(2, src, dims, mul, to);
+/* The R rows of a step, [dims][R]. */
+static void swa__pack_step(const void *const *src, int R, int dims, float mul, float *to) {
+    if (R == 4) swa__pack_rows(4, src, dims, mul, to);
+    else if (R == 2) swa__pack_rows(2, src, dims, mul, to);
     else swa__pack_rows(1, src, dims, mul, to);
 }
 /* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
@@ -7411,7 +7411,7 @@ static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *
         }
     }
 }
-/* q of few rows: groups of R, [dk+dt][R], one behind the other. */
+/* q of few rows: steps of R, [dk+dt][R], one behind the other. */
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
@@ -7425,9 +7425,9 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
-        swa__pack_group(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
+        swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         for (i = 0; i < step && dt > 0; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + r + i);
-        if (dt > 0) swa__pack_group(src, step, dt, j->call->qscale, to + dk * step);
+        if (dt > 0) swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
 #if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
@@ -7437,7 +7437,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
 #endif
     }
 }
-/* q of a unit, scaled and transposed: few rows in their groups, many as panels, where rows past
+/* q of a unit, scaled and transposed: few rows in their steps, many as panels, where rows past
    the end repeat the last row. in: q and its tail. */
 static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2],
                         const swa__scratch *w, float *q, float *scale) {
@@ -7887,7 +7887,7 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     }
 }
 /* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
-   they are of no token that the keys are for. The group ends with their last token's own node: the
+   they are of no token that the keys are for. The block ends with their last token's own node: the
    nodes behind it are nobody's ancestors here. */
 static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, const swa__block *b, swa__sight *l) {
@@ -8218,7 +8218,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         block = (e << want->shift) / SWA_BLOCK;
         end = e + 1;
         pos = swa__max64(e << want->shift, want->lo);
-        if (blocks > SWA__GROUPS || pos >= want->hi) break;
+        if (blocks > SWA__LIST_BLOCKS || pos >= want->hi) break;
         for (; pos < swa__min64(end << want->shift, want->hi); pos += n, keys += n)
             n = swa__gather_ahead(x, pos, swa__min64(end << want->shift, want->hi) - pos, &t);
     }
@@ -8235,12 +8235,12 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         list->per_key = (int)(lines / list->n) + 1;
     else list->per_step = (int)swa__min64(lines / (x->b.g->dv / 8 + 1) + 1, 64);
 }
-/* The order of a group's sums: by key mod 16, then the tree over those that have a key. */
-static void swa__gather_sums(swa__list *list, int g) {
+/* The order of a block's sums: by key mod 16, then the tree over those that have a key. */
+static void swa__gather_sums(swa__list *list, int b) {
     int at[SWA__TILE], i, k, w, n = 0;
     unsigned have = 0, high;             /* sums; those of the tree's upper half */
     at[0] = 0;
-    for (k = list->start[g]; k < list->start[g + 1]; k++) {
+    for (k = list->start[b]; k < list->start[b + 1]; k++) {
         const int place = list->place[k] & (SWA__TILE - 1);
         list->sum[k] = 0;
         if (list->place[k] < 0) continue;
@@ -8248,19 +8248,19 @@ static void swa__gather_sums(swa__list *list, int g) {
         list->sum[k] = (unsigned char)(list->sum[k] | at[place]);
         have |= 1u << place;
     }
-    list->adds[g] = 0;
+    list->adds[b] = 0;
     for (w = SWA__TILE / 2; w > 0; w /= 2) {
         for (high = have >> w; high != 0; high &= high - 1) {
             i = swa__low_bit(high);
             if ((have >> i & 1) == 0) at[i] = at[i + w];
             else {
-                list->add[g][list->adds[g]][0] = (unsigned char)at[i];
-                list->add[g][list->adds[g]++][1] = (unsigned char)at[i + w];
+                list->add[b][list->adds[b]][0] = (unsigned char)at[i];
+                list->add[b][list->adds[b]++][1] = (unsigned char)at[i + w];
             }
         }
         have = (have | have >> w) & ((1u << w) - 1);
     }
-    list->last[g] = (unsigned char)at[0];
+    list->last[b] = (unsigned char)at[0];
 }
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
 static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
@@ -8307,8 +8307,8 @@ static int swa__gather_most(int n, const uint64_t seen[4]) {
 /* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has
    fetched, is small: while it is computed, the second's come. */
 static int swa__gather_full(const swa__gather *x) {
-    const int groups = x->b.list->groups, most = x->first ? SWA__GROUPS / 4 : SWA__GROUPS;
-    return groups >= most || (groups > most * 3 / 4 && x->b.list->n % 8 == 0);
+    const int n = x->b.list->blocks, most = x->first ? SWA__LIST_BLOCKS / 4 : SWA__LIST_BLOCKS;
+    return n >= most || (n > most * 3 / 4 && x->b.list->n % 8 == 0);
 }
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos,
@@ -8334,9 +8334,9 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
             if (!whole) swa__gather_one(x, room, s, pos + i);
         }
     }
-    list->start[list->groups] = from;
-    list->groups += list->n > from;
-    list->start[list->groups] = list->n;
+    list->start[list->blocks] = from;
+    list->blocks += list->n > from;
+    list->start[list->blocks] = list->n;
 }
 /* What has been gathered, made ready for the kernel. */
 static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
@@ -8346,7 +8346,7 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     swa__gather_tile(x, &w->room);
     for (t = 0; t < list->n; t++)
         list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
-    for (t = 0; t < list->groups; t++) swa__gather_sums(list, t);
+    for (t = 0; t < list->blocks; t++) swa__gather_sums(list, t);
 }
 /* It goes through the kernel. e: the number from which the list goes on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
@@ -8358,7 +8358,7 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
-    list->n = list->groups = list->sinks = 0;
+    list->n = list->blocks = list->sinks = 0;
 }
 /* A unit whose rows, all of one token, have a list. */
 static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
@@ -8371,7 +8371,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.b.list = w->list;
     x.b.list->tree = 0;
     x.b.pos = 0;
-    x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
+    x.b.list->n = x.b.list->blocks = x.b.list->sinks = x.tile.n = 0;
     x.in = swa__cursor_at(&j->keys, u->h);
     x.q = j->pos + t;
     x.first = 1;
@@ -8382,10 +8382,10 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
     }
-    if (x.b.list->groups > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
+    if (x.b.list->blocks > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
-/* After the keys of history, the nodes of w->listed: one group of a tree. */
+/* After the keys of history, the nodes of w->listed: one block of a tree. */
 static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
     int32_t i;
@@ -8400,7 +8400,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
         swa__gather_one(x, &w->room, swa__find(x->in.keys, at), at);
     }
     list->n_nodes = list->n - list->nodes;
-    list->groups = list->n > 0;
+    list->blocks = list->n > 0;
     list->start[0] = 0;
     list->start[1] = list->n;
     swa__gather_done(j, w, x);
@@ -8428,7 +8428,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         uint64_t seen[4] = { 0, 0, 0, 0 };
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
-        x.b.list->n = x.b.list->groups = x.b.list->sinks = x.tile.n = 0;
+        x.b.list->n = x.b.list->blocks = x.b.list->sinks = x.tile.n = 0;
         swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
         space = SWA_BLOCK - x.b.list->n;
         sinks = x.b.list->sinks;
@@ -10473,7 +10473,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
 
 /* ---- a batch of tokens ---- */
 
-/* q of the batch and KV head, in groups of rows; what each row counts, with its q8 scale. */
+/* q of the batch and KV head, in steps of rows; what each row counts, with its q8 scale. */
 static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;

@@ -44,7 +44,7 @@ static float tile_model(float c, const uint16_t *a, const uint16_t *b) {
     }
     return flushed(flushed(c) + flushed(even + odd));
 }
-/* n numbers from absolute index `from` on, in groups of 32. */
+/* n numbers from absolute index `from` on, in bundles of 32. */
 static float tile_dot(int from, int n, const float *a, const float *b) {
     float sum = 0;
     for (int i = 0; i < n;) {
@@ -127,7 +127,7 @@ TEST_EACH_ISA(tile_scores) {
                 for (int d = 0; d < dk; d++) x[d] = c.q[(t * group + h) * dk + d] * by;
                 for (int d = 0; d < dt; d++) y[d] = c.qt[(t * group + h) * dt + d] * by;
                 want = tile_dot(0, dk, x, c.k + (18 + t) * dk);
-                for (int d = 0; d < dt; d += 32) { /* the tail's groups go on in the same sum */
+                for (int d = 0; d < dt; d += 32) { /* the tail's bundles go on in the same sum */
                     uint16_t a[32] = { 0 }, b[32] = { 0 };
                     for (int e = d; e < dt && e < d + 32; e++) {
                         a[e - d] = bf16_round(y[e]);
