@@ -99,7 +99,6 @@
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
-   * C++: write swa_attn a = {}; instead of {0}.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
@@ -327,7 +326,7 @@ typedef struct {
 } swa_shape;
 /* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
-   There are two ways to call them:
+   Which of them a step calls is up to the host. There are two ways:
      * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
        (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens than
        capacity-(W-1), W the reader's own. Decoding always fits; max_rollback or capacity make room
@@ -506,9 +505,10 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    Row i waits in the slot of position pos+i, so a tree takes n positions of max_context and of what
    can be taken back. Begin refuses with CAPACITY what could not be: up to max_rollback nodes always
    fit. ARG: a parent < -1 or >= i, or a prefix besides. OVERFLOW: more than 32,768 nodes. parents
-   is yours and not copied: it stays as it is until commit. Until then a sequence with a tree takes
-   reset, commit, or truncate and rewind to pos and below, which drop it; all else that would change
-   or copy it, or read from pos on, is ORDER. Other sequences go on as they like.
+   is yours and not copied: it stays as it is until commit (ORDER if it has changed). Until then a
+   sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it;
+   all else that would change or copy it, or read from pos on, is ORDER. Other sequences go on as
+   they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
    together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
@@ -544,7 +544,8 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* ---- attention ---- */
 
 /* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set
-   both; a fused [n][q | k | v] has one token stride for all three. Rows that overlap are ARG. */
+   both; a fused [n][q | k | v] has one token stride for all three. Rows that overlap are ARG, and
+   so is a head stride with which tokens cannot be packed as token 0 says. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -556,12 +557,12 @@ typedef enum {
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone      */
 } swa_mode;
 typedef struct {
-    swa_mode mode;          /* what is done; decides which of the following are read              */
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
                                types before they are attended, so that a token sees the same rows
                                now and later. Not changed; they and the scratch stay as they are
                                until the last part of phase 1 is done                             */
+    swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
                                     window; each NULL = as for the others                         */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
@@ -578,12 +579,12 @@ typedef struct {
     const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss),
                                     unscaled; NULL = none. Ignored with stat: swa_merge takes
                                     them                                                          */
-    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive;
-                                    NULL = none                                                   */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive: a
+                                    negative one is ARG; NULL = none                              */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
                                     0. Strides, in floats, are taken as they are: 0 = the same for
-                                    all                                                           */
+                                    all. NULL = none, and bias_n 0                                */
     int64_t bias_token, bias_head, bias_first, bias_n;
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling:
                                     [token][head][distance], 0 from bias_n on); bias_first 0,
@@ -601,7 +602,8 @@ typedef struct {
        compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one
        instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth of a
        call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact */
-    const int32_t *pick;         /* NULL = no list: all that the window shows                     */
+    const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
+                                    and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
                                          tokens or heads                                          */
     int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1             */
@@ -639,11 +641,11 @@ SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *a
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
    phase are disjoint; every part of phase 0 returns the same status: go on with phase 1 only if it
-   is SWA_OK. If a part of phase 0 was left out, or phase 1 has other parts or other scratch, each
-   part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1
-   was left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the
-   first 64 parts): begin the step again. A host without a join inside an op (ggml) makes two ops of
-   it. */
+   is SWA_OK. If a part of phase 0 was left out, or phase 1 has other parts, scratch, k, v or out,
+   each part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of
+   phase 1 was left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of
+   the first 64 parts): begin the step again. A host without a join inside an op (ggml) makes two
+   ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -665,8 +667,9 @@ typedef struct {
 typedef struct {
     swa_shape  shape;
     swa_window window;
-    int64_t    pos;                   /* of the first query                                       */
-    int32_t    n_tokens;              /* queries                                                  */
+    int64_t    pos;                   /* of the first query. Forgotten it is 0, which is legal:
+                                         the query sees the key at 0 and nothing behind it        */
+    int32_t    n_tokens;              /* queries; with 0 nothing is written, which is SWA_OK      */
     const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no
                                          keys and cost nothing                                    */
     int        n_kv;
@@ -727,7 +730,8 @@ typedef struct {
     int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                  */
     int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1;
                                    NULL if top is 0                                               */
-    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top                  */
+    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top. Rows of these
+                                                     arrays that overlap are ARG                  */
     float       *score;         /* [n_tokens][lists][score_n] of the entries from score_first on,
                                    -inf for one that has no visible key; NULL = none              */
     int64_t      score_token, score_list;         /* strides; 0 = lists*score_n, score_n          */
@@ -762,9 +766,9 @@ typedef enum {
     SWA_ROPE_HALF           /* pairs (i, i+rotary/2): HF, NeoX, Gemma                             */
 } swa_rope_pairs;
 /* Rotates the first `rotary` numbers (even, at most head_dim) of every head of x
-   [n][n_heads][head_dim] in place; token t is at pos[t]. freq [rotary/2] are inverse frequencies;
-   angles are computed in double, so any position is exact. mscale multiplies cos and sin (0 =
-   1). */
+   [n][n_heads][head_dim] in place; token t is at pos[t]. Rotations add up: a rotated row moves by
+   pos, which may be negative. freq [rotary/2] are inverse frequencies; angles are computed in
+   double, so any position is exact. mscale multiplies cos and sin (0 = 1). */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -1920,6 +1924,7 @@ typedef struct {
     int64_t start, end, origin;
     int64_t begun, mark;    /* where its last run began; in the step that is being checked        */
     const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
+    uint64_t tree;          /* a hash of what begin found there: it is the caller's memory        */
 } swa__seq;
 typedef struct { int64_t first, stored; } swa__held;
 enum { SWA__PARTS = 64 };                /* parts of which is known whether they ended a call     */
@@ -2967,6 +2972,9 @@ static int32_t swa__depth(const int32_t *parents, int32_t i) {
     for (i = parents[i]; i >= 0; i = parents[i]) depth++;
     return depth;
 }
+static uint64_t swa__tree_hash(const int32_t *parents, int64_t n) {
+    return parents != NULL ? swa__hash(0, parents, (size_t)n * sizeof *parents) : 0;
+}
 static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
     int32_t i;
     if (n > SWA__NODES) return SWA_ERR_OVERFLOW;
@@ -3017,6 +3025,7 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__append(c, r->seq, r->n);
     swa__seq_of(c, r->seq)->begun = r->pos;
     swa__seq_of(c, r->seq)->parents = r->parents;
+    swa__seq_of(c, r->seq)->tree = swa__tree_hash(r->parents, r->n);
     swa__audit(c, r->seq, r->pos);
 }
 /* No part is within a call from here on. */
@@ -3112,7 +3121,9 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
     s = swa__seq_of(c, seq);
     swa__parts_check(c);
-    if (s->parents == NULL || swa__least_stored(c, seq) < s->end) return SWA_ERR_ORDER;
+    if (s->parents == NULL || swa__least_stored(c, seq) < s->end
+        || swa__tree_hash(s->parents, s->end - s->begun) != s->tree)
+        return SWA_ERR_ORDER;
     for (i = 0; i < n; i++)
         if (path[i] < 0 || path[i] >= s->end - s->begun
             || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
@@ -6577,8 +6588,8 @@ typedef struct {
    scratch that was replaced is an error and not a wrong output. Each phase has a ticket of its own,
    which is read only after the join. No padding to compare. */
 typedef struct {
-    uint64_t owner, step, split_rows;    /* the cache and its step; of rows: where they write,
-                                            and their position                                    */
+    uint64_t owner, step, split_rows;    /* the cache and the call's arrays, which phases share;
+                                            its step, or of rows their position                   */
     int32_t  layer, parts;               /* of rows: the number of queries                        */
 } swa__ticket;
 
@@ -8808,9 +8819,9 @@ static void swa__call_phases(const swa__call *call, int parts) {
     swa__part_begin(call, 0, 1, &p);               /* one part keeps its job from phase to phase */
     for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
 }
-static swa_in swa__in(swa_in in, int heads, int dim) {
+static swa_in swa__in(swa_in in, int heads, int64_t dim) {
     if (in.head == 0) in.head = dim;
-    if (in.token == 0) in.token = (int64_t)heads * dim;
+    if (in.token == 0) in.token = heads * dim;
     return in;
 }
 /* New rows as an operand; dim 0: there are none. */
@@ -8857,10 +8868,12 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
 /* Whether the rows of an array share no number, whichever index runs first: strides of another
-   layout, or one of two that was forgotten, do not. */
-static int swa__apart(swa_in x, int32_t n, int heads, int dim) {
+   layout do not. Where heads lie apart a token stride of 0 was forgotten: packed tokens are no
+   layout then. */
+static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
     if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
+    if (n > 1 && heads > 1 && x.token == 0 && x.head != dim) return 0;
     x = swa__in(x, heads, dim);
     if (x.token > far || x.head > far) return 0;
     if (n > 1 && x.token < dim) return 0;
@@ -8899,6 +8912,7 @@ static swa_status swa__pick_check(const swa_attn *a) {
 }
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t n,
                                   int stored_type) {
+    int i;
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
         || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
@@ -8911,9 +8925,12 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
         if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
             || a->softcap < 0.0f)
             return SWA_ERR_ARG;
+        if (a->bias == NULL && a->bias_n != 0) return SWA_ERR_ARG;
         if (a->bias != NULL
             && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
             return SWA_ERR_ARG;
+        for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
+            if (!(a->alibi[i] >= 0.0f)) return SWA_ERR_ARG;
         if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
             return SWA_ERR_ARG;
         if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
@@ -9061,7 +9078,9 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
         const swa_run *r = &swa__runs_of(c)[i];
         const swa__seq *s = swa__seq_of(c, r->seq);
         /* changed since begin */
-        if (s->end - r->n != r->pos || s->parents != r->parents) status = SWA_ERR_ORDER;
+        if (s->end - r->n != r->pos || s->parents != r->parents
+            || swa__tree_hash(r->parents, r->n) != s->tree)
+            status = SWA_ERR_ORDER;
         else status = swa__past_check(c, layer, r, a);
     }
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
@@ -9120,7 +9139,8 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     const swa_rows *rows = call->rows;
     swa__ticket mine;
     int i;
-    mine.owner = rows != NULL ? (uint64_t)(uintptr_t)call->a.out.p : (uint64_t)(uintptr_t)call->c;
+    mine.owner = (uint64_t)(uintptr_t)call->c + 3 * (uint64_t)(uintptr_t)call->a.out.p
+               + 5 * (uint64_t)(uintptr_t)call->a.k.p + 7 * (uint64_t)(uintptr_t)call->a.v.p;
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
@@ -9173,6 +9193,13 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     rows = (double)r->n_tokens * s->n_heads * j.all.n;
     return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
+static int swa__kv_apart(const swa_shape *s, const swa_kv *kv) {
+    const swa_in k = { NULL, kv->k_token, kv->k_head }, v = { NULL, kv->v_token, kv->v_head },
+                 tail = { NULL, kv->tail_token, kv->tail_head };
+    return swa__apart(k, kv->n, s->n_kv_heads, s->head_dim)
+        && swa__apart(tail, kv->n, s->n_kv_heads, s->tail_dim)
+        && (s->v_in_k || swa__apart(v, kv->n, s->n_kv_heads, s->v_dim));
+}
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
     int i;
@@ -9199,6 +9226,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
             return SWA_ERR_ARG;
         if (kv->layout_ != 0) continue;
+        if (!swa__kv_apart(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
             return SWA_ERR_UNSUPPORTED;
     }
@@ -10716,12 +10744,19 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
     a->scale = 1.0f;
     return SWA_OK;
 }
-/* The rest of a call whose step or rows are accepted. last: the largest position of a key. */
+/* The rest of a call whose step or rows, n tokens, are accepted. last: the largest position of a
+   key. */
 static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scratch, size_t bytes,
-                                  int parts, int64_t last) {
+                                  int parts, int32_t n, int64_t last) {
     const swa_shape shape = s->call.shape;
+    const int lists = ix->lists > 0 ? ix->lists : 1;
+    const swa_in w = { NULL, ix->w_token, 0 }, pick = { NULL, ix->pick_token, ix->pick_list },
+                 score = { NULL, ix->score_token, ix->score_list };
     swa_status status = swa__index_check(&shape, ix);
     if (status != SWA_OK) return status;
+    if (!swa__apart(w, n, 1, shape.n_heads) || !swa__apart(pick, n, lists, ix->top)
+        || !swa__apart(score, n, lists, ix->score != NULL ? ix->score_n : 0))
+        return SWA_ERR_ARG;
     swa__index_resolve(s, &shape, ix);
     if (last / s->ix.block > INT32_MAX) return SWA_ERR_OVERFLOW;
     s->call.keys.shape = s->call.shape;
@@ -10749,7 +10784,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     if (status != SWA_OK) return status;
     for (i = 0; i < c->n_runs; i++)
         last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
-    return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, last);
+    return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);
 }
 static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
                                   swa__select *s) {
@@ -10763,7 +10798,8 @@ static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int
     last = rows->pos + rows->n_tokens;
     for (i = 0; i < rows->n_kv; i++) last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
     return swa__index_call(s, ix, rows->scratch,
-                           rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts, last);
+                           rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts,
+                           rows->n_tokens, last);
 }
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
                                    int part, int parts) {

@@ -556,6 +556,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     swa_attn a;
     const float nan = (float)NAN, inf = (float)INFINITY;
     float bias[4] = { 0, 0, 0, 0 };
+    const float falling[HEADS] = { 1, -0.5f }, unknown[HEADS] = { 1, nan };
     t_label(tail ? "with a tail" : "plain");
 #define SPOIL(change, want)                                                                                            \
     do {                                                                                                               \
@@ -583,6 +584,9 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.softcap = nan, SWA_ERR_ARG);
     SPOIL(a.softcap = -1, SWA_ERR_ARG);
     SPOIL(a.softcap = inf, SWA_ERR_ARG);
+    SPOIL(a.alibi = falling, SWA_ERR_ARG); /* slopes of the other sign */
+    SPOIL(a.alibi = unknown, SWA_ERR_ARG);
+    SPOIL(a.bias_n = 4, SWA_ERR_ARG); /* of what? */
     SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
@@ -625,7 +629,7 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
     static const struct { int64_t token, head; int good; } list[] = {
         { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 },
         { DIM + 1, HELD * DIM + HELD, 1 },
-        { 0, HELD * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
+        { 0, HELD * DIM, 0 }, { 0, HELD * HEADS * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
         { HEADS * DIM, -DIM, 0 }, { HEADS * DIM - 1, DIM, 0 }, { DIM, HELD * DIM - 1, 0 }, { INT64_MIN, 0, 0 },
         { 0, INT64_MIN, 0 }, { 0, INT64_MAX, 0 } };
     /* clang-format on */
@@ -852,6 +856,10 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 27: kv[1].tail_type = (swa_type)-1; return 1;
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 34: kv[0].k_token = DIM - 1; return 1;              /* rows that overlap */
+    case 35: kv[1].v_token = -DIM; return 1;
+    case 36: r->shape.n_kv_heads = HEADS; kv[0].k_head = 8 * HEADS * DIM; return 1;   /* and the token's forgotten */
+    case 37: r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 1; return 1;
     case 32: kv[0].k = w.out; return 2;                      /* read and written */
     case 33: kv[1].v = w.lse; return 2;
     case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
@@ -867,6 +875,23 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     default: return 0;
     }
     /* clang-format on */
+}
+/* Phase 1 of a ring's call over other arrays than phase 0's. */
+static void misuse_phase_arrays(void) {
+    swa_attn a = w.attn;
+    t_label("phase 1 with other arrays");
+    if (!begin_anew(&w.kv)) return;
+    ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 1));
+    a.k.p = w.x + 1;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.v.p = w.x + 1;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.out.p = w.stat;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 1, 0, 1));
+    ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
 }
 /* Phase 1 by other parts than phase 0, with a part left out, or with other scratch. */
 static void misuse_rows_parts(const swa_attn *a) {
@@ -1353,6 +1378,18 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
         ix->compute = SWA_Q8;
         *want = SWA_ERR_UNSUPPORTED;
         return 1;
+    case 25:
+        ix->lists = HEADS;
+        ix->pick_list = ix->top - 1; /* lists that overlap */
+        return 1;
+    case 26:
+        ix->lists = HEADS;
+        ix->pick_list = -ix->top;
+        return 1;
+    case 27:
+        ix->lists = HEADS;
+        ix->score_list = 1;
+        return 1;
     case 24:
         ix->compute = SWA_BF16_TILE;
         *want = SWA_ERR_UNSUPPORTED;
@@ -1499,6 +1536,16 @@ static void misuse_index(void) {
         REFUSE(swa_select, (&w.kv, 1, &bad), want);
         REFUSE(swa_select_part, (&w.kv, 1, &bad, 0, 0, 1), want);
     }
+    t_label("index, strides of tokens");
+    bad = ix;
+    bad.w_token = HEADS - 1;
+    REFUSE(swa_select, (&w.kv, 1, &bad), SWA_ERR_ARG);
+    bad = ix;
+    bad.pick_token = ix.top - 1;
+    REFUSE(swa_select, (&w.kv, 1, &bad), SWA_ERR_ARG);
+    bad = ix;
+    bad.score_token = 1;
+    REFUSE(swa_select, (&w.kv, 1, &bad), SWA_ERR_ARG);
     s.tail_dim = 2;
     ANSWER(swa_select_bytes, (&s, &ix, 1), 0);
     s.tail_dim = -1;
@@ -1663,9 +1710,10 @@ static void misuse_parents(void) {
     ACCEPT(swa_tree_positions, (many, 0, 0, pos));
 }
 static void misuse_trees(void) {
-    static const int32_t parents[3] = { -1, 0, 0 }, list[2] = { 0, 1 };
+    static const int32_t list[2] = { 0, 1 };
     static const int32_t bad[][2] = { { 0, 0 }, { 0, 3 }, { 1, 2 }, { 0, -1 }, { INT32_MIN, 0 }, { INT32_MAX, 0 } };
     const size_t room = swa_cache_scratch_bytes(&w.desc, 2);
+    int32_t parents[3] = { -1, 0, 0 };
     swa_run r = t_run(2, 0, 3);
     swa_index ix = good_index();
     swa_attn a = w.attn;
@@ -1684,6 +1732,10 @@ static void misuse_trees(void) {
     REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_UNSUPPORTED);
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* in one layer of two */
+    parents[2] = 2;                                               /* another tree than was begun, and none at all */
+    REFUSE(swa_attend, (&w.kv, 1, &w.attn), SWA_ERR_ORDER);
+    REFUSE(swa_attend_part, (&w.kv, 1, &w.attn, 0, 0, 1), SWA_ERR_ORDER);
+    parents[2] = 0;
     ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
     REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_UNSUPPORTED);
     for (int i = 0; i < BAD; i++) REFUSE(swa_cache_commit, (&w.kv, bad_index[i], parents, 0), SWA_ERR_ARG);
@@ -1696,6 +1748,9 @@ static void misuse_trees(void) {
     REFUSE(swa_cache_truncate, (&w.kv, 2, 3), SWA_ERR_ORDER);
     REFUSE(swa_cache_save, (&w.kv, 2, w.blob, sizeof w.blob), SWA_ERR_ORDER);
     REFUSE(swa_cache_read, (&w.kv, 2, 1, 0, 1, w.out, w.out), SWA_ERR_ORDER);
+    parents[2] = 1;
+    REFUSE(swa_cache_commit, (&w.kv, 2, list, 2), SWA_ERR_ORDER);
+    parents[2] = 0;
     ACCEPT(swa_cache_commit, (&w.kv, 2, list, 2));
     CHECK_INT(swa_cache_end(&w.kv, 2), 2);
 }
@@ -1714,6 +1769,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_attend();
     misuse_order();
     misuse_scratch();
+    misuse_phase_arrays();
     misuse_tail();
     misuse_compute();
     misuse_rows();
