@@ -31,6 +31,7 @@ static input make(int n, int width, int64_t start, swa_window window, int isa) {
     x.k = t_random(n * 2 * DIM, 1.0f);
     x.v = t_random(n * 2 * DIM, 1.0f);
     x.slopes = t_random(HEADS, 0.1f);
+    for (int h = 0; h < HEADS; h++) x.slopes[h] = fabsf(x.slopes[h]);
     x.logits = t_random(HEADS, 1.0f);
     x.near = t_random((size_t)n * HEADS * (size_t)width, 2.0f);
     x.all = t_floats((size_t)n * HEADS * (size_t)n);
