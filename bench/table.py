@@ -3,7 +3,8 @@
 has a peers.csv, and every folder's pictures. One thread. Standard library only; `make figures` runs plot.py, then this.
 
 Times are theirs divided by ours in the same minutes; in our own row milliseconds per layer. An error is relative rms
-against double precision: the largest of the cases with f32 rows. What a file does not say is left empty.
+against double precision: the largest of the cases with f32 rows. A peer's case that was not measured is left empty. A
+file without errors and bits, as early versions of bench/peers wrote it, is named under the tables and not shown in one.
 """
 import csv
 import glob
@@ -55,7 +56,7 @@ def between(text, begin, end, lines):
 
 
 def main():
-    results, lines, pictures = os.path.join("bench", "results"), [], []
+    results, lines, pictures, partial = os.path.join("bench", "results"), [], [], []
     for path in sorted(glob.glob(os.path.join(results, "*", "peers.csv"))):
         with open(path, newline="", encoding="utf-8") as f:
             rows = [r for r in csv.DictReader(f) if r["threads"] == "1"]
@@ -63,7 +64,12 @@ def main():
         if not os.path.exists(note):
             note = os.path.join(os.path.dirname(path), "latest.txt")
         with open(note, encoding="utf-8") as f:
-            lines += [""] + table(rows, f.readline().strip())
+            about = f.readline().strip()
+        if all(r.get("error") and r.get("ours_error") and r.get("same_bits") for r in rows):
+            lines += [""] + table(rows, about)
+        else:
+            partial.append("%s (%s)" % (path.replace(os.sep, "/"), about))
+    lines += ["", "Times alone, not errors and bits, were measured in: %s." % "; ".join(partial)] if partial else []
     for folder in sorted(f.name for f in os.scandir(results) if f.is_dir()):
         here = [(name, words) for name, words in PICTURES if os.path.exists(os.path.join(results, folder, name))]
         pictures += [""] if here else []

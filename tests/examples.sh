@@ -34,7 +34,7 @@ done
 run masks masks_svg --svg sliding 4 6 6
 if cmp examples/expected/masks_svg.txt examples/window.svg; then passed=$((passed + 1))    # the picture of README
 else failed=$((failed + 1)); fi
-if sh tests/check/guides.sh "$cc" > build/examples/guides.out 2>&1; then passed=$((passed + 1))
+if sh tests/check/guides.sh "$cc" "$cxx" > build/examples/guides.out 2>&1; then passed=$((passed + 1))
 else
     cat build/examples/guides.out
     failed=$((failed + 1))

@@ -1,7 +1,8 @@
 #!/bin/sh
-# guides.sh CC - the code that examples/hosts/*.md show, compiled. What a reader's engine would have around it stands in
-# each page as a comment that is not rendered: <!-- compile ... -->. The last line counts.
-cc=${1:-cc} passed=0 failed=0
+# guides.sh CC [CXX] - the code that examples/hosts/*.md show, compiled as C99 and, where there is a C++ compiler, as C++20:
+# half of the engines are C++. What a reader's engine would have around it stands in each page as a comment that is not
+# rendered: <!-- compile ... -->. The last line counts.
+cc=${1:-cc} cxx=${2:-c++} passed=0 failed=0 skipped=0
 dir=build/guides
 mkdir -p $dir
 for page in examples/hosts/*.md; do
@@ -15,6 +16,13 @@ for page in examples/hosts/*.md; do
         echo "FAILED: the code in $page"
         failed=$((failed + 1))
     fi
+    if ! command -v "$cxx" > /dev/null 2>&1; then skipped=$((skipped + 1))
+    elif $cxx -std=c++20 -x c++ -Wall -Wno-missing-braces -Werror -I. -fsyntax-only "$dir/$name.c"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: the code in $page, as C++"
+        failed=$((failed + 1))
+    fi
 done
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
