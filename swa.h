@@ -658,7 +658,7 @@ typedef struct {
                                          when v_in_k                                              */
     swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                 */
     int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
-    int64_t  tail_token, tail_head;              /* ... 0 as in swa_in                            */
+    int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; rows may overlap          */
     int64_t  pos;                     /* position of the first row                                */
     int32_t  n;                       /* rows                                                     */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
@@ -842,9 +842,9 @@ typedef enum {
 } swa_mla_path;
 
 /* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that
-   stand side by side may be one: leave the second's p NULL, and the first holds the rows of both
-   (per head first [nope | rope], of the third pair [nope | v]): DeepSeek's wq_b, wkv_a, wkv_b. With
-   block_rows both, of every head, begin at a block. */
+   stand side by side may be one: leave the second's p NULL (the same p twice is ARG), and the first
+   holds the rows of both (per head first [nope | rope], of the third pair [nope | v]): DeepSeek's
+   wq_b, wkv_a, wkv_b. With block_rows both, of every head, begin at a block. */
 typedef struct {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
@@ -861,7 +861,7 @@ typedef struct {
     swa_matrix w_uqk, w_uvo;
     const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no
                                         norm                                                      */
-    float    eps;                    /* > 0 if there is a norm                                    */
+    float    eps;                    /* > 0 if there is a norm, 0 if there is none, else ARG      */
     swa_rope_pairs pairs;
     const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                    */
     double   rope_mscale;            /* multiplies cos and sin; 0 = 1                             */
@@ -930,11 +930,11 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
    takes from each run's own length and history, and on nothing else. Serial, or OpenMP over as many
    parts as the scratch holds.
-   ARG: NULL; a dimension or number out of range (a norm with eps 0, a negative scale); a weight
-   that is missing; a cache of neither shape of swa_mla_shape (another v_dim, ...); ABSORBED, w_uqk
-   or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk; OPAQUE weights
-   without gemm, or without rows where a run may be naive; heads that begin inside a block.
-   UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+   ARG: NULL; a dimension or number out of range (a norm with eps 0, eps without a norm, a negative
+   scale); a weight that is missing; a cache of neither shape of swa_mla_shape (another v_dim, ...);
+   ABSORBED, w_uqk or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk;
+   OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin inside a
+   block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
@@ -8867,13 +8867,16 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
         return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
+/* Whether heads lie apart, and where tokens lie then was forgotten: packed they are no layout. */
+static int swa__token_forgotten(int64_t token, int64_t head, int heads, int64_t dim) {
+    return token == 0 && head != 0 && head != dim && heads > 1;
+}
 /* Whether the rows of an array share no number, whichever index runs first: strides of another
-   layout do not. Where heads lie apart a token stride of 0 was forgotten: packed tokens are no
-   layout then. */
+   layout, or one of two that was forgotten, do not. */
 static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
     if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
-    if (n > 1 && heads > 1 && x.token == 0 && x.head != dim) return 0;
+    if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
     if (x.token > far || x.head > far) return 0;
     if (n > 1 && x.token < dim) return 0;
@@ -9193,12 +9196,13 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     rows = (double)r->n_tokens * s->n_heads * j.all.n;
     return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
-static int swa__kv_apart(const swa_shape *s, const swa_kv *kv) {
-    const swa_in k = { NULL, kv->k_token, kv->k_head }, v = { NULL, kv->v_token, kv->v_head },
-                 tail = { NULL, kv->tail_token, kv->tail_head };
-    return swa__apart(k, kv->n, s->n_kv_heads, s->head_dim)
-        && swa__apart(tail, kv->n, s->n_kv_heads, s->tail_dim)
-        && (s->v_in_k || swa__apart(v, kv->n, s->n_kv_heads, s->v_dim));
+/* Rows that are only read may overlap. */
+static int swa__kv_forgotten(const swa_shape *s, const swa_kv *kv) {
+    const int heads = kv->n > 1 ? s->n_kv_heads : 1;
+    return swa__token_forgotten(kv->k_token, kv->k_head, heads, s->head_dim)
+        || (s->tail_dim > 0
+            && swa__token_forgotten(kv->tail_token, kv->tail_head, heads, s->tail_dim))
+        || (!s->v_in_k && swa__token_forgotten(kv->v_token, kv->v_head, heads, s->v_dim));
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
@@ -9226,7 +9230,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
             return SWA_ERR_ARG;
         if (kv->layout_ != 0) continue;
-        if (!swa__kv_apart(s, kv)) return SWA_ERR_ARG;
+        if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
             return SWA_ERR_UNSUPPORTED;
     }
@@ -9536,6 +9540,10 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     if (a->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
+/* A matrix of both given as each of them: its rows would be taken for those of one. */
+static int swa__twice(const swa_matrix *a, const swa_matrix *b) {
+    return a->p != NULL && a->p == b->p;
+}
 static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
 static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
@@ -9549,9 +9557,12 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
         return SWA_ERR_ARG;
     if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF))
         return SWA_ERR_ARG;
-    if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
-    if ((m->q_norm != NULL || m->kv_norm != NULL) && !(m->eps > 0.0f)) return SWA_ERR_ARG;
+    if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
+    if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f)) return SWA_ERR_ARG;
+    if (swa__twice(&m->w_uq, &m->w_qr) || swa__twice(&m->w_dkv, &m->w_kr)
+        || swa__twice(&m->w_uk, &m->w_uv))
+        return SWA_ERR_ARG;
     factor[0] = m->scale;
     factor[1] = m->mscale;
     factor[2] = m->rope_mscale;

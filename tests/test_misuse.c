@@ -556,7 +556,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     swa_attn a;
     const float nan = (float)NAN, inf = (float)INFINITY;
     float bias[4] = { 0, 0, 0, 0 };
-    const float falling[HEADS] = { 1, -0.5f }, unknown[HEADS] = { 1, nan };
+    const float falling[HEADS] = { 1, -0.5f }, unknown[HEADS] = { 1, (float)NAN };
     t_label(tail ? "with a tail" : "plain");
 #define SPOIL(change, want)                                                                                            \
     do {                                                                                                               \
@@ -593,7 +593,6 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG); /* of what? */
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
-    SPOIL(a.bias = bias; a.bias_n = 0; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
@@ -629,7 +628,8 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
     static const struct { int64_t token, head; int good; } list[] = {
         { HEADS * DIM, DIM, 1 }, { DIM, HELD * DIM, 1 }, { 0, DIM, 1 }, { HEADS * DIM, 0, 1 },
         { DIM + 1, HELD * DIM + HELD, 1 },
-        { 0, HELD * DIM, 0 }, { 0, HELD * HEADS * DIM, 0 }, { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
+        { 0, HELD * DIM, 0 }, { 0, HELD * HEADS * DIM, 0 },
+        { DIM, 0, 0 }, { 1, DIM, 0 }, { HEADS * DIM, 1, 0 }, { -HEADS * DIM, DIM, 0 },
         { HEADS * DIM, -DIM, 0 }, { HEADS * DIM - 1, DIM, 0 }, { DIM, HELD * DIM - 1, 0 }, { INT64_MIN, 0, 0 },
         { 0, INT64_MIN, 0 }, { 0, INT64_MAX, 0 } };
     /* clang-format on */
@@ -856,10 +856,10 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 27: kv[1].tail_type = (swa_type)-1; return 1;
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
-    case 34: kv[0].k_token = DIM - 1; return 1;              /* rows that overlap */
-    case 35: kv[1].v_token = -DIM; return 1;
-    case 36: r->shape.n_kv_heads = HEADS; kv[0].k_head = 8 * HEADS * DIM; return 1;   /* and the token's forgotten */
-    case 37: r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 1; return 1;
+    case 34: r->shape.n_kv_heads = HEADS; kv[0].k_head = 8 * HEADS * DIM; return 1;   /* and the token's forgotten */
+    case 35: r->shape.n_kv_heads = HEADS; kv[1].v_head = 8 * HEADS * DIM; return 1;
+    case 36: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.x; kv[1].tail_head = 48;
+             return 1;
     case 32: kv[0].k = w.out; return 2;                      /* read and written */
     case 33: kv[1].v = w.lse; return 2;
     case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
@@ -1003,7 +1003,8 @@ static swa_mla good_mla(void) {
     m.nope_dim = 4;
     m.rope_dim = 2;
     m.v_dim = 4;
-    m.w_uq.p = m.w_qr.p = m.w_dkv.p = m.w_kr.p = m.w_uk.p = m.w_uv.p = m.w_o.p = w.x;
+    m.w_uq.p = m.w_dkv.p = m.w_uk.p = m.w_o.p = w.x;
+    m.w_qr.p = m.w_kr.p = m.w_uv.p = w.x + 1;
     m.freq = one_freq;
     return m;
 }

@@ -1269,7 +1269,11 @@ TEST(misuse_of_the_desc) {
     INVALID(m.mscale = -1.0, SWA_ERR_ARG);
     INVALID(m.rope_mscale = HUGE_VAL, SWA_ERR_ARG);
     INVALID(m.path = (swa_mla_path)3, SWA_ERR_ARG);
-    INVALID(m.eps = 0, SWA_ERR_ARG); /* forgotten: there are norms */
+    INVALID(m.eps = 0, SWA_ERR_ARG);                   /* forgotten: there are norms */
+    INVALID(m.q_norm = m.kv_norm = NULL, SWA_ERR_ARG); /* forgotten: there is an eps */
+    INVALID(m.w_qr.p = m.w_uq.p, SWA_ERR_ARG);         /* one matrix of both, given twice */
+    INVALID(m.w_kr.p = m.w_dkv.p, SWA_ERR_ARG);
+    INVALID(m.w_uv.p = m.w_uk.p, SWA_ERR_ARG);
     INVALID((m.eps = 0, m.q_norm = NULL), SWA_ERR_ARG);
     INVALID((m.eps = 0, m.kv_norm = NULL), SWA_ERR_ARG);
     INVALID(m.sink_pos = -1, SWA_ERR_ARG);
