@@ -1934,7 +1934,7 @@ typedef struct {
     size_t   size;                       /* bytes of a number                                     */
     int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its
                                             16th part), and from number to number                 */
-    int64_t  first, slots;               /* slot of row 0, and how many a head has; rows: 0       */
+    int64_t  slots;                      /* of a ring, that a head has; rows: 0                   */
     const unsigned char *p;              /* of head 0: slot 0, or row 0                           */
     const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL       */
 } swa__operand;
@@ -2041,8 +2041,8 @@ static int swa__v_type(const swa_kv *kv) {
 static int swa__tail_type(const swa_kv *kv) {
     return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv));
 }
-/* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in
-   here. */
+/* K, tail or V of what a segment lies in: of a ring, or of rows with strides, whose defaults are
+   filled in here. */
 static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
     const int type = which == SWA__K ? swa__k_type(kv)
                    : which == SWA__V ? swa__v_type(kv)
@@ -2056,7 +2056,6 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
     x.head = which == SWA__K ? kv->k_head : which == SWA__V ? kv->v_head : kv->tail_head;
     x.tiled = kv->layout_ != 0 && token == 0;            /* a ring's rows have a stride */
-    x.first = kv->layout_ != 0 ? kv->layout_ - 1 : 0;
     x.slots = kv->slots_;
     if (token == 0) token = x.tiled ? x.dim : (int64_t)s->n_kv_heads * x.dim;
     if (x.head == 0) x.head = x.dim;
@@ -2066,16 +2065,16 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.step = x.tiled ? SWA__TILE * size : size;
     return x;
 }
-/* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number
-   apart. */
+/* The first number of row (in a ring: slot) i of head h; the others follow in steps. Rows of a tile
+   begin one number apart. */
 static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
-    const int64_t slot = x->first + i, within = x->tiled ? slot % SWA__TILE : 0;
-    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - within) * x->row
+    const int64_t within = x->tiled ? i % SWA__TILE : 0;
+    return (unsigned char *)(uintptr_t)x->p + h * x->head + (i - within) * x->row
          + within * (int64_t)x->size;
 }
 /* Its scale; NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
-    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + x->first + i : NULL;
+    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + i : NULL;
 }
 
 /* ---- layout ---- */
@@ -2444,8 +2443,29 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
     return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
 }
 
-/* ---- views: consecutive positions of one layer are at most three segments ---- */
+/* ---- spans: consecutive positions of one layer are at most three ---- */
 
+/* Positions [pos, pos + n), in the slots from `slot` on. */
+typedef struct { int64_t pos, n, slot; } swa__span;
+
+/* Positions [from, to) of the ring and the sinks before them, ascending in position. */
+static int swa__spans(const swa__layer *l, const swa__seq *s, int64_t from, int64_t to,
+                      swa__span out[3]) {
+    const int64_t sink_end = swa__min64(l->pinned, to);
+    int count = 0;
+    if (s->start < sink_end) {
+        out->pos = out->slot = s->start;
+        out->n = sink_end - s->start;
+        count++;
+    }
+    for (from = swa__max64(from, swa__floor(l, s)); from < to; from += out[count++].n) {
+        const int64_t at = swa__mod(from - s->origin, l->cap);
+        out[count].pos = from;
+        out[count].n = swa__min64(to - from, l->cap - at);
+        out[count].slot = l->sink_slots + at;
+    }
+    return count;
+}
 /* K, tail and V of a sequence in a layer: row i is slot i. Written where they are wanted: a struct
    that is returned is written and read again in other widths, for which the CPU waits. */
 static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__operand *x) {
@@ -2459,14 +2479,11 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
             x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
     }
 }
-/* n slots of a layer from one on, as the rows from pos on. */
-static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos,
-                              int64_t n) {
-    swa__operand x[SWA__OPERANDS];
+/* A span of a ring whose operands are x, as the caller may hand it to swa_attention. */
+static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL], *v = &x[SWA__V];
     swa_kv kv;
 
-    swa__ring_operands(c, layer, seq, x);
     memset(&kv, 0, sizeof kv);
     kv.k = k->p;
     kv.tail = tail->p;
@@ -2484,32 +2501,11 @@ static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t s
     kv.tail_scale_ = tail->scale;
     kv.v_scale_ = v->scale;
 
-    kv.pos = pos;
-    kv.n = (int32_t)n;
+    kv.pos = span->pos;
+    kv.n = (int32_t)span->n;
     kv.slots_ = (int32_t)k->slots;
-    kv.layout_ = 1 + (int32_t)slot;
+    kv.layout_ = 1 + (int32_t)span->slot;
     return kv;
-}
-static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
-    return swa__slots_view(c, layer, seq,
-                           swa__slot(swa__layer_of(c, layer), swa__seq_of(c, seq), pos), pos, n);
-}
-/* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
-static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to,
-                         swa_kv *out) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    const swa__seq *s = swa__seq_of(c, seq);
-    int64_t sink_end = swa__min64(l->pinned, to), n;
-    int count = 0;
-    if (s->start < sink_end)
-        out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
-    from = swa__max64(from, swa__floor(l, s));
-    while (from < to) {
-        n = swa__min64(to - from, l->cap - swa__mod(from - s->origin, l->cap));
-        out[count++] = swa__segment(c, layer, seq, from, n);
-        from += n;
-    }
-    return count;
 }
 /* The end of the positions that stand in a layer's ring. */
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
@@ -2517,9 +2513,15 @@ static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
 }
 SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
+    swa__operand x[SWA__OPERANDS];
+    swa__span span[3];
+    int i, count;
     if (c == NULL || out == NULL) return -1;
-    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__readable(c, layer, seq),
-                         out);
+    count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), swa__first(c, layer, seq),
+                       swa__readable(c, layer, seq), span);
+    swa__ring_operands(c, layer, seq, x);
+    for (i = 0; i < count; i++) out[i] = swa__span_view(x, &span[i]);
+    return count;
 }
 
 /* ---- one row in, one row out ---- */
@@ -2530,39 +2532,35 @@ static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, 
     int d;
     for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
 }
-/* Row i of a segment, head h, as f32: K is [head_dim | tail_dim]. k or v may be NULL. */
-static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k,
-                          float *v) {
-    const swa__operand key = swa__operand_of(s, kv, SWA__K),
-                       tail = swa__operand_of(s, kv, SWA__TAIL);
-    const swa__operand value = swa__operand_of(s, kv, SWA__V);
-    if (k != NULL) swa__operand_read(&key, h, i, key.dim, k);
-    if (k != NULL && tail.dim > 0) swa__operand_read(&tail, h, i, tail.dim, k + key.dim);
-    if (v != NULL) swa__operand_read(s->v_in_k ? &key : &value, h, i, s->v_dim, v);
-}
 SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                   int32_t n, float *k, float *v) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
-    const swa_shape *s;
-    swa_kv seg[3];
-    int i, h, count, dk;
+    const swa__layer *l;
+    swa__operand x[SWA__OPERANDS];
     int64_t p;
+    int h;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
     for (p = pos; p < pos + n; p++) {
         if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
-    s = &swa__layer_of(c, layer)->shape;
-    dk = s->head_dim + s->tail_dim;
-    count = swa_cache_spans(cache, seq, layer, seg);
-    for (i = 0; i < count; i++)
-        for (p = swa__max64(pos, seg[i].pos); p < swa__min64(pos + n, seg[i].pos + seg[i].n); p++)
-            for (h = 0; h < s->n_kv_heads; h++) {
-                size_t row = (size_t)(p - pos) * (size_t)s->n_kv_heads + (size_t)h;
-                swa__row_read(s, &seg[i], h, p - seg[i].pos,
-                              k != NULL ? k + row * (size_t)dk : NULL,
-                              v != NULL ? v + row * (size_t)s->v_dim : NULL);
+    l = swa__layer_of(c, layer);
+    swa__ring_operands(c, layer, seq, x);
+    for (p = pos; p < pos + n; p++) {
+        const int64_t slot = swa__slot(l, swa__seq_of(c, seq), p);
+        const int dk = l->shape.head_dim, dt = l->shape.tail_dim, dv = l->shape.v_dim;
+        for (h = 0; h < l->shape.n_kv_heads; h++) {
+            if (k != NULL) {
+                swa__operand_read(&x[SWA__K], h, slot, dk, k);
+                if (dt > 0) swa__operand_read(&x[SWA__TAIL], h, slot, dt, k + dk);
+                k += dk + dt;
             }
+            if (v != NULL) {
+                swa__operand_read(&x[l->shape.v_in_k ? SWA__K : SWA__V], h, slot, dv, v);
+                v += dv;
+            }
+        }
+    }
     return SWA_OK;
 }
 
@@ -2611,56 +2609,51 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
         else *to = *from;
     }
 }
-/* All rows of a segment into those of another: as much of it as lies together in both at once. */
-static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *from) {
+/* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
+   lie together in both. */
+static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const swa__operand *src,
+                           int64_t from, int64_t n) {
     int which, h;
-    int64_t i, n;
-    for (which = 0; which < SWA__OPERANDS; which++) {
-        const swa__operand x = swa__operand_of(s, to, which), y = swa__operand_of(s, from, which);
-        for (h = 0; h < s->n_kv_heads && x.dim > 0; h++) {
-            for (i = 0; i < to->n; i += n) {
-                unsigned char *dst = swa__operand_at(&x, h, i);
-                const unsigned char *src = swa__operand_at(&y, h, i);
-                const int tiles =
-                    x.tiled && (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
+    int64_t i, step;
+    for (which = 0; which < SWA__OPERANDS; which++, dst++, src++)
+        for (h = 0; h < heads && dst->dim > 0; h++) {
+            for (i = 0; i < n; i += step) {
+                unsigned char *a = swa__operand_at(dst, h, to + i);
+                const unsigned char *b = swa__operand_at(src, h, from + i);
+                const int tiles = dst->tiled && (to + i) % SWA__TILE == 0
+                                  && (from + i) % SWA__TILE == 0;
 
-                n = tiles ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
-                if (x.tiled != y.tiled || (x.tiled && (!tiles || n == 0))) {
-                    swa__numbers(dst, x.step, src, y.step, x.dim, x.size);
-                    n = 1;
-                } else memcpy(dst, src, (size_t)(n * x.row));
+                step = tiles ? (n - i) / SWA__TILE * SWA__TILE : n;
+                if (dst->tiled != src->tiled || (dst->tiled && (!tiles || step == 0))) {
+                    swa__numbers(a, dst->step, b, src->step, dst->dim, dst->size);
+                    step = 1;
+                } else memcpy(a, b, (size_t)(step * dst->row));
             }
-            if (x.scale != NULL)
-                memcpy(swa__operand_scale(&x, h, 0), swa__operand_scale(&y, h, 0),
-                       (size_t)to->n * sizeof(float));
+            if (dst->scale != NULL)
+                memcpy(swa__operand_scale(dst, h, to), swa__operand_scale(src, h, from),
+                       (size_t)n * sizeof(float));
         }
-    }
-}
-/* Rows [lo, hi) of a ring's segment. */
-static swa_kv swa__segment_rows(const swa_kv *kv, int64_t lo, int64_t hi) {
-    swa_kv rows = *kv;
-    rows.layout_ += (int32_t)(lo - kv->pos);
-    rows.pos = lo;
-    rows.n = (int32_t)(hi - lo);
-    return rows;
 }
 /* The rows that dst is said to hold, from src, whose slots may be others. */
 static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
                             int layer) {
     const swa__held *held = swa__held_of(to, layer, dst);
-    swa_kv a[3], b[3], x, y;
+    const swa__layer *l = swa__layer_of(to, layer), *m = swa__layer_of(from, layer);
+    swa__operand x[SWA__OPERANDS], y[SWA__OPERANDS];
+    swa__span a[3], b[3];
     int i, j;
-    const int n = swa__segments(to, layer, dst, held->first, held->stored, a);
-    const int m = swa__segments(from, layer, src, held->first, held->stored, b);
+    const int na = swa__spans(l, swa__seq_of(to, dst), held->first, held->stored, a);
+    const int nb = swa__spans(m, swa__seq_of(from, src), held->first, held->stored, b);
 
-    for (i = 0; i < n; i++)
-        for (j = 0; j < m; j++) {
+    swa__ring_operands(to, layer, dst, x);
+    swa__ring_operands(from, layer, src, y);
+    for (i = 0; i < na; i++)
+        for (j = 0; j < nb; j++) {
             const int64_t lo = swa__max64(a[i].pos, b[j].pos);
             const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
-            if (lo >= hi) continue;
-            x = swa__segment_rows(&a[i], lo, hi);
-            y = swa__segment_rows(&b[j], lo, hi);
-            swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
+            if (lo < hi)
+                swa__rows_copy(l->shape.n_kv_heads, x, a[i].slot + lo - a[i].pos, y,
+                               b[j].slot + lo - b[j].pos, hi - lo);
         }
 }
 SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
@@ -2748,22 +2741,19 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     }
     return n;
 }
-/* Copies row i of a segment, all heads, to a blob or from it. */
-static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b,
+/* Copies the row in a slot, all heads, to a blob or from it. */
+static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, unsigned char *b,
                           int save) {
     int which, h;
-    for (h = 0; h < s->n_kv_heads; h++)
+    for (h = 0; h < heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
-            const swa__operand x = swa__operand_of(s, kv, which);
-            const int64_t size = (int64_t)x.size;
-            unsigned char *at, *scale;
-            if (x.dim == 0) continue;
-            at = swa__operand_at(&x, h, i);
-            scale = (unsigned char *)swa__operand_scale(&x, h, i);
-
-            if (save) swa__numbers(b, size, at, x.step, x.dim, x.size);
-            else swa__numbers(at, x.step, b, size, x.dim, x.size);
-            b += x.dim * size;
+            const swa__operand *x = &ring[which];
+            const int64_t size = (int64_t)x->size;
+            unsigned char *at = swa__operand_at(x, h, slot),
+                          *scale = (unsigned char *)swa__operand_scale(x, h, slot);
+            if (save) swa__numbers(b, size, at, x->step, x->dim, x->size);
+            else swa__numbers(at, x->step, b, size, x->dim, x->size);
+            b += x->dim * size;
             if (scale == NULL) continue;
             memcpy(save ? b : scale, save ? scale : b, sizeof(float));
             b += sizeof(float);
@@ -2775,7 +2765,8 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
                                        int save) {
     const swa__seq *s = swa__seq_of(c, seq);
     unsigned char *b = record + (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
-    swa_kv seg[3];
+    swa__operand x[SWA__OPERANDS];
+    swa__span span[3];
     int layer, i, n;
     int64_t r;
 
@@ -2786,12 +2777,13 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
         const size_t row = swa__row_bytes(l);
 
         if (l->ring != layer) continue;
-        n = swa__segments(c, layer, seq, swa__first(c, layer, seq), s->end, seg);
+        swa__ring_operands(c, layer, seq, x);
+        n = swa__spans(l, s, swa__first(c, layer, seq), s->end, span);
         for (i = 0; i < n; i++)
-            for (r = 0; r < seg[i].n; r++) {
-                const int64_t pos = seg[i].pos + r,
+            for (r = 0; r < span[i].n; r++) {
+                const int64_t pos = span[i].pos + r,
                               at = pos < l->pinned ? pos - s->start : sinks + pos - first;
-                swa__blob_row(&l->shape, &seg[i], r, b + (size_t)at * row, save);
+                swa__blob_row(l->shape.n_kv_heads, x, span[i].slot + r, b + (size_t)at * row, save);
             }
         b += (size_t)(sinks + s->end - first) * row;
     }
@@ -2909,16 +2901,14 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
 /* ---- audit ---- */
 
 /* All bits set: a NaN in every float type; for q8 the scale carries it. */
-static void swa__poison_row(const swa_shape *s, const swa_kv *kv, int64_t i) {
+static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
     int which, h, d;
-    for (which = 0; which < SWA__OPERANDS; which++) {
-        const swa__operand x = swa__operand_of(s, kv, which);
-        for (h = 0; h < s->n_kv_heads; h++) {
-            for (d = 0; d < x.dim; d++)
-                memset(swa__operand_at(&x, h, i) + d * x.step, 0xff, x.size);
-            if (x.scale != NULL) memset(swa__operand_scale(&x, h, i), 0xff, sizeof *x.scale);
+    for (which = 0; which < SWA__OPERANDS; which++, x++)
+        for (h = 0; h < heads; h++) {
+            for (d = 0; d < x->dim; d++)
+                memset(swa__operand_at(x, h, slot) + d * x->step, 0xff, x->size);
+            if (x->scale != NULL) memset(swa__operand_scale(x, h, slot), 0xff, sizeof *x->scale);
         }
-    }
 }
 /* Oldest row that must stay in a layer's ring while the step that begins at pos runs. */
 static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
@@ -2934,6 +2924,7 @@ static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos)
    there is none. */
 static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     const swa__seq *s = swa__seq_of(c, seq);
+    swa__operand x[SWA__OPERANDS];
     int layer;
     int64_t i;
     SWA_ASSERT(s->start >= 0 && s->start <= s->end);
@@ -2944,14 +2935,15 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         const int64_t from =
             keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
         const int64_t at = swa__mod(from - s->origin, l->cap);
-        const swa_kv all = swa__slots_view(c, layer, seq, 0, 0, l->slots);
+        const int heads = l->shape.n_kv_heads;
 
         if (l->ring != layer) continue;
+        swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
-            if (i >= l->pinned || i < s->start || i >= to) swa__poison_row(&l->shape, &all, i);
+            if (i >= l->pinned || i < s->start || i >= to) swa__poison_slot(heads, x, i);
         for (i = 0; i < l->cap; i++)
             if (swa__mod(i - at, l->cap) >= to - from)
-                swa__poison_row(&l->shape, &all, l->sink_slots + i);
+                swa__poison_slot(heads, x, l->sink_slots + i);
     }
 }
 
@@ -3106,6 +3098,7 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
 SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path,
                                               int32_t n) {
     swa__cache *c = swa__check_seq(cache, seq);
+    swa__operand x[SWA__OPERANDS];
     swa__seq *s;
     int32_t i;
     int layer;
@@ -3117,12 +3110,14 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
         if (path[i] < 0 || path[i] >= s->end - s->begun
             || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
             return SWA_ERR_ARG;
-    for (layer = 0; layer < c->d.n_layers; layer++)
-        for (i = 0; i < n && swa__layer_of(c, layer)->ring == layer; i++) {
-            const swa_kv to = swa__segment(c, layer, seq, s->begun + i, 1);
-            const swa_kv from = swa__segment(c, layer, seq, s->begun + path[i], 1);
-            if (path[i] != i) swa__rows_copy(&swa__layer_of(c, layer)->shape, &to, &from);
-        }
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        const swa__layer *l = swa__layer_of(c, layer);
+        swa__ring_operands(c, layer, seq, x);
+        for (i = 0; i < n && l->ring == layer; i++)
+            if (path[i] != i)
+                swa__rows_copy(l->shape.n_kv_heads, x, swa__slot(l, s, s->begun + i), x,
+                               swa__slot(l, s, s->begun + path[i]), 1);
+    }
     s->parents = NULL;
     swa__forget(c, seq, s->begun + n);
     swa__audit(c, seq, INT64_MAX);
@@ -7045,7 +7040,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
    part, so that user may hold memory of the part's own. */
 typedef struct {
     void *user;
-    /* the runs that it is for; NULL = all of the step */
+    /* the runs that it is for */
     int  (*takes)(const void *user, const swa_run *run);
     void (*stage)(void *user, const swa__keys *keys, int h, const int range[4],
                   const swa__room *room,
@@ -7269,66 +7264,82 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
         at = next;
     }
 }
-/* Job i of a call. Without tokens if the call is not for that run. */
+/* The run of queries of a ring's job; of no token if the call is not for it. The segments of its
+   keys: the ring's, then the step's new rows, if the ring is not to hold them yet. Of those only
+   positions are needed, and slots: where they lie is in base. */
+static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j) {
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
+    const int fresh = call->fresh[SWA__K].p != NULL;
+    swa__span span[3];
+    int i, n;
+    j->pos = run->pos;
+    j->row = run->row;
+    j->n = call->ops == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
+    j->parents = run->parents;
+    j->window = l->window;
+    j->window.prefix = run->prefix;
+    j->window.prefix_first = run->pos;
+
+    n = swa__spans(l, swa__seq_of(call->c, run->seq), swa__lowest(&j->window, run->pos),
+                   fresh ? run->pos : run->pos + run->n, span);
+    for (i = 0; i < n; i++) {
+        j->kv[i].pos = span[i].pos;
+        j->kv[i].n = (int32_t)span[i].n;
+        j->kv[i].layout_ = 1 + (int32_t)span[i].slot;
+    }
+    if (fresh) {
+        j->kv[n].pos = run->pos;
+        j->kv[n].n = run->n;
+        j->kv[n++].layout_ = 0;
+    }
+    j->keys.kv = j->kv;
+    j->keys.n_kv = n;
+
+    j->ring.ring = 1;
+    j->fresh.ring = 0;
+    swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        j->fresh.x[i] = call->fresh[i];
+        if (fresh && j->fresh.x[i].dim > 0) j->fresh.x[i].p += run->row * j->fresh.x[i].row;
+    }
+    j->keys.base[0] = &j->fresh;
+    j->keys.base[1] = &j->ring;
+}
+/* The queries of a stateless call, and its segments, which are the caller's. */
+static void swa__job_rows(const swa_rows *rows, swa__job *j) {
+    j->pos = rows->pos;
+    j->row = 0;
+    j->n = rows->n_tokens;
+    j->parents = NULL;
+    j->window = rows->window;
+    j->keys.kv = rows->kv;
+    j->keys.n_kv = rows->n_kv;
+}
+/* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
+   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are. */
+static void swa__job_kernel(const swa__call *call, swa__job *j) {
+    const int gathered = swa__listed(call) || j->parents != NULL;
+    j->rows = j->n * call->group;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
+    if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
+    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
+    j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
+}
+/* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
     j->geo = call->geo;
     j->keys = call->keys;
-    j->parents = NULL;
-    if (call->rows != NULL) {
-        j->pos = call->rows->pos;
-        j->row = 0;
-        j->n = call->rows->n_tokens;
-        j->window = call->rows->window;
-        j->keys.kv = call->rows->kv;
-        j->keys.n_kv = call->rows->n_kv;
-    } else {
-        const swa_run *run = &call->runs[i];
-        const int fresh = call->fresh[SWA__K].p != NULL;
-        int x;
-        j->pos = run->pos;
-        j->row = run->row;
-        j->n =
-            call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run)
-                ? run->n
-                : 0;
-        j->window = swa__layer_of(call->c, call->layer)->window;
-        j->window.prefix = run->prefix;
-        j->window.prefix_first = run->pos;
-        j->parents = run->parents;
-        j->keys.kv = j->kv;
-        j->keys.n_kv =
-            swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
-                          fresh ? run->pos : run->pos + run->n, j->kv);
-        j->ring.ring = 1;
-        j->fresh.ring = 0;
-        swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
-        for (x = 0; x < SWA__OPERANDS; x++) {
-            j->fresh.x[x] = call->fresh[x];
-            if (fresh && j->fresh.x[x].dim > 0) j->fresh.x[x].p += run->row * j->fresh.x[x].row;
-        }
-        j->keys.base[0] = &j->fresh;
-        j->keys.base[1] = &j->ring;
-        if (fresh) {
-            swa_kv *rows = &j->kv[j->keys.n_kv++];       /* where they lie is in base */
-            swa__zero(rows, sizeof *rows);
-            rows->pos = run->pos;
-            rows->n = run->n;
-        }
-    }
-    j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL
-             && j->geo.form < SWA__TILE_SINGLES;
-    if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
-    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
-    j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !swa__listed(call)
-                   && j->parents == NULL;
+    if (call->rows != NULL) swa__job_rows(call->rows, j);
+    else swa__job_run(call, &call->runs[i], j);
+    swa__job_kernel(call, j);
+
     j->keys_from = j->keys_to = 0;
     if (j->keys.n_kv > 0) {
         const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
         j->keys_from = j->keys.kv[0].pos;
-        j->keys_to = last->pos + last->n;
-        if (j->parents != NULL) j->keys_to = j->pos / SWA_BLOCK * SWA_BLOCK;
+        /* a tree's own block and what follows is gathered by swa__unit_tree */
+        j->keys_to = j->parents != NULL ? j->pos / SWA_BLOCK * SWA_BLOCK : last->pos + last->n;
     }
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
