@@ -6709,15 +6709,19 @@ SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t strid
     for (i = 0; i < rows; i++, p += stride)
         for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
 }
-/* Few rows' kernel has asked for these rows, but where they lie apart they share so few sets of the
-   caches that not all stay until they are read: asked for again, every second line, with which the
-   other comes. Narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB
-   much is in L2 already. */
-SWA__INLINE void swa__rows_again(const swa__keys *keys, const swa__source *src, int which,
+/* The same for rows from p on that are read soon, where others lie between. Few rows' kernel has
+   asked for them, but such rows share so few sets of the caches that not all stay: asked for again,
+   every second line, with which the other comes. Narrow types and larger groups wait for FMAs
+   instead, and of a segment below 4 MB much is in L2 already. */
+SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, int which,
                                  const unsigned char *p, int rows) {
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
-    if (keys->as_f32 || x->type != SWA_F32 || x->row <= bytes) return;
+    if (keys->as_f32) {
+        if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
+        return;
+    }
+    if (x->type != SWA_F32 || x->row <= bytes) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
     swa__rows_ahead(p, rows, x->row, bytes, 128);
@@ -6833,7 +6837,6 @@ static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
 static void swa__keys_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
                          int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
-    const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
     int i;
@@ -6848,9 +6851,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
         return;
     }
     for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
-    if (a == 0 && b == SWA__TILE && keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
-        swa__rows_ahead(p, SWA__TILE, x->row, bytes, 64); /* rows of other heads lie between */
-    else if (a == 0 && b == SWA__TILE) swa__rows_again(keys, src, which, p, SWA__TILE);
+    if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
 /* A tile of which one ring segment holds all the keys that are asked for, [a, b), key 0 in slot
@@ -6940,7 +6941,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)y->size;
-                swa__rows_again(keys, src, x, y->p + row * y->row, end - from);
+                swa__rows_soon(keys, src, x, y->p + row * y->row, end - from);
             } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
