@@ -3451,15 +3451,17 @@ static int64_t swa__distance(float q) {
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
 /* The keys that p.v walks: both intervals, none twice, in grains of 1, 16 or 32 (a power of two).
-   Where the second continues the first in such grains, it is one: a bundle of keys in bf16 is not
-   torn. */
+   The first is at range[0], the last before range[3]. Where the second interval continues the first
+   in such grains, it is one: a bundle of keys in bf16 is not torn. */
 static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
-    range[0] = n->lo[0] & -grain;
-    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + grain - 1) & -grain : range[0];
-    range[2] = n->lo[1] & -grain;
+    int w;
+    for (w = 0; w < 2; w++) {            /* nothing stays nothing */
+        range[2 * w] = n->lo[w] & -grain;
+        range[2 * w + 1] = n->lo[w] < n->hi[w] ? (n->hi[w] + grain - 1) & -grain : range[2 * w];
+    }
+    if (range[0] == range[1]) range[0] = range[1] = range[2];
     if (range[2] < range[1]) range[2] = range[1];
-    /* nothing stays nothing */
-    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + grain - 1) & -grain : range[2];
+    if (range[3] < range[2]) range[3] = range[2];
     if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
 /* Keys that p.v takes at least: 1, or a tile of 16, or a bundle. */
@@ -6685,6 +6687,8 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->bare = 1;
     swa__spot_move(to, s, t);
 }
+static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
+
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
     if (i == SWA__K) {
@@ -6700,6 +6704,10 @@ static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, con
         t->v_type = (int)type;
         t->v_scale = scale;
     }
+}
+/* Where V is part of K. */
+static void swa__tile_share(const swa__keys *keys, swa__tile *t) {
+    if (keys->shape.v_in_k) swa__tile_put(t, SWA__V, t->k, (swa_type)t->k_type, t->k_scale);
 }
 /* Strided rows defeat the hardware's prefetch: ask for them one tile early, a line every `apart`
    bytes. Inline, because gcc drops calls of a function that does nothing but fetch. */
@@ -6886,8 +6894,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         }
         swa__tile_put(t, i, p, type, scale);
     }
+    swa__tile_share(keys, t);
 }
-static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
 /* Whether keys of a segment have scales, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
@@ -6911,6 +6919,7 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
+    swa__tile_share(keys, t);
 }
 /* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the keys
    of [a, b) that no segment holds.
@@ -6948,20 +6957,16 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
-/* Keys of tile t that the two intervals of range ask for; both may touch one tile, then all
-   between them. */
-static int swa__tile_range(const int range[4], int t, int *a, int *b) {
-    int r, lo, hi;
-    *a = SWA__TILE;
-    *b = 0;
+/* The keys of tile t that range asks for, as bits. */
+static unsigned swa__tile_seen(const int range[4], int t) {
+    unsigned seen = 0;
+    int r;
     for (r = 0; r < 4; r += 2) {
-        lo = range[r] - t * SWA__TILE;
-        hi = range[r + 1] - t * SWA__TILE;
-        if (lo >= hi || lo >= SWA__TILE || hi <= 0) continue;
-        if (*a > lo) *a = lo > 0 ? lo : 0;
-        if (*b < hi) *b = hi < SWA__TILE ? hi : SWA__TILE;
+        const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
+        if (lo < hi && lo < SWA__TILE && hi > 0)
+            seen |= swa__key_bits(lo > 0 ? lo : 0, hi < SWA__TILE ? hi : SWA__TILE);
     }
-    return *a < *b;
+    return seen;
 }
 /* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position
    in slot `slot`: all is read where it is. Off the grid of 16 slots K and tail are tiles of slots
@@ -6992,8 +6997,7 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
    undefined. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
     const swa__keys *keys = in->keys;
-    const int first = range[0] < range[1] ? range[0] : range[2],
-              end = range[3] > range[1] ? range[3] : range[1];
+    const int first = range[0], end = range[3];
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
     swa__spot to;
     b->present = NULL;
@@ -7010,16 +7014,17 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
-        unsigned missing = 0;
-        if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        unsigned missing = 0, seen = swa__tile_seen(range, t);
+        if (seen == 0) continue;
+        /* both intervals may touch one tile: then all between them too */
+        for (lo = 0; (seen >> lo & 1) == 0;) lo++;
+        for (hi = SWA__TILE; (seen >> (hi - 1) & 1) == 0;) hi--;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
             swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
-        if (keys->shape.v_in_k)
-            swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
 #if SWA__DOTS
         if (keys->dots) {
             swa__dots_pack(tile->k_type, keys->shape.head_dim, SWA__TILE, -0x7f7f7f80, tile->k,
@@ -7080,15 +7085,6 @@ static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
-/* The keys of tile t that somebody sees, as bits. */
-static unsigned swa__tile_seen(const int range[4], int t) {
-    unsigned seen = 0;
-    int i;
-    for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
-        if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
-            seen |= 1u << (i & (SWA__TILE - 1));
-    return seen;
-}
 #if SWA__BF16
 /* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
    chain of K alone, nor one of the tail, that a scale could follow. What has one was staged, so
@@ -7106,21 +7102,21 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
                             const swa__room *room, swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
-    const int end = range[3] > range[1] ? range[3] : range[1];
     float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
-    int t, lo, hi;
-    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+    int t;
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt);
         float *v = room->v + swa__stored(form, t * SWA__TILE) * dvp;
         const float *rows = (const float *)tile->v;
-        if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        const unsigned seen = swa__tile_seen(range, t);
+        if (seen == 0) continue;
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__tile_to_rows(call, (const float *)tile->k, last);
             rows = last;
         }
-        call->kr->to_form(form, SWA__TILE, swa__tile_seen(range, t), dvp, SWA__TINY_V, rows, v);
+        call->kr->to_form(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
 #if SWA__BF16
         if (form >= SWA__TILE_SINGLES) {
             swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
@@ -7144,24 +7140,19 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
                            swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
-    const int end = range[3] > range[1] ? range[3] : range[1];
     const void *rows[SWA__TILE];
-    int t, lo, hi, i;
-    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__SUMMED * 2;
-         t * SWA__TILE < end || t % 2 != 0; t++) {
+    int t, i;
+    for (t = range[0] / SWA__SUMMED * 2; t * SWA__TILE < range[3] || t % 2 != 0; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
               *tail = k + SWA__TILE * dk;
         float *v = room->v + t / 2 * SWA__TILE * dvp, *by_dim = room->row;
-        unsigned seen = 0;
-        if (!swa__tile_range(range, t, &lo, &hi)) tile->v_scale = NULL;
+        const unsigned seen = swa__tile_seen(range, t);
+        if (seen == 0) tile->v_scale = NULL;
+        else if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
         else {
-            seen = swa__tile_seen(range, t);
-            if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
-            else {
-                for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
-                call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, by_dim);
-            }
+            for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
+            call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, by_dim);
         }
         swa__amx_values(dvp, seen, by_dim, v + t % 2 * 8);
         tile->v = v;
@@ -8184,8 +8175,6 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     swa__spot_of(keys, room, t, &to);
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
-    if (keys->shape.v_in_k)
-        swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
     for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
     x->tile.n = 0;
 }
@@ -8299,8 +8288,6 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE, &to);
     src = swa__seek(&x->in, segment);
     swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
-    if (x->in.keys->shape.v_in_k)
-        swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
     return 1;
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
@@ -9953,7 +9940,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     swa__keys rows = *keys;
     swa__cursor in = swa__cursor_at(&rows, 0);
     swa__block latents;
-    int t, a, z, before = -1;
+    int t, before = -1;
     rows.as_f32 = 1;
     e->latents.present = room->present;
     latents.pos = b->pos;
@@ -9966,7 +9953,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
         swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
     }
     for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
-        if (!swa__tile_range(range, t, &a, &z)) continue;
+        if (swa__tile_seen(range, t) == 0) continue;
         if (before >= 0) swa__expand_tiles(e, before, t, room, &latents, b);
         before = before >= 0 ? -1 : t;
     }
@@ -10460,8 +10447,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__stage(in, range, &w->room, &b);
     swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
     swa__look_ahead(&x->p, u, tokens - 1, at, &b);
-    for (t = range[0] < range[1] ? 0 : range[2] / SWA__TILE; t * SWA__TILE < range[3] + b.shift;
-         t++) {
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3] + b.shift; t++) {
         b.tile[t].v_token = j->geo.dvp;
         if (t < b.t0 || t >= b.t1 || b.tile[t].next == NULL) b.tile[t].v = b.tile[t].k;
         else b.tile[t].v = b.tile[t].next; /* what the kernel fetches meanwhile: K, where else V
