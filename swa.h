@@ -7523,16 +7523,20 @@ static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sig
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
+/* Whether scores are modified at all; bias: whether one has a column among these keys. */
+static int swa__modifies(const swa__job *j, int bias) {
+    return SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || bias);
+}
 /* What rows [r, r+n) of the unit see of the block at pos: the intervals, and what each row needs to
    be masked and modified. */
 static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
+    /* of a panel: idle ones do as the last one does */
+    const int rows = j->few ? n : j->call->kr->nr;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
-    l->mods = SWA__MODS
-              && (j->geo.softcap_log2 > 0.0f || j->geo.alibi
-                  || (j->geo.bias && swa__bias_reaches(j, t, pos)));
+    l->mods = swa__modifies(j, j->geo.bias && swa__bias_reaches(j, t, pos));
     swa__q_scales(j, w, r, l);
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them
@@ -7543,25 +7547,18 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
         }
         return;
     }
-    for (i = 0; i < n; i++, head++) {
-        if (head == group) {
-            head = 0;
-            t++;
-        }
+    for (i = 0; i < rows; i++) {
         l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
         l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
-        if (!l->mods) continue;
-        l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
-        swa__sight_mods(j, j->row + t, from + head, i, l);
-    }
-    for (; !j->few && i < j->call->kr->nr; i++) {      /* idle rows do as the last one does */
-        l->first[i] = l->first[n - 1];
-        l->last[i] = l->last[n - 1];
-        l->sink[i] = l->sink[n - 1];
-        l->q[i] = l->q[n - 1];
-        l->slope[i] = l->slope[n - 1];
-        l->bias[i] = l->bias[n - 1];
+        if (l->mods) {
+            l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
+            swa__sight_mods(j, j->row + t, from + head, i, l);
+        }
+        if (i + 1 < n && ++head == group) {
+            head = 0;
+            t++;
+        }
     }
 }
 
@@ -7822,7 +7819,7 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
-    l->mods = SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias);
+    l->mods = swa__modifies(j, j->geo.bias);
     for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
@@ -7907,7 +7904,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
-    l->mods = SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias);
+    l->mods = swa__modifies(j, j->geo.bias);
     for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
@@ -8155,6 +8152,19 @@ typedef struct {
     int first;                           /* nothing has fetched these keys yet                    */
 } swa__gather;
 
+static void swa__gather_clear(swa__gather *x) {
+    x->b.list->n = x->b.list->blocks = x->b.list->sinks = x->tile.n = 0;
+}
+/* Of a list, or of a tree: nothing yet. */
+static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                              int tree, swa__gather *x) {
+    swa__list *list = x->b.list = w->list;
+    list->tree = tree;
+    list->n_ahead = list->per_key = list->per_step = 0;
+    x->in = swa__cursor_at(&j->keys, u->h);
+    x->first = 1;
+    swa__gather_clear(x);
+}
 /* pos -1: none, a tile is filled up. */
 static void swa__gather_key(swa__gather *x, int64_t pos) {
     swa__list *list = x->b.list;
@@ -8350,14 +8360,13 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
 /* It goes through the kernel. e: the number from which the list goes on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__wanted *want, int64_t e, swa__gather *x) {
-    swa__list *list = x->b.list;
     swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
-    list->n = list->blocks = list->sinks = 0;
+    swa__gather_clear(x);
 }
 /* A unit whose rows, all of one token, have a list. */
 static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
@@ -8367,13 +8376,9 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     swa__wanted want = swa__wanted_of(j, u->h, t, w->listed);
     swa__gather x;
     swa__unit_begin(j, u, w, &x.b);
-    x.b.list = w->list;
-    x.b.list->tree = 0;
+    swa__gather_begin(j, u, w, 0, &x);
     x.b.pos = 0;
-    x.b.list->n = x.b.list->blocks = x.b.list->sinks = x.tile.n = 0;
-    x.in = swa__cursor_at(&j->keys, u->h);
     x.q = j->pos + t;
-    x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
         if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
@@ -8413,12 +8418,8 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__sight l;
     int t, sinks, space;
     swa__block_begin(j, &x.b);
-    x.b.list = w->list;
-    x.b.list->tree = 1;
-    x.b.list->n_ahead = x.b.list->per_key = x.b.list->per_step = 0;
-    x.in = swa__cursor_at(&j->keys, u->h);
+    swa__gather_begin(j, u, w, 1, &x);
     x.q = j->keys_to;
-    x.first = 1;
     for (t = t0 + 1; t < end; t++) {
         lo = swa__min64(lo, w->lo[t - t0]);
         hi = swa__max64(hi, w->hi[t - t0]);
@@ -8427,7 +8428,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         uint64_t seen[4] = { 0, 0, 0, 0 };
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
-        x.b.list->n = x.b.list->blocks = x.b.list->sinks = x.tile.n = 0;
+        swa__gather_clear(&x);
         swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
         space = SWA_BLOCK - x.b.list->n;
         sinks = x.b.list->sinks;
@@ -8544,6 +8545,15 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     *cut = whole;
     return 0;
 }
+/* Fewer rows to a unit, until there are so many units; returns how many there are. */
+static double swa__cut_rows(swa__part *p, swa__cut *cut, double least) {
+    const int nr = p->call->kr->nr;
+    double units, partials;
+    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
+        swa__count(p, cut, &units, &partials);
+        if (units >= least || cut->many <= nr) return units;
+    }
+}
 /* Units as large as may be, because their rows share a staged block, and yet enough of them that
    the parts' shares come out alike: four per part, or one of the same size for each. Where there
    are fewer, keys are split before rows are. */
@@ -8555,17 +8565,16 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
     if (parts == 1) return cut;
+    if (swa__listed(p->call)) {          /* rows that share a list gather it once */
+        (void)swa__cut_rows(p, &cut, parts);
+        return cut;
+    }
     swa__count(p, &cut, &units, &partials);
-    for (; swa__listed(p->call) && units < parts && cut.many > nr;
-         swa__count(p, &cut, &units, &partials))
-        cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
-    if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
+
     /* by keys: nobody stages what another has staged */
     cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
-    for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
-         swa__count(p, &cut, &units, &partials))
-        cut.many = (cut.many / nr + 1) / 2 * nr;
+    units = swa__cut_rows(p, &cut, 4.0 * parts);
     for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
