@@ -7353,6 +7353,13 @@ static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r
     const int group = j->call->group;
     return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
 }
+/* Those of rows [r, r+n) of the unit; past its end the last one again. */
+static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
+                        const void **src) {
+    int i;
+    for (i = 0; i < n; i++)
+        src[i] = swa__q_row(j, in, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+}
 static float *swa__out_row(const swa__job *j, int h, int r) {
     const swa_out *out = &j->call->a.out;
     const int group = j->call->group;
@@ -7420,17 +7427,19 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
     const void *src[8];
     float *to = q;
-    int i, r, step;
+    int r, step;
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
         step = swa__few_step(u->n - r);
-        for (i = 0; i < step; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + r + i);
+        swa__q_rows(j, u, &in[0], r, step, src);
         if (q8) {
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
         swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
-        for (i = 0; i < step && dt > 0; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + r + i);
-        if (dt > 0) swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
+        if (dt > 0) {
+            swa__q_rows(j, u, &in[1], r, step, src);
+            swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
+        }
 #if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
@@ -7459,8 +7468,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
         float *to;
         nr = swa__panel_rows(j, u->n - r);
         to = q + swa__stored(form, dk) * nr;
-        for (i = 0; i < nr; i++)
-            src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        swa__q_rows(j, u, &in[0], r, nr, src);
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         /* the next panel's, which lie far apart */
         for (i = r + nr; i < r + 2 * nr && i < u->n; i++)
@@ -7473,8 +7481,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
         if (dt == 0) continue;
-        for (i = 0; i < nr; i++)
-            src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        swa__q_rows(j, u, &in[1], r, nr, src);
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
@@ -7573,16 +7580,21 @@ static float swa__sink_logit(float logit, float *m) {
 static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
-/* What row r of KV head h gives besides out; 1 if out stays unnormalised. */
-static int swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
+/* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1 if
+   a sink logit, (mb, lb), is to be folded in before. */
+static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
     const swa_attn *a = &j->call->a;
-    const int group = j->call->group;
-    const int64_t at =
-        (j->row + r / group) * j->call->shape.n_heads + (int64_t)h * group + r % group;
-    if (a->lse != NULL) a->lse[at] = swa__lse(m, l);
-    if (a->stat == NULL) return 0;
-    a->stat[2 * at] = m;
-    a->stat[2 * at + 1] = l;
+    const int group = j->call->group, head = h * group + r % group;
+    const int64_t at = (j->row + r / group) * j->call->shape.n_heads + head;
+    if (a->lse != NULL) a->lse[at] = swa__lse(m, *l);
+    if (a->stat != NULL) {
+        a->stat[2 * at] = m;
+        a->stat[2 * at + 1] = *l;
+        *l = 1.0f;
+        return 0;
+    }
+    if (a->sink_logits == NULL) return 0;
+    *lb = swa__sink_logit(a->sink_logits[head], mb);
     return 1;
 }
 static void swa__rows_clear(int rows, float *m, float *l) {
@@ -7595,19 +7607,15 @@ static void swa__rows_clear(int rows, float *m, float *l) {
 /* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go
    out. */
 static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
-    const float *logits = j->call->a.sink_logits;
-    const int group = j->call->group, dvp = j->geo.dvp;
+    const int dvp = j->geo.dvp;
     float *out[SWA__FEW], *zeros = w->room.row;
     int i;
-    if (logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
+    if (j->call->a.sink_logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
     for (i = 0; i < n; i++) {
+        const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
         out[i] = swa__out_row(j, h, r0 + i);
-        if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
-        else if (logits != NULL) {
-            const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
-            *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
+        if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
             j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
-        }
     }
     j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, out);
 }
@@ -7625,32 +7633,24 @@ static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratc
 /* Its results go out, with a sink logit folded in. */
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
-    const float *logits = j->call->a.sink_logits;
     const int nr = swa__panel_rows(j, n), dv = j->geo.dv;
-    float *out[SWA__PANEL], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r,
-                            *l = w->l + r;
-    int i, raw = 0;
-    if (swa__panel_empty(n, m)) swa__panel_clear(j, r, nr, w);
+    const swa__total to = { w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r, w->l + r };
+    float *out[SWA__PANEL];
+    int i, fold = 0;
+    if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
     for (i = 0; i < nr; i++) {
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
         if (i >= n) {
-            l[i] = 1.0f;
+            to.l[i] = 1.0f;
             continue;
         }
         out[i] = swa__out_row(j, u->h, u->r0 + r + i);
-        raw = swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
-        if (raw) l[i] = 1.0f;
-        else if (logits != NULL)
-            w->lb[i] = swa__sink_logit(
-                logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
+        fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
     }
-    if (logits != NULL && !raw) {
-        const swa__total to = { o, m, l };
-        j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
-    }
-    for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? l[i] : 1.0f;
-    j->call->kr->unpack(nr, n, dv, o, w->lb, out);
+    if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
+    for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
+    j->call->kr->unpack(nr, n, dv, to.o, w->lb, out);
 }
 
 /* ---- lists of keys ---- */
