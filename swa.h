@@ -2004,6 +2004,14 @@ static int swa__type_ok(swa_type t) {
         || SWA__IS_Q8(t);
 }
 
+static int swa__types_ok(swa_type k, swa_type v, swa_type tail) {
+    return swa__type_ok(k) && swa__type_ok(v) && swa__type_ok(tail);
+}
+static swa_status swa__isa_check(int isa) {
+    if (isa < 0 || isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
+    return isa == 0 || swa_isa_usable(isa) ? SWA_OK : SWA_ERR_UNSUPPORTED;
+}
+
 /* Fills in the defaults; 0 = inconsistent. */
 static int swa__shape_resolve(swa_shape *s) {
     if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0
@@ -2172,6 +2180,7 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
 }
 static swa_status swa__desc_check(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
+    swa_status status;
     int i;
     if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
         return SWA_ERR_ARG;
@@ -2182,13 +2191,11 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return SWA_ERR_ARG;
-    if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type))
-        return SWA_ERR_ARG;
+    if (!swa__types_ok(d->k_type, d->v_type, d->tail_type)) return SWA_ERR_ARG;
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
-    if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
-    if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
-    return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
+    status = swa__isa_check(d->isa);
+    return status == SWA_OK && d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : status;
 }
 
 /* The whole layout: the cache's head with its layers, sequences, data. total is what the caller
@@ -2726,13 +2733,19 @@ static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first
     return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n)
         && swa__add(*bytes, n, bytes);
 }
-SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
+/* A sequence, or with -1 all of them: from *i to before *end. NULL: there is none. */
+static swa__cache *swa__check_seqs(const swa_cache *cache, int seq, int *i, int *end) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    *i = seq == -1 ? 0 : seq;
+    *end = c == NULL ? *i : seq == -1 ? c->d.n_seqs : seq + 1;
+    return c;
+}
+SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     size_t n = sizeof(swa__blob) + sizeof(uint64_t);
-    int i, layer;
+    int i, end, layer;
+    const swa__cache *c = swa__check_seqs(cache, seq, &i, &end);
     if (c == NULL) return 0;
-    for (i = 0; i < c->d.n_seqs; i++) {
-        if (seq != -1 && seq != i) continue;
+    for (; i < end; i++) {
         n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
         for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
             if (swa__layer_of(c, layer)->ring == layer)
@@ -2790,31 +2803,29 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
     return b;
 }
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
-    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     size_t need = swa_cache_save_bytes(cache, seq);
     unsigned char *b = (unsigned char *)blob;
     swa__blob head;
     uint64_t sum;
-    int i, layer;
+    int first, end, i, layer;
+    const swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
-    for (i = 0; i < c->d.n_seqs; i++)
-        if ((seq == -1 || seq == i)
-            && swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
-                   < swa__seq_of(c, i)->end)
+    for (i = first; i < end; i++)
+        if (swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
+            < swa__seq_of(c, i)->end)
             return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
     head.order = 0x01020304u;
-    head.n_seqs = seq == -1 ? (uint32_t)c->d.n_seqs : 1;
+    head.n_seqs = (uint32_t)(end - first);
     head.bytes = need;
     head.geometry = swa__geometry(c);
     memcpy(b, &head, sizeof head);
     b += sizeof head;
-    for (i = 0; i < c->d.n_seqs; i++) {
+    for (i = first; i < end; i++) {
         const swa__seq *s = swa__seq_of(c, i);
-        if (seq != -1 && seq != i) continue;
         swa__record_put(b, 0, s->start);
         swa__record_put(b, 1, s->end);
         swa__record_put(b, 2, s->origin);
@@ -2865,24 +2876,24 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__audit(c, seq, INT64_MAX);
 }
 SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes) {
-    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
     swa__blob head;
     swa_status status = SWA_OK;
     uint64_t sum;
     size_t at = sizeof head, n, record;
-    uint32_t i;
+    int first, end, i;
+    swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
     if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION
-        || head.order != 0x01020304u || head.n_seqs != (seq == -1 ? (uint32_t)c->d.n_seqs : 1)
+        || head.order != 0x01020304u || head.n_seqs != (uint32_t)(end - first)
         || head.bytes != bytes || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n))
         return SWA_ERR_BLOB;
 
-    for (i = 0; i < head.n_seqs; i++) {  /* every record is checked before the first is taken */
+    for (i = first; i < end; i++) {      /* every record is checked before the first is taken */
         const swa_status one = swa__record_check(c, b + at, n - at, &record);
         if (one == SWA_ERR_BLOB) return one;
         if (status == SWA_OK) status = one;
@@ -2890,9 +2901,9 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
     }
     if (at != n) return SWA_ERR_BLOB;
     if (status != SWA_OK) return status;
-    for (i = 0, at = sizeof head; i < head.n_seqs; i++, at += record) {
+    for (i = first, at = sizeof head; i < end; i++, at += record) {
         (void)swa__record_check(c, b + at, n - at, &record);
-        swa__record_load(c, seq == -1 ? (int)i : seq, b + at);
+        swa__record_load(c, i, b + at);
     }
     return SWA_OK;
 }
@@ -2993,9 +3004,8 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
 
     least = swa__least_stored(c, r->seq);
-    /* a gap; a layer lacks rows of an earlier step */
-    if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;
-    if (r->pos > swa__settled(s)) return SWA_ERR_ORDER;              /* a tree was not committed */
+    /* a gap, or a tree that was not committed; a layer lacks rows of an earlier step */
+    if (r->pos > swa__settled(s) || r->pos > least) return SWA_ERR_ORDER;
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
         return SWA_ERR_ORDER;
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
@@ -7580,8 +7590,8 @@ static float swa__sink_logit(float logit, float *m) {
 static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
-/* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1 if
-   a sink logit, (mb, lb), is to be folded in before. */
+/* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1
+   if a sink logit, (mb, lb), is to be folded in before. */
 static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
     const swa_attn *a = &j->call->a;
     const int group = j->call->group, head = h * group + r % group;
@@ -8839,6 +8849,10 @@ static void swa__call_slices(swa__call *call, unsigned char *base) {
     swa__carve(&call->shape, call->sinks, base, &call->first);
     call->part_bytes = call->first.bytes;
 }
+static int swa__parts_ok(int parts) { return parts >= 1 && parts <= 1 << 16; }
+static int swa__part_ok(int phase, int phases, int part, int parts) {
+    return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
+}
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
    what swa__call_base and swa__call_slices fill in whole. */
@@ -8892,14 +8906,16 @@ static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
         || (swa__apart(a->k, n, s->n_kv_heads, dk) && swa__apart(a->k_tail, n, s->n_kv_heads, dt)
             && (s->v_in_k || swa__apart(a->v, n, s->n_kv_heads, s->v_dim)));
 }
+static int swa__rounds_products(swa_type compute) {
+    return compute == SWA_BF16 || compute == SWA_BF16_TILE;
+}
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (!SWA__LISTS || a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
-        return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || swa__rounds_products(a->compute)) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
@@ -8934,8 +8950,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
-    if (a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
-        return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
+    if (swa__rounds_products(a->compute)) return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every
        instruction set */
@@ -9026,7 +9041,7 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     swa__cache c;
     size_t most = 0, n;
     int i;
-    if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
+    if (!swa__parts_ok(parts) || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
     for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: one runs at a time */
         swa__layer l;
         if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
@@ -9059,7 +9074,7 @@ static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run 
     return SWA_OK;
 }
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
-static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, int phase,
+static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_attn *a, int phase,
                                    int part) {
     int64_t *ticket = swa__tickets_of(c) + layer;
     swa_status status = SWA_OK;
@@ -9076,9 +9091,8 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
     return status;
 }
 /* A call on a ring, checked, and made but for its scratch. */
-static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase,
+static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
                                  int part, int parts, swa__call *call) {
-    swa__cache *c = swa__get(cache);
     swa_status status;
     const swa__layer *l;
     int i, trees = 0;
@@ -9086,14 +9100,12 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     if (c->status != SWA_OK) return c->status;
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
-        return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
     status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
-        && (call->a.pick != NULL || call->a.compute == SWA_BF16
-            || call->a.compute == SWA_BF16_TILE))
+        && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
@@ -9145,7 +9157,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
 }
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn,
                                    int phase, int part, int parts, swa__call *call) {
-    swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
+    swa_status status = swa__ring_call(swa__get(cache), layer, attn, phase, part, parts, call);
     if (status != SWA_OK) return status;
     return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
 }
@@ -9183,14 +9195,16 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
+    swa_status status;
     int i;
     if (r == NULL) return SWA_ERR_ARG;
     *s = r->shape;
     if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0
         || r->n_kv < 0)
         return SWA_ERR_ARG;
-    if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
-    if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
+    if (r->n_kv > 0 && r->kv == NULL) return SWA_ERR_ARG;
+    status = swa__isa_check(r->isa);
+    if (status != SWA_OK) return status;
     if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_UNSUPPORTED;
     if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
     if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
@@ -9204,8 +9218,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
             return SWA_ERR_ARG;
-        if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
-            return SWA_ERR_ARG;
+        if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type)) return SWA_ERR_ARG;
         if (kv->layout_ != 0) continue;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
             return SWA_ERR_UNSUPPORTED;
@@ -9221,7 +9234,7 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
 }
 SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
-    if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
+    if (!swa__parts_ok(parts) || swa__rows_check(rows, &s) != SWA_OK) return 0;
     return swa__rows_bytes(rows, &s, parts,
                            rows->n_tokens > 0 ? swa__rows_split(rows, &s)
                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
@@ -9247,7 +9260,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
-    if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (!swa__parts_ok(parts)) return SWA_ERR_ORDER;
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
     call->rows = rows;
     call->n_jobs = 1;
@@ -9271,7 +9284,7 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     swa__call call;
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
@@ -9398,7 +9411,6 @@ static const struct { int phase, when, w, in, out; } swa__products[] = {
 
 typedef struct {
     const swa_mla *m;
-    const swa_cache *cache;
     const swa__cache *c;
     const swa__layer *l;
     swa__weight w[SWA__WEIGHTS];
@@ -9561,9 +9573,7 @@ SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     return s;
 }
 static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
-    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
-        && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim
-        && (a->v_in_k != 0) == (b->v_in_k != 0);
+    return a->n_heads == b->n_heads && swa__same_rows(a, b);
 }
 
 /* ---- the rule ---- */
@@ -10185,7 +10195,6 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
     status = swa__mla_check(mla, x->w);
     if (status != SWA_OK) return status;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    x->cache = cache;
     x->c = c;
     x->layer = layer;
     x->a[SWA__A_H].in = h;
@@ -10199,8 +10208,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const swa__cache *c = x->c;
     swa_status status;
     swa_attn a;
-    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
-        return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_MLA_PHASES, part, parts)) return SWA_ERR_ORDER;
     if (c->status != SWA_OK) return c->status;
     x->part = part;
     x->parts = parts;
@@ -10208,7 +10216,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
     a = swa__mla_attn(x, 0);
-    status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
+    status = swa__ring_call(c, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
     if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed)
         status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
@@ -10698,7 +10706,7 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
     swa__select s;
     swa_shape resolved;
     size_t n = 0, one;
-    if (shape == NULL || index == NULL || parts < 1 || parts > 1 << 16) return 0;
+    if (shape == NULL || index == NULL || !swa__parts_ok(parts)) return 0;
     resolved = *shape;
     if (!swa__shape_resolve(&resolved) || swa__index_check(&resolved, index) != SWA_OK) return 0;
     swa__index_resolve(&s, &resolved, index);
@@ -10714,7 +10722,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
         && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
         return SWA_ERR_ARG;
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
-    if (ix->compute == SWA_BF16 || ix->compute == SWA_BF16_TILE) return SWA_ERR_UNSUPPORTED;
+    if (swa__rounds_products(ix->compute)) return SWA_ERR_UNSUPPORTED;
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
     /* by which phases know each other */
@@ -10751,7 +10759,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
     if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0)
         return SWA_ERR_UNSUPPORTED;
-    status = swa__ring_call(cache, layer, &a, phase, part, parts, &s->call);
+    status = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
     if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     for (i = 0; i < c->n_runs; i++)
@@ -10785,7 +10793,7 @@ SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *i
     swa__select s;
     swa_status status = swa__select_own(rows, index, parts, &s);
     if (status != SWA_OK) return status;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
