@@ -8124,9 +8124,9 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->l1 = swa__fetch_l1();
     b->pass = 0;
     b->passes = 1;
-    b->present = NULL;
-    b->list = NULL;
+    b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
+    b->list = NULL;
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 /* q packed, results empty. */
@@ -8457,54 +8457,64 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     }
 }
 #endif
-/* All blocks of a unit, folded into its rows' results; of a split, its one block. */
-static void swa__unit_run(swa__part *p, const swa__unit *u) {
-    const swa__job *j = &p->job;
-    const swa__call *call = p->call;
-    const swa__scratch *w = p->w;
-    const int t0 = u->r0 / call->group, tokens = (u->r0 + u->n - 1) / call->group - t0 + 1;
-    int i, t, range[4];
-    int64_t at = u->at;
-    swa__cursor in = swa__cursor_at(&j->keys, u->h);
-    swa__block b;
-    swa__sight l;
-#if SWA__LISTS
-    if (call->a.pick != NULL) {
-        swa__unit_listed(j, u, w);
-        return;
-    }
-#endif
+/* What each token of a unit sees through the window. */
+static void swa__unit_windows(const swa__job *j, int t0, int tokens, const swa__scratch *w) {
+    int t;
     for (t = 0; t < tokens; t++) {
         if (SWA__LISTS && j->parents != NULL) swa__node_window(j, t0 + t, &w->lo[t], &w->hi[t]);
         else swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     }
-    swa__unit_begin(j, u, w, &b);
+}
+/* Block number `at` as tiles, in the form that its rows multiply, and what is fetched while they
+   do. last: the unit's last token, counted from its first. */
+static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, int last,
+                             int64_t at, const swa__sight *l, swa__block *b) {
+    const swa__job *j = &p->job;
+    const swa__call *call = p->call;
+    const swa__room *room = &p->w->room;
+    const int expand = call->ops != NULL && call->ops->stage != NULL;
+    int range[4];
+    swa__ranges(l, 1, range);
+    if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
+    else swa__stage(in, range, room, b);
+#if SWA__AMX
+    if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, room, b);
+    else
+#endif
+    if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
+    swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
+    if (expand) swa__no_fetch(b, b->t0, b->t1);
+    else swa__look_ahead(p, u, last, at, b);
+}
+/* All blocks of a unit, folded into its rows' results; of a split, its one block. */
+static void swa__unit_run(swa__part *p, const swa__unit *u) {
+    const swa__job *j = &p->job;
+    const swa__scratch *w = p->w;
+    const int group = p->call->group, t0 = u->r0 / group, last = (u->r0 + u->n - 1) / group - t0;
+    int64_t at = u->at;
+    swa__cursor in = swa__cursor_at(&j->keys, u->h);
+    swa__block b;
+    swa__sight l;
+    int i;
+#if SWA__LISTS
+    if (p->call->a.pick != NULL) {
+        swa__unit_listed(j, u, w);
+        return;
+    }
+#endif
+    swa__unit_windows(j, t0, last + 1, w);
+    swa__unit_begin(j, u, w, &b);
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)))
         p->ahead.in.h = -1;
+
     for (i = 0; i < u->blocks; i++) {
         if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
         b.pos = at * SWA_BLOCK;
-        b.present = NULL;
-        b.shift = 0;
         if (j->few) swa__sight_make(j, u, w, 0, u->n, b.pos, &l);
-        else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
-        swa__ranges(&l, 1, range);
-        if (call->ops != NULL && call->ops->stage != NULL)
-            call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
-        else
-            swa__stage(&in, range, &w->room, &b);
-#if SWA__AMX
-        if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, &w->room, &b);
-        else
-#endif
-        if (swa__form_of(&j->geo) != SWA__PLAIN)
-            swa__stage_bf16(call, j->geo.form, range, &w->room, &b);
-        swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
-        if (call->ops == NULL || call->ops->stage == NULL)
-            swa__look_ahead(p, u, tokens - 1, at, &b);
-        else swa__no_fetch(&b, b.t0, b.t1);
+        else swa__interval_of(j, u, w, 0, u->n, b.pos, &l); /* its panels see for themselves */
+        swa__block_stage(p, u, &in, last, at, &l, &b);
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
