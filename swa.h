@@ -6978,6 +6978,20 @@ static unsigned swa__tile_seen(const int range[4], int t) {
     }
     return seen;
 }
+/* The first and the end of them; both intervals may touch one tile, then all between them too. */
+static int swa__tile_range(const int range[4], int t, int *a, int *b) {
+    int r, lo, hi;
+    *a = SWA__TILE;
+    *b = 0;
+    for (r = 0; r < 4; r += 2) {
+        lo = range[r] - t * SWA__TILE;
+        hi = range[r + 1] - t * SWA__TILE;
+        if (lo >= hi || lo >= SWA__TILE || hi <= 0) continue;
+        if (*a > lo) *a = lo > 0 ? lo : 0;
+        if (*b < hi) *b = hi < SWA__TILE ? hi : SWA__TILE;
+    }
+    return *a < *b;
+}
 /* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position
    in slot `slot`: all is read where it is. Off the grid of 16 slots K and tail are tiles of slots
    all the same, and the kernel moves the scores; V, in rows, does not mind, but its scales are
@@ -7024,11 +7038,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
-        unsigned missing = 0, seen = swa__tile_seen(range, t);
-        if (seen == 0) continue;
-        /* both intervals may touch one tile: then all between them too */
-        for (lo = 0; (seen >> lo & 1) == 0;) lo++;
-        for (hi = SWA__TILE; (seen >> (hi - 1) & 1) == 0;) hi--;
+        unsigned missing = 0;
+        if (!swa__tile_range(range, t, &lo, &hi)) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
@@ -7366,9 +7377,17 @@ static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r
 /* Those of rows [r, r+n) of the unit; past its end the last one again. */
 static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
                         const void **src) {
-    int i;
-    for (i = 0; i < n; i++)
-        src[i] = swa__q_row(j, in, u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+    const int group = j->call->group;
+    const float *p = swa__q_row(j, in, u->h, u->r0 + r);
+    int i, head = (u->r0 + r) % group;
+    for (i = 0; i < n; i++) {
+        src[i] = p;
+        if (r + i + 1 >= u->n) continue;
+        p += in->head;
+        if (++head < group) continue;
+        head = 0;
+        p += in->token - group * in->head;
+    }
 }
 static float *swa__out_row(const swa__job *j, int h, int r) {
     const swa_out *out = &j->call->a.out;
