@@ -1939,7 +1939,7 @@ typedef struct {
     size_t   size;                       /* bytes of a number                                     */
     int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its
                                             16th part), and from number to number                 */
-    int64_t  first, slots;               /* slot of row 0, and how many a head has; rows: 0       */
+    int64_t  slots;                      /* of a ring, that a head has; rows: 0                   */
     const unsigned char *p;              /* of head 0: slot 0, or row 0                           */
     const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL       */
 } swa__operand;
@@ -2009,6 +2009,14 @@ static int swa__type_ok(swa_type t) {
         || SWA__IS_Q8(t);
 }
 
+static int swa__types_ok(swa_type k, swa_type v, swa_type tail) {
+    return swa__type_ok(k) && swa__type_ok(v) && swa__type_ok(tail);
+}
+static swa_status swa__isa_check(int isa) {
+    if (isa < 0 || isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
+    return isa == 0 || swa_isa_usable(isa) ? SWA_OK : SWA_ERR_UNSUPPORTED;
+}
+
 /* Fills in the defaults; 0 = inconsistent. */
 static int swa__shape_resolve(swa_shape *s) {
     if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0
@@ -2046,8 +2054,8 @@ static int swa__v_type(const swa_kv *kv) {
 static int swa__tail_type(const swa_kv *kv) {
     return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv));
 }
-/* K, tail or V of a segment: of a ring, or of rows with strides, whose defaults are filled in
-   here. */
+/* K, tail or V of what a segment lies in: of a ring, or of rows with strides, whose defaults are
+   filled in here. */
 static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
     const int type = which == SWA__K ? swa__k_type(kv)
                    : which == SWA__V ? swa__v_type(kv)
@@ -2061,7 +2069,6 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
     x.head = which == SWA__K ? kv->k_head : which == SWA__V ? kv->v_head : kv->tail_head;
     x.tiled = kv->layout_ != 0 && token == 0;            /* a ring's rows have a stride */
-    x.first = kv->layout_ != 0 ? kv->layout_ - 1 : 0;
     x.slots = kv->slots_;
     if (token == 0) token = x.tiled ? x.dim : (int64_t)s->n_kv_heads * x.dim;
     if (x.head == 0) x.head = x.dim;
@@ -2071,16 +2078,16 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.step = x.tiled ? SWA__TILE * size : size;
     return x;
 }
-/* The first number of row i of head h; the others follow in steps. Rows of a tile begin one number
-   apart. */
+/* The first number of row (in a ring: slot) i of head h; the others follow in steps. Rows of a tile
+   begin one number apart. */
 static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
-    const int64_t slot = x->first + i, within = x->tiled ? slot % SWA__TILE : 0;
-    return (unsigned char *)(uintptr_t)x->p + h * x->head + (slot - within) * x->row
+    const int64_t within = x->tiled ? i % SWA__TILE : 0;
+    return (unsigned char *)(uintptr_t)x->p + h * x->head + (i - within) * x->row
          + within * (int64_t)x->size;
 }
 /* Its scale; NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
-    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + x->first + i : NULL;
+    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + i : NULL;
 }
 
 /* ---- layout ---- */
@@ -2178,6 +2185,7 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
 }
 static swa_status swa__desc_check(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
+    swa_status status;
     int i;
     if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
         return SWA_ERR_ARG;
@@ -2188,13 +2196,11 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return SWA_ERR_ARG;
-    if (!swa__type_ok(d->k_type) || !swa__type_ok(d->v_type) || !swa__type_ok(d->tail_type))
-        return SWA_ERR_ARG;
+    if (!swa__types_ok(d->k_type, d->v_type, d->tail_type)) return SWA_ERR_ARG;
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
-    if (d->isa < 0 || d->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
-    if (d->isa != 0 && !swa_isa_usable(d->isa)) return SWA_ERR_UNSUPPORTED;
-    return d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : SWA_OK;
+    status = swa__isa_check(d->isa);
+    return status == SWA_OK && d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : status;
 }
 
 /* The whole layout: the cache's head with its layers, sequences, data. total is what the caller
@@ -2449,8 +2455,29 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
     return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
 }
 
-/* ---- views: consecutive positions of one layer are at most three segments ---- */
+/* ---- spans: consecutive positions of one layer are at most three ---- */
 
+/* Positions [pos, pos + n), in the slots from `slot` on. */
+typedef struct { int64_t pos, n, slot; } swa__span;
+
+/* Positions [from, to) of the ring and the sinks before them, ascending in position. */
+static int swa__spans(const swa__layer *l, const swa__seq *s, int64_t from, int64_t to,
+                      swa__span out[3]) {
+    const int64_t sink_end = swa__min64(l->pinned, to);
+    int count = 0;
+    if (s->start < sink_end) {
+        out->pos = out->slot = s->start;
+        out->n = sink_end - s->start;
+        count++;
+    }
+    for (from = swa__max64(from, swa__floor(l, s)); from < to; from += out[count++].n) {
+        const int64_t at = swa__mod(from - s->origin, l->cap);
+        out[count].pos = from;
+        out[count].n = swa__min64(to - from, l->cap - at);
+        out[count].slot = l->sink_slots + at;
+    }
+    return count;
+}
 /* K, tail and V of a sequence in a layer: row i is slot i. Written where they are wanted: a struct
    that is returned is written and read again in other widths, for which the CPU waits. */
 static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__operand *x) {
@@ -2464,14 +2491,11 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
             x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
     }
 }
-/* n slots of a layer from one on, as the rows from pos on. */
-static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t slot, int64_t pos,
-                              int64_t n) {
-    swa__operand x[SWA__OPERANDS];
+/* A span of a ring whose operands are x, as the caller may hand it to swa_attention. */
+static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL], *v = &x[SWA__V];
     swa_kv kv;
 
-    swa__ring_operands(c, layer, seq, x);
     memset(&kv, 0, sizeof kv);
     kv.k = k->p;
     kv.tail = tail->p;
@@ -2489,32 +2513,11 @@ static swa_kv swa__slots_view(const swa__cache *c, int layer, int seq, int64_t s
     kv.tail_scale_ = tail->scale;
     kv.v_scale_ = v->scale;
 
-    kv.pos = pos;
-    kv.n = (int32_t)n;
+    kv.pos = span->pos;
+    kv.n = (int32_t)span->n;
     kv.slots_ = (int32_t)k->slots;
-    kv.layout_ = 1 + (int32_t)slot;
+    kv.layout_ = 1 + (int32_t)span->slot;
     return kv;
-}
-static swa_kv swa__segment(const swa__cache *c, int layer, int seq, int64_t pos, int64_t n) {
-    return swa__slots_view(c, layer, seq,
-                           swa__slot(swa__layer_of(c, layer), swa__seq_of(c, seq), pos), pos, n);
-}
-/* Positions [from, to) of the ring and the sinks before them, as segments ascending in position. */
-static int swa__segments(const swa__cache *c, int layer, int seq, int64_t from, int64_t to,
-                         swa_kv *out) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    const swa__seq *s = swa__seq_of(c, seq);
-    int64_t sink_end = swa__min64(l->pinned, to), n;
-    int count = 0;
-    if (s->start < sink_end)
-        out[count++] = swa__segment(c, layer, seq, s->start, sink_end - s->start);
-    from = swa__max64(from, swa__floor(l, s));
-    while (from < to) {
-        n = swa__min64(to - from, l->cap - swa__mod(from - s->origin, l->cap));
-        out[count++] = swa__segment(c, layer, seq, from, n);
-        from += n;
-    }
-    return count;
 }
 /* The end of the positions that stand in a layer's ring. */
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
@@ -2522,9 +2525,15 @@ static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
 }
 SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
+    swa__operand x[SWA__OPERANDS];
+    swa__span span[3];
+    int i, count;
     if (c == NULL || out == NULL) return -1;
-    return swa__segments(c, layer, seq, swa__first(c, layer, seq), swa__readable(c, layer, seq),
-                         out);
+    count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), swa__first(c, layer, seq),
+                       swa__readable(c, layer, seq), span);
+    swa__ring_operands(c, layer, seq, x);
+    for (i = 0; i < count; i++) out[i] = swa__span_view(x, &span[i]);
+    return count;
 }
 
 /* ---- one row in, one row out ---- */
@@ -2535,39 +2544,35 @@ static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, 
     int d;
     for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
 }
-/* Row i of a segment, head h, as f32: K is [head_dim | tail_dim]. k or v may be NULL. */
-static void swa__row_read(const swa_shape *s, const swa_kv *kv, int h, int64_t i, float *k,
-                          float *v) {
-    const swa__operand key = swa__operand_of(s, kv, SWA__K),
-                       tail = swa__operand_of(s, kv, SWA__TAIL);
-    const swa__operand value = swa__operand_of(s, kv, SWA__V);
-    if (k != NULL) swa__operand_read(&key, h, i, key.dim, k);
-    if (k != NULL && tail.dim > 0) swa__operand_read(&tail, h, i, tail.dim, k + key.dim);
-    if (v != NULL) swa__operand_read(s->v_in_k ? &key : &value, h, i, s->v_dim, v);
-}
 SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                   int32_t n, float *k, float *v) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
-    const swa_shape *s;
-    swa_kv seg[3];
-    int i, h, count, dk;
+    const swa__layer *l;
+    swa__operand x[SWA__OPERANDS];
     int64_t p;
+    int h;
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
     for (p = pos; p < pos + n; p++) {
         if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
-    s = &swa__layer_of(c, layer)->shape;
-    dk = s->head_dim + s->tail_dim;
-    count = swa_cache_spans(cache, seq, layer, seg);
-    for (i = 0; i < count; i++)
-        for (p = swa__max64(pos, seg[i].pos); p < swa__min64(pos + n, seg[i].pos + seg[i].n); p++)
-            for (h = 0; h < s->n_kv_heads; h++) {
-                size_t row = (size_t)(p - pos) * (size_t)s->n_kv_heads + (size_t)h;
-                swa__row_read(s, &seg[i], h, p - seg[i].pos,
-                              k != NULL ? k + row * (size_t)dk : NULL,
-                              v != NULL ? v + row * (size_t)s->v_dim : NULL);
+    l = swa__layer_of(c, layer);
+    swa__ring_operands(c, layer, seq, x);
+    for (p = pos; p < pos + n; p++) {
+        const int64_t slot = swa__slot(l, swa__seq_of(c, seq), p);
+        const int dk = l->shape.head_dim, dt = l->shape.tail_dim, dv = l->shape.v_dim;
+        for (h = 0; h < l->shape.n_kv_heads; h++) {
+            if (k != NULL) {
+                swa__operand_read(&x[SWA__K], h, slot, dk, k);
+                if (dt > 0) swa__operand_read(&x[SWA__TAIL], h, slot, dt, k + dk);
+                k += dk + dt;
             }
+            if (v != NULL) {
+                swa__operand_read(&x[l->shape.v_in_k ? SWA__K : SWA__V], h, slot, dv, v);
+                v += dv;
+            }
+        }
+    }
     return SWA_OK;
 }
 
@@ -2616,56 +2621,51 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
         else *to = *from;
     }
 }
-/* All rows of a segment into those of another: as much of it as lies together in both at once. */
-static void swa__rows_copy(const swa_shape *s, const swa_kv *to, const swa_kv *from) {
+/* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
+   lie together in both. */
+static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const swa__operand *src,
+                           int64_t from, int64_t n) {
     int which, h;
-    int64_t i, n;
-    for (which = 0; which < SWA__OPERANDS; which++) {
-        const swa__operand x = swa__operand_of(s, to, which), y = swa__operand_of(s, from, which);
-        for (h = 0; h < s->n_kv_heads && x.dim > 0; h++) {
-            for (i = 0; i < to->n; i += n) {
-                unsigned char *dst = swa__operand_at(&x, h, i);
-                const unsigned char *src = swa__operand_at(&y, h, i);
-                const int tiles =
-                    x.tiled && (x.first + i) % SWA__TILE == 0 && (y.first + i) % SWA__TILE == 0;
+    int64_t i, step;
+    for (which = 0; which < SWA__OPERANDS; which++, dst++, src++)
+        for (h = 0; h < heads && dst->dim > 0; h++) {
+            for (i = 0; i < n; i += step) {
+                unsigned char *a = swa__operand_at(dst, h, to + i);
+                const unsigned char *b = swa__operand_at(src, h, from + i);
+                const int tiles = dst->tiled && (to + i) % SWA__TILE == 0
+                                  && (from + i) % SWA__TILE == 0;
 
-                n = tiles ? (to->n - i) / SWA__TILE * SWA__TILE : to->n;
-                if (x.tiled != y.tiled || (x.tiled && (!tiles || n == 0))) {
-                    swa__numbers(dst, x.step, src, y.step, x.dim, x.size);
-                    n = 1;
-                } else memcpy(dst, src, (size_t)(n * x.row));
+                step = tiles ? (n - i) / SWA__TILE * SWA__TILE : n;
+                if (dst->tiled != src->tiled || (dst->tiled && (!tiles || step == 0))) {
+                    swa__numbers(a, dst->step, b, src->step, dst->dim, dst->size);
+                    step = 1;
+                } else memcpy(a, b, (size_t)(step * dst->row));
             }
-            if (x.scale != NULL)
-                memcpy(swa__operand_scale(&x, h, 0), swa__operand_scale(&y, h, 0),
-                       (size_t)to->n * sizeof(float));
+            if (dst->scale != NULL)
+                memcpy(swa__operand_scale(dst, h, to), swa__operand_scale(src, h, from),
+                       (size_t)n * sizeof(float));
         }
-    }
-}
-/* Rows [lo, hi) of a ring's segment. */
-static swa_kv swa__segment_rows(const swa_kv *kv, int64_t lo, int64_t hi) {
-    swa_kv rows = *kv;
-    rows.layout_ += (int32_t)(lo - kv->pos);
-    rows.pos = lo;
-    rows.n = (int32_t)(hi - lo);
-    return rows;
 }
 /* The rows that dst is said to hold, from src, whose slots may be others. */
 static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
                             int layer) {
     const swa__held *held = swa__held_of(to, layer, dst);
-    swa_kv a[3], b[3], x, y;
+    const swa__layer *l = swa__layer_of(to, layer), *m = swa__layer_of(from, layer);
+    swa__operand x[SWA__OPERANDS], y[SWA__OPERANDS];
+    swa__span a[3], b[3];
     int i, j;
-    const int n = swa__segments(to, layer, dst, held->first, held->stored, a);
-    const int m = swa__segments(from, layer, src, held->first, held->stored, b);
+    const int na = swa__spans(l, swa__seq_of(to, dst), held->first, held->stored, a);
+    const int nb = swa__spans(m, swa__seq_of(from, src), held->first, held->stored, b);
 
-    for (i = 0; i < n; i++)
-        for (j = 0; j < m; j++) {
+    swa__ring_operands(to, layer, dst, x);
+    swa__ring_operands(from, layer, src, y);
+    for (i = 0; i < na; i++)
+        for (j = 0; j < nb; j++) {
             const int64_t lo = swa__max64(a[i].pos, b[j].pos);
             const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
-            if (lo >= hi) continue;
-            x = swa__segment_rows(&a[i], lo, hi);
-            y = swa__segment_rows(&b[j], lo, hi);
-            swa__rows_copy(&swa__layer_of(to, layer)->shape, &x, &y);
+            if (lo < hi)
+                swa__rows_copy(l->shape.n_kv_heads, x, a[i].slot + lo - a[i].pos, y,
+                               b[j].slot + lo - b[j].pos, hi - lo);
         }
 }
 SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
@@ -2738,13 +2738,19 @@ static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first
     return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n)
         && swa__add(*bytes, n, bytes);
 }
-SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
+/* A sequence, or with -1 all of them: from *i to before *end. NULL: there is none. */
+static swa__cache *swa__check_seqs(const swa_cache *cache, int seq, int *i, int *end) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
+    *i = seq == -1 ? 0 : seq;
+    *end = c == NULL ? *i : seq == -1 ? c->d.n_seqs : seq + 1;
+    return c;
+}
+SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     size_t n = sizeof(swa__blob) + sizeof(uint64_t);
-    int i, layer;
+    int i, end, layer;
+    const swa__cache *c = swa__check_seqs(cache, seq, &i, &end);
     if (c == NULL) return 0;
-    for (i = 0; i < c->d.n_seqs; i++) {
-        if (seq != -1 && seq != i) continue;
+    for (; i < end; i++) {
         n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
         for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
             if (swa__layer_of(c, layer)->ring == layer)
@@ -2753,22 +2759,19 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     }
     return n;
 }
-/* Copies row i of a segment, all heads, to a blob or from it. */
-static void swa__blob_row(const swa_shape *s, const swa_kv *kv, int64_t i, unsigned char *b,
+/* Copies the row in a slot, all heads, to a blob or from it. */
+static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, unsigned char *b,
                           int save) {
     int which, h;
-    for (h = 0; h < s->n_kv_heads; h++)
+    for (h = 0; h < heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
-            const swa__operand x = swa__operand_of(s, kv, which);
-            const int64_t size = (int64_t)x.size;
-            unsigned char *at, *scale;
-            if (x.dim == 0) continue;
-            at = swa__operand_at(&x, h, i);
-            scale = (unsigned char *)swa__operand_scale(&x, h, i);
-
-            if (save) swa__numbers(b, size, at, x.step, x.dim, x.size);
-            else swa__numbers(at, x.step, b, size, x.dim, x.size);
-            b += x.dim * size;
+            const swa__operand *x = &ring[which];
+            const int64_t size = (int64_t)x->size;
+            unsigned char *at = swa__operand_at(x, h, slot),
+                          *scale = (unsigned char *)swa__operand_scale(x, h, slot);
+            if (save) swa__numbers(b, size, at, x->step, x->dim, x->size);
+            else swa__numbers(at, x->step, b, size, x->dim, x->size);
+            b += x->dim * size;
             if (scale == NULL) continue;
             memcpy(save ? b : scale, save ? scale : b, sizeof(float));
             b += sizeof(float);
@@ -2780,7 +2783,8 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
                                        int save) {
     const swa__seq *s = swa__seq_of(c, seq);
     unsigned char *b = record + (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
-    swa_kv seg[3];
+    swa__operand x[SWA__OPERANDS];
+    swa__span span[3];
     int layer, i, n;
     int64_t r;
 
@@ -2791,43 +2795,42 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
         const size_t row = swa__row_bytes(l);
 
         if (l->ring != layer) continue;
-        n = swa__segments(c, layer, seq, swa__first(c, layer, seq), s->end, seg);
+        swa__ring_operands(c, layer, seq, x);
+        n = swa__spans(l, s, swa__first(c, layer, seq), s->end, span);
         for (i = 0; i < n; i++)
-            for (r = 0; r < seg[i].n; r++) {
-                const int64_t pos = seg[i].pos + r,
+            for (r = 0; r < span[i].n; r++) {
+                const int64_t pos = span[i].pos + r,
                               at = pos < l->pinned ? pos - s->start : sinks + pos - first;
-                swa__blob_row(&l->shape, &seg[i], r, b + (size_t)at * row, save);
+                swa__blob_row(l->shape.n_kv_heads, x, span[i].slot + r, b + (size_t)at * row, save);
             }
         b += (size_t)(sinks + s->end - first) * row;
     }
     return b;
 }
 SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
-    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     size_t need = swa_cache_save_bytes(cache, seq);
     unsigned char *b = (unsigned char *)blob;
     swa__blob head;
     uint64_t sum;
-    int i, layer;
+    int first, end, i, layer;
+    const swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
-    for (i = 0; i < c->d.n_seqs; i++)
-        if ((seq == -1 || seq == i)
-            && swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
-                   < swa__seq_of(c, i)->end)
+    for (i = first; i < end; i++)
+        if (swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
+            < swa__seq_of(c, i)->end)
             return SWA_ERR_ORDER;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
     head.order = 0x01020304u;
-    head.n_seqs = seq == -1 ? (uint32_t)c->d.n_seqs : 1;
+    head.n_seqs = (uint32_t)(end - first);
     head.bytes = need;
     head.geometry = swa__geometry(c);
     memcpy(b, &head, sizeof head);
     b += sizeof head;
-    for (i = 0; i < c->d.n_seqs; i++) {
+    for (i = first; i < end; i++) {
         const swa__seq *s = swa__seq_of(c, i);
-        if (seq != -1 && seq != i) continue;
         swa__record_put(b, 0, s->start);
         swa__record_put(b, 1, s->end);
         swa__record_put(b, 2, s->origin);
@@ -2878,24 +2881,24 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__audit(c, seq, INT64_MAX);
 }
 SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes) {
-    swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
     unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
     swa__blob head;
     swa_status status = SWA_OK;
     uint64_t sum;
     size_t at = sizeof head, n, record;
-    uint32_t i;
+    int first, end, i;
+    swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
     if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION
-        || head.order != 0x01020304u || head.n_seqs != (seq == -1 ? (uint32_t)c->d.n_seqs : 1)
+        || head.order != 0x01020304u || head.n_seqs != (uint32_t)(end - first)
         || head.bytes != bytes || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n))
         return SWA_ERR_BLOB;
 
-    for (i = 0; i < head.n_seqs; i++) {  /* every record is checked before the first is taken */
+    for (i = first; i < end; i++) {      /* every record is checked before the first is taken */
         const swa_status one = swa__record_check(c, b + at, n - at, &record);
         if (one == SWA_ERR_BLOB) return one;
         if (status == SWA_OK) status = one;
@@ -2903,9 +2906,9 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
     }
     if (at != n) return SWA_ERR_BLOB;
     if (status != SWA_OK) return status;
-    for (i = 0, at = sizeof head; i < head.n_seqs; i++, at += record) {
+    for (i = first, at = sizeof head; i < end; i++, at += record) {
         (void)swa__record_check(c, b + at, n - at, &record);
-        swa__record_load(c, seq == -1 ? (int)i : seq, b + at);
+        swa__record_load(c, i, b + at);
     }
     return SWA_OK;
 }
@@ -2914,16 +2917,14 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
 /* ---- audit ---- */
 
 /* All bits set: a NaN in every float type; for q8 the scale carries it. */
-static void swa__poison_row(const swa_shape *s, const swa_kv *kv, int64_t i) {
+static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
     int which, h, d;
-    for (which = 0; which < SWA__OPERANDS; which++) {
-        const swa__operand x = swa__operand_of(s, kv, which);
-        for (h = 0; h < s->n_kv_heads; h++) {
-            for (d = 0; d < x.dim; d++)
-                memset(swa__operand_at(&x, h, i) + d * x.step, 0xff, x.size);
-            if (x.scale != NULL) memset(swa__operand_scale(&x, h, i), 0xff, sizeof *x.scale);
+    for (which = 0; which < SWA__OPERANDS; which++, x++)
+        for (h = 0; h < heads; h++) {
+            for (d = 0; d < x->dim; d++)
+                memset(swa__operand_at(x, h, slot) + d * x->step, 0xff, x->size);
+            if (x->scale != NULL) memset(swa__operand_scale(x, h, slot), 0xff, sizeof *x->scale);
         }
-    }
 }
 /* Oldest row that must stay in a layer's ring while the step that begins at pos runs. */
 static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
@@ -2939,6 +2940,7 @@ static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos)
    there is none. */
 static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     const swa__seq *s = swa__seq_of(c, seq);
+    swa__operand x[SWA__OPERANDS];
     int layer;
     int64_t i;
     SWA_ASSERT(s->start >= 0 && s->start <= s->end);
@@ -2949,14 +2951,15 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         const int64_t from =
             keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
         const int64_t at = swa__mod(from - s->origin, l->cap);
-        const swa_kv all = swa__slots_view(c, layer, seq, 0, 0, l->slots);
+        const int heads = l->shape.n_kv_heads;
 
         if (l->ring != layer) continue;
+        swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
-            if (i >= l->pinned || i < s->start || i >= to) swa__poison_row(&l->shape, &all, i);
+            if (i >= l->pinned || i < s->start || i >= to) swa__poison_slot(heads, x, i);
         for (i = 0; i < l->cap; i++)
             if (swa__mod(i - at, l->cap) >= to - from)
-                swa__poison_row(&l->shape, &all, l->sink_slots + i);
+                swa__poison_slot(heads, x, l->sink_slots + i);
     }
 }
 
@@ -3009,9 +3012,8 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
 
     least = swa__least_stored(c, r->seq);
-    /* a gap; a layer lacks rows of an earlier step */
-    if (r->pos > s->end || r->pos > least) return SWA_ERR_ORDER;
-    if (r->pos > swa__settled(s)) return SWA_ERR_ORDER;              /* a tree was not committed */
+    /* a gap, or a tree that was not committed; a layer lacks rows of an earlier step */
+    if (r->pos > swa__settled(s) || r->pos > least) return SWA_ERR_ORDER;
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
         return SWA_ERR_ORDER;
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
@@ -3115,6 +3117,7 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
 SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path,
                                               int32_t n) {
     swa__cache *c = swa__check_seq(cache, seq);
+    swa__operand x[SWA__OPERANDS];
     swa__seq *s;
     int32_t i;
     int layer;
@@ -3128,12 +3131,14 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
         if (path[i] < 0 || path[i] >= s->end - s->begun
             || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
             return SWA_ERR_ARG;
-    for (layer = 0; layer < c->d.n_layers; layer++)
-        for (i = 0; i < n && swa__layer_of(c, layer)->ring == layer; i++) {
-            const swa_kv to = swa__segment(c, layer, seq, s->begun + i, 1);
-            const swa_kv from = swa__segment(c, layer, seq, s->begun + path[i], 1);
-            if (path[i] != i) swa__rows_copy(&swa__layer_of(c, layer)->shape, &to, &from);
-        }
+    for (layer = 0; layer < c->d.n_layers; layer++) {
+        const swa__layer *l = swa__layer_of(c, layer);
+        swa__ring_operands(c, layer, seq, x);
+        for (i = 0; i < n && l->ring == layer; i++)
+            if (path[i] != i)
+                swa__rows_copy(l->shape.n_kv_heads, x, swa__slot(l, s, s->begun + i), x,
+                               swa__slot(l, s, s->begun + path[i]), 1);
+    }
     s->parents = NULL;
     swa__forget(c, seq, s->begun + n);
     swa__audit(c, seq, INT64_MAX);
@@ -3467,15 +3472,17 @@ static int64_t swa__distance(float q) {
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
 /* The keys that p.v walks: both intervals, none twice, in grains of 1, 16 or 32 (a power of two).
-   Where the second continues the first in such grains, it is one: a bundle of keys in bf16 is not
-   torn. */
+   The first is at range[0], the last before range[3]. Where the second interval continues the first
+   in such grains, it is one: a bundle of keys in bf16 is not torn. */
 static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
-    range[0] = n->lo[0] & -grain;
-    range[1] = n->lo[0] < n->hi[0] ? (n->hi[0] + grain - 1) & -grain : range[0];
-    range[2] = n->lo[1] & -grain;
+    int w;
+    for (w = 0; w < 2; w++) {            /* nothing stays nothing */
+        range[2 * w] = n->lo[w] & -grain;
+        range[2 * w + 1] = n->lo[w] < n->hi[w] ? (n->hi[w] + grain - 1) & -grain : range[2 * w];
+    }
+    if (range[0] == range[1]) range[0] = range[1] = range[2];
     if (range[2] < range[1]) range[2] = range[1];
-    /* nothing stays nothing */
-    range[3] = n->lo[1] < n->hi[1] ? (n->hi[1] + grain - 1) & -grain : range[2];
+    if (range[3] < range[2]) range[3] = range[2];
     if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
 /* Keys that p.v takes at least: 1, or a tile of 16, or a bundle. */
@@ -6701,6 +6708,8 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->bare = 1;
     swa__spot_move(to, s, t);
 }
+static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
+
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
     if (i == SWA__K) {
@@ -6717,6 +6726,10 @@ static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, con
         t->v_scale = scale;
     }
 }
+/* Where V is part of K. */
+static void swa__tile_share(const swa__keys *keys, swa__tile *t) {
+    if (keys->shape.v_in_k) swa__tile_put(t, SWA__V, t->k, (swa_type)t->k_type, t->k_scale);
+}
 /* Strided rows defeat the hardware's prefetch: ask for them one tile early, a line every `apart`
    bytes. Inline, because gcc drops calls of a function that does nothing but fetch. */
 SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes,
@@ -6725,15 +6738,19 @@ SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t strid
     for (i = 0; i < rows; i++, p += stride)
         for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
 }
-/* Few rows' kernel has asked for these rows, but where they lie apart they share so few sets of the
-   caches that not all stay until they are read: asked for again, every second line, with which the
-   other comes. Narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB
-   much is in L2 already. */
-SWA__INLINE void swa__rows_again(const swa__keys *keys, const swa__source *src, int which,
+/* The same for rows from p on that are read soon, where others lie between. Few rows' kernel has
+   asked for them, but such rows share so few sets of the caches that not all stay: asked for again,
+   every second line, with which the other comes. Narrow types and larger groups wait for FMAs
+   instead, and of a segment below 4 MB much is in L2 already. */
+SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, int which,
                                  const unsigned char *p, int rows) {
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
-    if (keys->as_f32 || x->type != SWA_F32 || x->row <= bytes) return;
+    if (keys->as_f32) {
+        if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
+        return;
+    }
+    if (x->type != SWA_F32 || x->row <= bytes) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
     swa__rows_ahead(p, rows, x->row, bytes, 128);
@@ -6849,7 +6866,6 @@ static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
 static void swa__keys_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
                          int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
-    const int bytes = x->dim * (int)x->size;
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
     int i;
@@ -6864,9 +6880,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
         return;
     }
     for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
-    if (a == 0 && b == SWA__TILE && keys->as_f32 && x->row > 4 * (int64_t)bytes / (int64_t)x->size)
-        swa__rows_ahead(p, SWA__TILE, x->row, bytes, 64); /* rows of other heads lie between */
-    else if (a == 0 && b == SWA__TILE) swa__rows_again(keys, src, which, p, SWA__TILE);
+    if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
 /* A tile of which one ring segment holds all the keys that are asked for, [a, b), key 0 in slot
@@ -6901,8 +6915,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         }
         swa__tile_put(t, i, p, type, scale);
     }
+    swa__tile_share(keys, t);
 }
-static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
 /* Whether keys of a segment have scales, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
@@ -6926,6 +6940,7 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
+    swa__tile_share(keys, t);
 }
 /* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the keys
    of [a, b) that no segment holds.
@@ -6956,15 +6971,25 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)y->size;
-                swa__rows_again(keys, src, x, y->p + row * y->row, end - from);
+                swa__rows_soon(keys, src, x, y->p + row * y->row, end - from);
             } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
-/* Keys of tile t that the two intervals of range ask for; both may touch one tile, then all
-   between them. */
+/* The keys of tile t that range asks for, as bits. */
+static unsigned swa__tile_seen(const int range[4], int t) {
+    unsigned seen = 0;
+    int r;
+    for (r = 0; r < 4; r += 2) {
+        const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
+        if (lo < hi && lo < SWA__TILE && hi > 0)
+            seen |= swa__key_bits(lo > 0 ? lo : 0, hi < SWA__TILE ? hi : SWA__TILE);
+    }
+    return seen;
+}
+/* The first and the end of them; both intervals may touch one tile, then all between them too. */
 static int swa__tile_range(const int range[4], int t, int *a, int *b) {
     int r, lo, hi;
     *a = SWA__TILE;
@@ -7007,8 +7032,7 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
    undefined. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
     const swa__keys *keys = in->keys;
-    const int first = range[0] < range[1] ? range[0] : range[2],
-              end = range[3] > range[1] ? range[3] : range[1];
+    const int first = range[0], end = range[3];
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
     swa__spot to;
     b->present = NULL;
@@ -7033,8 +7057,6 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
             swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
-        if (keys->shape.v_in_k)
-            swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
 #if SWA__DOTS
         if (keys->dots) {
             swa__dots_pack(tile->k_type, keys->shape.head_dim, SWA__TILE, -0x7f7f7f80, tile->k,
@@ -7056,7 +7078,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
    part, so that user may hold memory of the part's own. */
 typedef struct {
     void *user;
-    /* the runs that it is for; NULL = all of the step */
+    /* the runs that it is for */
     int  (*takes)(const void *user, const swa_run *run);
     void (*stage)(void *user, const swa__keys *keys, int h, const int range[4],
                   const swa__room *room,
@@ -7095,15 +7117,6 @@ static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
-/* The keys of tile t that somebody sees, as bits. */
-static unsigned swa__tile_seen(const int range[4], int t) {
-    unsigned seen = 0;
-    int i;
-    for (i = t * SWA__TILE; i < t * SWA__TILE + SWA__TILE; i++)
-        if ((i >= range[0] && i < range[1]) || (i >= range[2] && i < range[3]))
-            seen |= 1u << (i & (SWA__TILE - 1));
-    return seen;
-}
 #if SWA__BF16
 /* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
    chain of K alone, nor one of the tail, that a scale could follow. What has one was staged, so
@@ -7121,21 +7134,21 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
                             const swa__room *room, swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
-    const int end = range[3] > range[1] ? range[3] : range[1];
     float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
-    int t, lo, hi;
-    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+    int t;
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt);
         float *v = room->v + swa__stored(form, t * SWA__TILE) * dvp;
         const float *rows = (const float *)tile->v;
-        if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        const unsigned seen = swa__tile_seen(range, t);
+        if (seen == 0) continue;
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__tile_to_rows(call, (const float *)tile->k, last);
             rows = last;
         }
-        call->kr->to_form(form, SWA__TILE, swa__tile_seen(range, t), dvp, SWA__TINY_V, rows, v);
+        call->kr->to_form(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
 #if SWA__BF16
         if (form >= SWA__TILE_SINGLES) {
             swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
@@ -7159,24 +7172,19 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
                            swa__block *b) {
     const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
               dvp = (int)swa__pad16(call->shape.v_dim);
-    const int end = range[3] > range[1] ? range[3] : range[1];
     const void *rows[SWA__TILE];
-    int t, lo, hi, i;
-    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__SUMMED * 2;
-         t * SWA__TILE < end || t % 2 != 0; t++) {
+    int t, i;
+    for (t = range[0] / SWA__SUMMED * 2; t * SWA__TILE < range[3] || t % 2 != 0; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
               *tail = k + SWA__TILE * dk;
         float *v = room->v + t / 2 * SWA__TILE * dvp, *by_dim = room->row;
-        unsigned seen = 0;
-        if (!swa__tile_range(range, t, &lo, &hi)) tile->v_scale = NULL;
+        const unsigned seen = swa__tile_seen(range, t);
+        if (seen == 0) tile->v_scale = NULL;
+        else if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
         else {
-            seen = swa__tile_seen(range, t);
-            if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
-            else {
-                for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
-                call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, by_dim);
-            }
+            for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
+            call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, by_dim);
         }
         swa__amx_values(dvp, seen, by_dim, v + t % 2 * 8);
         tile->v = v;
@@ -7280,66 +7288,82 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
         at = next;
     }
 }
-/* Job i of a call. Without tokens if the call is not for that run. */
+/* The run of queries of a ring's job; of no token if the call is not for it. The segments of its
+   keys: the ring's, then the step's new rows, if the ring is not to hold them yet. Of those only
+   positions are needed, and slots: where they lie is in base. */
+static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j) {
+    const swa__layer *l = swa__layer_of(call->c, call->layer);
+    const int fresh = call->fresh[SWA__K].p != NULL;
+    swa__span span[3];
+    int i, n;
+    j->pos = run->pos;
+    j->row = run->row;
+    j->n = call->ops == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
+    j->parents = run->parents;
+    j->window = l->window;
+    j->window.prefix = run->prefix;
+    j->window.prefix_first = run->pos;
+
+    n = swa__spans(l, swa__seq_of(call->c, run->seq), swa__lowest(&j->window, run->pos),
+                   fresh ? run->pos : run->pos + run->n, span);
+    for (i = 0; i < n; i++) {
+        j->kv[i].pos = span[i].pos;
+        j->kv[i].n = (int32_t)span[i].n;
+        j->kv[i].layout_ = 1 + (int32_t)span[i].slot;
+    }
+    if (fresh) {
+        j->kv[n].pos = run->pos;
+        j->kv[n].n = run->n;
+        j->kv[n++].layout_ = 0;
+    }
+    j->keys.kv = j->kv;
+    j->keys.n_kv = n;
+
+    j->ring.ring = 1;
+    j->fresh.ring = 0;
+    swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        j->fresh.x[i] = call->fresh[i];
+        if (fresh && j->fresh.x[i].dim > 0) j->fresh.x[i].p += run->row * j->fresh.x[i].row;
+    }
+    j->keys.base[0] = &j->fresh;
+    j->keys.base[1] = &j->ring;
+}
+/* The queries of a stateless call, and its segments, which are the caller's. */
+static void swa__job_rows(const swa_rows *rows, swa__job *j) {
+    j->pos = rows->pos;
+    j->row = 0;
+    j->n = rows->n_tokens;
+    j->parents = NULL;
+    j->window = rows->window;
+    j->keys.kv = rows->kv;
+    j->keys.n_kv = rows->n_kv;
+}
+/* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
+   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are. */
+static void swa__job_kernel(const swa__call *call, swa__job *j) {
+    const int gathered = swa__listed(call) || j->parents != NULL;
+    j->rows = j->n * call->group;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
+    if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
+    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
+    j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
+}
+/* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
     j->geo = call->geo;
     j->keys = call->keys;
-    j->parents = NULL;
-    if (call->rows != NULL) {
-        j->pos = call->rows->pos;
-        j->row = 0;
-        j->n = call->rows->n_tokens;
-        j->window = call->rows->window;
-        j->keys.kv = call->rows->kv;
-        j->keys.n_kv = call->rows->n_kv;
-    } else {
-        const swa_run *run = &call->runs[i];
-        const int fresh = call->fresh[SWA__K].p != NULL;
-        int x;
-        j->pos = run->pos;
-        j->row = run->row;
-        j->n =
-            call->ops == NULL || call->ops->takes == NULL || call->ops->takes(call->ops->user, run)
-                ? run->n
-                : 0;
-        j->window = swa__layer_of(call->c, call->layer)->window;
-        j->window.prefix = run->prefix;
-        j->window.prefix_first = run->pos;
-        j->parents = run->parents;
-        j->keys.kv = j->kv;
-        j->keys.n_kv =
-            swa__segments(call->c, call->layer, run->seq, swa__lowest(&j->window, run->pos),
-                          fresh ? run->pos : run->pos + run->n, j->kv);
-        j->ring.ring = 1;
-        j->fresh.ring = 0;
-        swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
-        for (x = 0; x < SWA__OPERANDS; x++) {
-            j->fresh.x[x] = call->fresh[x];
-            if (fresh && j->fresh.x[x].dim > 0) j->fresh.x[x].p += run->row * j->fresh.x[x].row;
-        }
-        j->keys.base[0] = &j->fresh;
-        j->keys.base[1] = &j->ring;
-        if (fresh) {
-            swa_kv *rows = &j->kv[j->keys.n_kv++];       /* where they lie is in base */
-            swa__zero(rows, sizeof *rows);
-            rows->pos = run->pos;
-            rows->n = run->n;
-        }
-    }
-    j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !swa__listed(call) && j->parents == NULL
-             && j->geo.form < SWA__TILE_SINGLES;
-    if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
-    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
-    j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !swa__listed(call)
-                   && j->parents == NULL;
+    if (call->rows != NULL) swa__job_rows(call->rows, j);
+    else swa__job_run(call, &call->runs[i], j);
+    swa__job_kernel(call, j);
+
     j->keys_from = j->keys_to = 0;
     if (j->keys.n_kv > 0) {
         const swa_kv *last = &j->keys.kv[j->keys.n_kv - 1];
         j->keys_from = j->keys.kv[0].pos;
-        j->keys_to = last->pos + last->n;
-        if (j->parents != NULL) j->keys_to = j->pos / SWA_BLOCK * SWA_BLOCK;
+        /* a tree's own block and what follows is gathered by swa__unit_tree */
+        j->keys_to = j->parents != NULL ? j->pos / SWA_BLOCK * SWA_BLOCK : last->pos + last->n;
     }
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
@@ -7360,6 +7384,21 @@ typedef struct {
 static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
     const int group = j->call->group;
     return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
+}
+/* Those of rows [r, r+n) of the unit; past its end the last one again. */
+static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
+                        const void **src) {
+    const int group = j->call->group;
+    const float *p = swa__q_row(j, in, u->h, u->r0 + r);
+    int i, head = (u->r0 + r) % group;
+    for (i = 0; i < n; i++) {
+        src[i] = p;
+        if (r + i + 1 >= u->n) continue;
+        p += in->head;
+        if (++head < group) continue;
+        head = 0;
+        p += in->token - group * in->head;
+    }
 }
 static float *swa__out_row(const swa__job *j, int h, int r) {
     const swa_out *out = &j->call->a.out;
@@ -7428,17 +7467,19 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
     const void *src[8];
     float *to = q;
-    int i, r, step;
+    int r, step;
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
         step = swa__few_step(u->n - r);
-        for (i = 0; i < step; i++) src[i] = swa__q_row(j, &in[0], u->h, u->r0 + r + i);
+        swa__q_rows(j, u, &in[0], r, step, src);
         if (q8) {
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
         swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
-        for (i = 0; i < step && dt > 0; i++) src[i] = swa__q_row(j, &in[1], u->h, u->r0 + r + i);
-        if (dt > 0) swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
+        if (dt > 0) {
+            swa__q_rows(j, u, &in[1], r, step, src);
+            swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
+        }
 #if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
@@ -7467,8 +7508,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
         float *to;
         nr = swa__panel_rows(j, u->n - r);
         to = q + swa__stored(form, dk) * nr;
-        for (i = 0; i < nr; i++)
-            src[i] = swa__q_row(j, &in[0], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        swa__q_rows(j, u, &in[0], r, nr, src);
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         /* the next panel's, which lie far apart */
         for (i = r + nr; i < r + 2 * nr && i < u->n; i++)
@@ -7481,8 +7521,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
         if (dt == 0) continue;
-        for (i = 0; i < nr; i++)
-            src[i] = swa__q_row(j, &in[1], u->h, u->r0 + (r + i < u->n ? r + i : u->n - 1));
+        swa__q_rows(j, u, &in[1], r, nr, src);
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
@@ -7531,16 +7570,20 @@ static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sig
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
+/* Whether scores are modified at all; bias: whether one has a column among these keys. */
+static int swa__modifies(const swa__job *j, int bias) {
+    return SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || bias);
+}
 /* What rows [r, r+n) of the unit see of the block at pos: the intervals, and what each row needs to
    be masked and modified. */
 static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
+    /* of a panel: idle ones do as the last one does */
+    const int rows = j->few ? n : j->call->kr->nr;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
-    l->mods = SWA__MODS
-              && (j->geo.softcap_log2 > 0.0f || j->geo.alibi
-                  || (j->geo.bias && swa__bias_reaches(j, t, pos)));
+    l->mods = swa__modifies(j, j->geo.bias && swa__bias_reaches(j, t, pos));
     swa__q_scales(j, w, r, l);
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them
@@ -7551,25 +7594,18 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
         }
         return;
     }
-    for (i = 0; i < n; i++, head++) {
-        if (head == group) {
-            head = 0;
-            t++;
-        }
+    for (i = 0; i < rows; i++) {
         l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
         l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
         l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
-        if (!l->mods) continue;
-        l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
-        swa__sight_mods(j, j->row + t, from + head, i, l);
-    }
-    for (; !j->few && i < j->call->kr->nr; i++) {      /* idle rows do as the last one does */
-        l->first[i] = l->first[n - 1];
-        l->last[i] = l->last[n - 1];
-        l->sink[i] = l->sink[n - 1];
-        l->q[i] = l->q[n - 1];
-        l->slope[i] = l->slope[n - 1];
-        l->bias[i] = l->bias[n - 1];
+        if (l->mods) {
+            l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
+            swa__sight_mods(j, j->row + t, from + head, i, l);
+        }
+        if (i + 1 < n && ++head == group) {
+            head = 0;
+            t++;
+        }
     }
 }
 
@@ -7584,16 +7620,21 @@ static float swa__sink_logit(float logit, float *m) {
 static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
-/* What row r of KV head h gives besides out; 1 if out stays unnormalised. */
-static int swa__row_stats(const swa__job *j, int h, int r, float m, float l) {
+/* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1
+   if a sink logit, (mb, lb), is to be folded in before. */
+static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
     const swa_attn *a = &j->call->a;
-    const int group = j->call->group;
-    const int64_t at =
-        (j->row + r / group) * j->call->shape.n_heads + (int64_t)h * group + r % group;
-    if (a->lse != NULL) a->lse[at] = swa__lse(m, l);
-    if (a->stat == NULL) return 0;
-    a->stat[2 * at] = m;
-    a->stat[2 * at + 1] = l;
+    const int group = j->call->group, head = h * group + r % group;
+    const int64_t at = (j->row + r / group) * j->call->shape.n_heads + head;
+    if (a->lse != NULL) a->lse[at] = swa__lse(m, *l);
+    if (a->stat != NULL) {
+        a->stat[2 * at] = m;
+        a->stat[2 * at + 1] = *l;
+        *l = 1.0f;
+        return 0;
+    }
+    if (a->sink_logits == NULL) return 0;
+    *lb = swa__sink_logit(a->sink_logits[head], mb);
     return 1;
 }
 static void swa__rows_clear(int rows, float *m, float *l) {
@@ -7606,19 +7647,15 @@ static void swa__rows_clear(int rows, float *m, float *l) {
 /* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go
    out. */
 static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
-    const float *logits = j->call->a.sink_logits;
-    const int group = j->call->group, dvp = j->geo.dvp;
+    const int dvp = j->geo.dvp;
     float *out[SWA__FEW], *zeros = w->room.row;
     int i;
-    if (logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
+    if (j->call->a.sink_logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
     for (i = 0; i < n; i++) {
+        const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
         out[i] = swa__out_row(j, h, r0 + i);
-        if (swa__row_stats(j, h, r0 + i, w->m[i], w->l[i])) w->l[i] = 1.0f;
-        else if (logits != NULL) {
-            const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
-            *w->lb = swa__sink_logit(logits[h * group + (r0 + i) % group], w->mb);
+        if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
             j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
-        }
     }
     j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, out);
 }
@@ -7636,32 +7673,24 @@ static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratc
 /* Its results go out, with a sink logit folded in. */
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
-    const float *logits = j->call->a.sink_logits;
     const int nr = swa__panel_rows(j, n), dv = j->geo.dv;
-    float *out[SWA__PANEL], *o = w->o + (size_t)r * (size_t)j->geo.dvp, *m = w->m + r,
-                            *l = w->l + r;
-    int i, raw = 0;
-    if (swa__panel_empty(n, m)) swa__panel_clear(j, r, nr, w);
+    const swa__total to = { w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r, w->l + r };
+    float *out[SWA__PANEL];
+    int i, fold = 0;
+    if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
     for (i = 0; i < nr; i++) {
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
         if (i >= n) {
-            l[i] = 1.0f;
+            to.l[i] = 1.0f;
             continue;
         }
         out[i] = swa__out_row(j, u->h, u->r0 + r + i);
-        raw = swa__row_stats(j, u->h, u->r0 + r + i, m[i], l[i]);
-        if (raw) l[i] = 1.0f;
-        else if (logits != NULL)
-            w->lb[i] = swa__sink_logit(
-                logits[u->h * j->call->group + (u->r0 + r + i) % j->call->group], &w->mb[i]);
+        fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
     }
-    if (logits != NULL && !raw) {
-        const swa__total to = { o, m, l };
-        j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
-    }
-    for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? l[i] : 1.0f;
-    j->call->kr->unpack(nr, n, dv, o, w->lb, out);
+    if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
+    for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
+    j->call->kr->unpack(nr, n, dv, to.o, w->lb, out);
 }
 
 /* ---- lists of keys ---- */
@@ -7830,7 +7859,7 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
-    l->mods = SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias);
+    l->mods = swa__modifies(j, j->geo.bias);
     for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
@@ -7915,7 +7944,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
-    l->mods = SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || j->geo.bias);
+    l->mods = swa__modifies(j, j->geo.bias);
     for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
@@ -8125,9 +8154,9 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->l1 = swa__fetch_l1();
     b->pass = 0;
     b->passes = 1;
-    b->present = NULL;
-    b->list = NULL;
+    b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
+    b->list = NULL;
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 /* q packed, results empty. */
@@ -8163,6 +8192,19 @@ typedef struct {
     int first;                           /* nothing has fetched these keys yet                    */
 } swa__gather;
 
+static void swa__gather_clear(swa__gather *x) {
+    x->b.list->n = x->b.list->blocks = x->b.list->sinks = x->tile.n = 0;
+}
+/* Of a list, or of a tree: nothing yet. */
+static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                              int tree, swa__gather *x) {
+    swa__list *list = x->b.list = w->list;
+    list->tree = tree;
+    list->n_ahead = list->per_key = list->per_step = 0;
+    x->in = swa__cursor_at(&j->keys, u->h);
+    x->first = 1;
+    swa__gather_clear(x);
+}
 /* pos -1: none, a tile is filled up. */
 static void swa__gather_key(swa__gather *x, int64_t pos) {
     swa__list *list = x->b.list;
@@ -8183,8 +8225,6 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     swa__spot_of(keys, room, t, &to);
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
-    if (keys->shape.v_in_k)
-        swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
     for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
     x->tile.n = 0;
 }
@@ -8298,8 +8338,6 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE, &to);
     src = swa__seek(&x->in, segment);
     swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
-    if (x->in.keys->shape.v_in_k)
-        swa__tile_put(tile, SWA__V, tile->k, (swa_type)tile->k_type, tile->k_scale);
     return 1;
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
@@ -8362,14 +8400,13 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
 /* It goes through the kernel. e: the number from which the list goes on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__wanted *want, int64_t e, swa__gather *x) {
-    swa__list *list = x->b.list;
     swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
-    list->n = list->blocks = list->sinks = 0;
+    swa__gather_clear(x);
 }
 /* A unit whose rows, all of one token, have a list. */
 static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
@@ -8379,13 +8416,9 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     swa__wanted want = swa__wanted_of(j, u->h, t, w->listed);
     swa__gather x;
     swa__unit_begin(j, u, w, &x.b);
-    x.b.list = w->list;
-    x.b.list->tree = 0;
+    swa__gather_begin(j, u, w, 0, &x);
     x.b.pos = 0;
-    x.b.list->n = x.b.list->blocks = x.b.list->sinks = x.tile.n = 0;
-    x.in = swa__cursor_at(&j->keys, u->h);
     x.q = j->pos + t;
-    x.first = 1;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
         if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
@@ -8425,12 +8458,8 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__sight l;
     int t, sinks, space;
     swa__block_begin(j, &x.b);
-    x.b.list = w->list;
-    x.b.list->tree = 1;
-    x.b.list->n_ahead = x.b.list->per_key = x.b.list->per_step = 0;
-    x.in = swa__cursor_at(&j->keys, u->h);
+    swa__gather_begin(j, u, w, 1, &x);
     x.q = j->keys_to;
-    x.first = 1;
     for (t = t0 + 1; t < end; t++) {
         lo = swa__min64(lo, w->lo[t - t0]);
         hi = swa__max64(hi, w->hi[t - t0]);
@@ -8439,7 +8468,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         uint64_t seen[4] = { 0, 0, 0, 0 };
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
-        x.b.list->n = x.b.list->blocks = x.b.list->sinks = x.tile.n = 0;
+        swa__gather_clear(&x);
         swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
         space = SWA_BLOCK - x.b.list->n;
         sinks = x.b.list->sinks;
@@ -8458,54 +8487,64 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     }
 }
 #endif
-/* All blocks of a unit, folded into its rows' results; of a split, its one block. */
-static void swa__unit_run(swa__part *p, const swa__unit *u) {
-    const swa__job *j = &p->job;
-    const swa__call *call = p->call;
-    const swa__scratch *w = p->w;
-    const int t0 = u->r0 / call->group, tokens = (u->r0 + u->n - 1) / call->group - t0 + 1;
-    int i, t, range[4];
-    int64_t at = u->at;
-    swa__cursor in = swa__cursor_at(&j->keys, u->h);
-    swa__block b;
-    swa__sight l;
-#if SWA__LISTS
-    if (call->a.pick != NULL) {
-        swa__unit_listed(j, u, w);
-        return;
-    }
-#endif
+/* What each token of a unit sees through the window. */
+static void swa__unit_windows(const swa__job *j, int t0, int tokens, const swa__scratch *w) {
+    int t;
     for (t = 0; t < tokens; t++) {
         if (SWA__LISTS && j->parents != NULL) swa__node_window(j, t0 + t, &w->lo[t], &w->hi[t]);
         else swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     }
-    swa__unit_begin(j, u, w, &b);
+}
+/* Block number `at` as tiles, in the form that its rows multiply, and what is fetched while they
+   do. last: the unit's last token, counted from its first. */
+static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, int last,
+                             int64_t at, const swa__sight *l, swa__block *b) {
+    const swa__job *j = &p->job;
+    const swa__call *call = p->call;
+    const swa__room *room = &p->w->room;
+    const int expand = call->ops != NULL && call->ops->stage != NULL;
+    int range[4];
+    swa__ranges(l, 1, range);
+    if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
+    else swa__stage(in, range, room, b);
+#if SWA__AMX
+    if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, room, b);
+    else
+#endif
+    if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
+    swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
+    if (expand) swa__no_fetch(b, b->t0, b->t1);
+    else swa__look_ahead(p, u, last, at, b);
+}
+/* All blocks of a unit, folded into its rows' results; of a split, its one block. */
+static void swa__unit_run(swa__part *p, const swa__unit *u) {
+    const swa__job *j = &p->job;
+    const swa__scratch *w = p->w;
+    const int group = p->call->group, t0 = u->r0 / group, last = (u->r0 + u->n - 1) / group - t0;
+    int64_t at = u->at;
+    swa__cursor in = swa__cursor_at(&j->keys, u->h);
+    swa__block b;
+    swa__sight l;
+    int i;
+#if SWA__LISTS
+    if (p->call->a.pick != NULL) {
+        swa__unit_listed(j, u, w);
+        return;
+    }
+#endif
+    swa__unit_windows(j, t0, last + 1, w);
+    swa__unit_begin(j, u, w, &b);
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)))
         p->ahead.in.h = -1;
+
     for (i = 0; i < u->blocks; i++) {
         if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
         b.pos = at * SWA_BLOCK;
-        b.present = NULL;
-        b.shift = 0;
         if (j->few) swa__sight_make(j, u, w, 0, u->n, b.pos, &l);
-        else swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
-        swa__ranges(&l, 1, range);
-        if (call->ops != NULL && call->ops->stage != NULL)
-            call->ops->stage(call->ops->user, &j->keys, u->h, range, &w->room, &b);
-        else
-            swa__stage(&in, range, &w->room, &b);
-#if SWA__AMX
-        if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, &w->room, &b);
-        else
-#endif
-        if (swa__form_of(&j->geo) != SWA__PLAIN)
-            swa__stage_bf16(call, j->geo.form, range, &w->room, &b);
-        swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
-        if (call->ops == NULL || call->ops->stage == NULL)
-            swa__look_ahead(p, u, tokens - 1, at, &b);
-        else swa__no_fetch(&b, b.t0, b.t1);
+        else swa__interval_of(j, u, w, 0, u->n, b.pos, &l); /* its panels see for themselves */
+        swa__block_stage(p, u, &in, last, at, &l, &b);
         if (j->few) swa__block_few(j, u, w, &b, &l);
         else swa__block_many(j, u, w, &b, &l);
     }
@@ -8556,6 +8595,15 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     *cut = whole;
     return 0;
 }
+/* Fewer rows to a unit, until there are so many units; returns how many there are. */
+static double swa__cut_rows(swa__part *p, swa__cut *cut, double least) {
+    const int nr = p->call->kr->nr;
+    double units, partials;
+    for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
+        swa__count(p, cut, &units, &partials);
+        if (units >= least || cut->many <= nr) return units;
+    }
+}
 /* Units as large as may be, because their rows share a staged block, and yet enough of them that
    the parts' shares come out alike: four per part, or one of the same size for each. Where there
    are fewer, keys are split before rows are. */
@@ -8567,17 +8615,16 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
     if (parts == 1) return cut;
+    if (swa__listed(p->call)) {          /* rows that share a list gather it once */
+        (void)swa__cut_rows(p, &cut, parts);
+        return cut;
+    }
     swa__count(p, &cut, &units, &partials);
-    for (; swa__listed(p->call) && units < parts && cut.many > nr;
-         swa__count(p, &cut, &units, &partials))
-        cut.many = (cut.many / nr + 1) / 2 * nr;         /* rows that share a list gather it once */
-    if (swa__listed(p->call)) return cut;
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
+
     /* by keys: nobody stages what another has staged */
     cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
-    for (swa__count(p, &cut, &units, &partials); units < 4.0 * parts && cut.many > nr;
-         swa__count(p, &cut, &units, &partials))
-        cut.many = (cut.many / nr + 1) / 2 * nr;
+    units = swa__cut_rows(p, &cut, 4.0 * parts);
     for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
@@ -8842,6 +8889,10 @@ static void swa__call_slices(swa__call *call, unsigned char *base) {
     swa__carve(&call->shape, call->sinks, base, &call->first);
     call->part_bytes = call->first.bytes;
 }
+static int swa__parts_ok(int parts) { return parts >= 1 && parts <= 1 << 16; }
+static int swa__part_ok(int phase, int phases, int part, int parts) {
+    return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
+}
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
    what swa__call_base and swa__call_slices fill in whole. */
@@ -8900,14 +8951,16 @@ static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
         || (swa__apart(a->k, n, s->n_kv_heads, dk) && swa__apart(a->k_tail, n, s->n_kv_heads, dt)
             && (s->v_in_k || swa__apart(a->v, n, s->n_kv_heads, s->v_dim)));
 }
+static int swa__rounds_products(swa_type compute) {
+    return compute == SWA_BF16 || compute == SWA_BF16_TILE;
+}
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (!SWA__LISTS || a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
-        return SWA_ERR_UNSUPPORTED;
+    if (!SWA__LISTS || swa__rounds_products(a->compute)) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
@@ -8946,8 +8999,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
-    if (a->compute == SWA_BF16 || a->compute == SWA_BF16_TILE)
-        return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
+    if (swa__rounds_products(a->compute)) return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every
        instruction set */
@@ -9038,7 +9090,7 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     swa__cache c;
     size_t most = 0, n;
     int i;
-    if (parts < 1 || parts > 1 << 16 || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
+    if (!swa__parts_ok(parts) || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
     for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: one runs at a time */
         swa__layer l;
         if (swa__layer_make(desc, i, &l) != SWA_OK) return 0;
@@ -9071,7 +9123,7 @@ static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run 
     return SWA_OK;
 }
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
-static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, int phase,
+static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_attn *a, int phase,
                                    int part) {
     int64_t *ticket = swa__tickets_of(c) + layer;
     swa_status status = SWA_OK;
@@ -9090,9 +9142,8 @@ static swa_status swa__layer_check(swa__cache *c, int layer, const swa_attn *a, 
     return status;
 }
 /* A call on a ring, checked, and made but for its scratch. */
-static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_attn *attn, int phase,
+static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
                                  int part, int parts, swa__call *call) {
-    swa__cache *c = swa__get(cache);
     swa_status status;
     const swa__layer *l;
     int i, trees = 0;
@@ -9100,14 +9151,12 @@ static swa_status swa__ring_call(const swa_cache *cache, int layer, const swa_at
     if (c->status != SWA_OK) return c->status;
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
-        return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
     status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
-        && (call->a.pick != NULL || call->a.compute == SWA_BF16
-            || call->a.compute == SWA_BF16_TILE))
+        && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
@@ -9160,7 +9209,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
 }
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn,
                                    int phase, int part, int parts, swa__call *call) {
-    swa_status status = swa__ring_call(cache, layer, attn, phase, part, parts, call);
+    swa_status status = swa__ring_call(swa__get(cache), layer, attn, phase, part, parts, call);
     if (status != SWA_OK) return status;
     return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
 }
@@ -9206,14 +9255,16 @@ static int swa__kv_forgotten(const swa_shape *s, const swa_kv *kv) {
 }
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
+    swa_status status;
     int i;
     if (r == NULL) return SWA_ERR_ARG;
     *s = r->shape;
     if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0
         || r->n_kv < 0)
         return SWA_ERR_ARG;
-    if ((r->n_kv > 0 && r->kv == NULL) || r->isa < 0 || r->isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
-    if (r->isa != 0 && !swa_isa_usable(r->isa)) return SWA_ERR_UNSUPPORTED;
+    if (r->n_kv > 0 && r->kv == NULL) return SWA_ERR_ARG;
+    status = swa__isa_check(r->isa);
+    if (status != SWA_OK) return status;
     if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_UNSUPPORTED;
     if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
     if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
@@ -9227,8 +9278,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
             return SWA_ERR_ARG;
-        if (!swa__type_ok(kv->k_type) || !swa__type_ok(kv->v_type) || !swa__type_ok(kv->tail_type))
-            return SWA_ERR_ARG;
+        if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type)) return SWA_ERR_ARG;
         if (kv->layout_ != 0) continue;
         if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
@@ -9245,7 +9295,7 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
 }
 SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
-    if (parts < 1 || parts > 1 << 16 || swa__rows_check(rows, &s) != SWA_OK) return 0;
+    if (!swa__parts_ok(parts) || swa__rows_check(rows, &s) != SWA_OK) return 0;
     return swa__rows_bytes(rows, &s, parts,
                            rows->n_tokens > 0 ? swa__rows_split(rows, &s)
                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
@@ -9271,7 +9321,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
-    if (parts < 1 || parts > 1 << 16) return SWA_ERR_ORDER;
+    if (!swa__parts_ok(parts)) return SWA_ERR_ORDER;
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
     call->rows = rows;
     call->n_jobs = 1;
@@ -9295,7 +9345,7 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     swa__call call;
     swa_status status = swa__rows_call(rows, attn, parts, &call);
     if (status != SWA_OK) return status;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
@@ -9422,7 +9472,6 @@ static const struct { int phase, when, w, in, out; } swa__products[] = {
 
 typedef struct {
     const swa_mla *m;
-    const swa_cache *cache;
     const swa__cache *c;
     const swa__layer *l;
     swa__weight w[SWA__WEIGHTS];
@@ -9592,9 +9641,7 @@ SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     return s;
 }
 static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
-    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
-        && a->v_dim == b->v_dim && a->tail_dim == b->tail_dim
-        && (a->v_in_k != 0) == (b->v_in_k != 0);
+    return a->n_heads == b->n_heads && swa__same_rows(a, b);
 }
 
 /* ---- the rule ---- */
@@ -9980,7 +10027,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     swa__keys rows = *keys;
     swa__cursor in = swa__cursor_at(&rows, 0);
     swa__block latents;
-    int t, a, z, before = -1;
+    int t, before = -1;
     rows.as_f32 = 1;
     e->latents.present = room->present;
     latents.pos = b->pos;
@@ -9993,7 +10040,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
         swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
     }
     for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
-        if (!swa__tile_range(range, t, &a, &z)) continue;
+        if (swa__tile_seen(range, t) == 0) continue;
         if (before >= 0) swa__expand_tiles(e, before, t, room, &latents, b);
         before = before >= 0 ? -1 : t;
     }
@@ -10216,7 +10263,6 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
     status = swa__mla_check(mla, x->w);
     if (status != SWA_OK) return status;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    x->cache = cache;
     x->c = c;
     x->layer = layer;
     x->a[SWA__A_H].in = h;
@@ -10230,8 +10276,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const swa__cache *c = x->c;
     swa_status status;
     swa_attn a;
-    if (phase < 0 || phase >= SWA_MLA_PHASES || part < 0 || part >= parts || parts > 1 << 16)
-        return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_MLA_PHASES, part, parts)) return SWA_ERR_ORDER;
     if (c->status != SWA_OK) return c->status;
     x->part = part;
     x->parts = parts;
@@ -10239,7 +10284,7 @@ static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
     a = swa__mla_attn(x, 0);
-    status = swa__ring_call(x->cache, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
+    status = swa__ring_call(c, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
     if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed)
         status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
@@ -10487,8 +10532,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__stage(in, range, &w->room, &b);
     swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
     swa__look_ahead(&x->p, u, tokens - 1, at, &b);
-    for (t = range[0] < range[1] ? 0 : range[2] / SWA__TILE; t * SWA__TILE < range[3] + b.shift;
-         t++) {
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3] + b.shift; t++) {
         b.tile[t].v_token = j->geo.dvp;
         if (t < b.t0 || t >= b.t1 || b.tile[t].next == NULL) b.tile[t].v = b.tile[t].k;
         else b.tile[t].v = b.tile[t].next; /* what the kernel fetches meanwhile: K, where else V
@@ -10730,7 +10774,7 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
     swa__select s;
     swa_shape resolved;
     size_t n = 0, one;
-    if (shape == NULL || index == NULL || parts < 1 || parts > 1 << 16) return 0;
+    if (shape == NULL || index == NULL || !swa__parts_ok(parts)) return 0;
     resolved = *shape;
     if (!swa__shape_resolve(&resolved) || swa__index_check(&resolved, index) != SWA_OK) return 0;
     swa__index_resolve(&s, &resolved, index);
@@ -10746,7 +10790,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
         && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
         return SWA_ERR_ARG;
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
-    if (ix->compute == SWA_BF16 || ix->compute == SWA_BF16_TILE) return SWA_ERR_UNSUPPORTED;
+    if (swa__rounds_products(ix->compute)) return SWA_ERR_UNSUPPORTED;
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
     /* by which phases know each other */
@@ -10790,7 +10834,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
     if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0)
         return SWA_ERR_UNSUPPORTED;
-    status = swa__ring_call(cache, layer, &a, phase, part, parts, &s->call);
+    status = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
     if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     for (i = 0; i < c->n_runs; i++)
@@ -10825,7 +10869,7 @@ SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *i
     swa__select s;
     swa_status status = swa__select_own(rows, index, parts, &s);
     if (status != SWA_OK) return status;
-    if (phase < 0 || phase >= SWA_PHASES || part < 0 || part >= parts) return SWA_ERR_ORDER;
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
