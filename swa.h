@@ -2976,7 +2976,7 @@ static int32_t swa__depth(const int32_t *parents, int32_t i) {
     return depth;
 }
 static uint64_t swa__tree_hash(const int32_t *parents, int64_t n) {
-    return parents != NULL ? swa__hash(0, parents, (size_t)n * sizeof *parents) : 0;
+    return swa__hash((uint64_t)n, parents, parents != NULL ? (size_t)n * sizeof *parents : 0);
 }
 static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
     int32_t i;
@@ -9189,10 +9189,10 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
                                     int parts) {
     const swa_rows *rows = call->rows;
+    const void *const arrays[] = { call->a.out.p, call->a.k.p, call->a.v.p };
     swa__ticket mine;
     int i;
-    mine.owner = (uint64_t)(uintptr_t)call->c + 3 * (uint64_t)(uintptr_t)call->a.out.p
-               + 5 * (uint64_t)(uintptr_t)call->a.k.p + 7 * (uint64_t)(uintptr_t)call->a.v.p;
+    mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;

@@ -649,6 +649,13 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
             }
             REFUSE(swa_attend, (c, 0, &a), SWA_ERR_ARG);
         }
+    for (int i = 0; i < 2; i++) { /* where a head lies means nothing if there is one */
+        swa_attn a = ok;
+        a.mode = SWA_ATTEND_NO_STORE;
+        a.k.head = i == 0 ? 3 * DIM : 0;
+        a.v.head = i == 1 ? 3 * DIM : 0;
+        if (kv_heads == 1) ACCEPT(swa_attend, (c, 0, &a));
+    }
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         static float wide[4 * HELD * HEADS * (DIM + 2)];
         swa_attn a = ok;
@@ -857,8 +864,8 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 34: r->shape.n_kv_heads = HEADS; kv[0].k_head = 8 * HEADS * DIM; return 1;   /* and the token's forgotten */
-    case 35: r->shape.n_kv_heads = HEADS; kv[1].v_head = 8 * HEADS * DIM; return 1;
-    case 36: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.x; kv[1].tail_head = 48;
+    case 35: r->shape.n_kv_heads = HEADS; kv[1].v_head = 8 * HEADS * DIM; kv[1].n = 2; return 1;
+    case 36: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 1; kv[0].tail = kv[1].tail = w.x; kv[1].tail_head = 48;
              return 1;
     case 32: kv[0].k = w.out; return 2;                      /* read and written */
     case 33: kv[1].v = w.lse; return 2;
@@ -966,6 +973,9 @@ static void misuse_rows(void) {
     r = good_rows(kv);
     ACCEPT(swa_attention, (&r, &a));
     r.n_tokens = 0;
+    ACCEPT(swa_attention, (&r, &a));
+    r = good_rows(kv);
+    kv[0].k_head = kv[0].v_head = kv[0].tail_head = 3 * DIM; /* of one head, and of no tail */
     ACCEPT(swa_attention, (&r, &a));
     r = good_rows(kv);
     r.kv = NULL;
