@@ -80,10 +80,10 @@ weight:         ## what swa.h costs: seconds to compile, text, lines, by part (A
 	@python3 tests/check/weight.py $(ARGS)
 
 switches:       ## each SWA_NO_...: it compiles, leaves nothing behind, the rest works (ARGS=-m: what it saves)
-	@python3 tests/check/switches.py $(ARGS)
+	@JOBS='$(JOBS)' python3 tests/check/switches.py $(ARGS)
 
 registers:      ## does every kernel leave the vector registers clean, at every level? (ARGS='-c gcc -o=-O1')
-	@python3 tests/check/registers.py $(ARGS)
+	@JOBS='$(JOBS)' python3 tests/check/registers.py $(ARGS)
 
 mutate:         ## break swa.h in 240 places, one by one: do the tests notice? (ARGS='-n 40 -t 300': a sample)
 	@python3 tests/check/mutate.py -j '$(JOBS)' $(ARGS)
