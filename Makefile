@@ -183,7 +183,7 @@ build/test_tiles: tests/test_tile.c $(HEADERS) build/flags
 
 # The fuzz targets over their corpus. The one that makes blobs with a right checksum looks inside.
 FUZZ    := $(patsubst tests/fuzz/%.c,build/%,$(wildcard tests/fuzz/fuzz_*.c))
-build/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/swa.o $(HEADERS)
+build/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) build/swa.o $(HEADERS)
 	$(CC) $(TFLAGS) -DSWA__IMPLEMENTED $< build/swa.o -o $@ $(LIBS)
 # The example's products take four times as long to compile as they run here.
 build/fuzz_gguf: TFLAGS += -O0
