@@ -80,10 +80,10 @@ weight:         ## what swa.h costs: seconds to compile, text, lines, by part (A
 	@python3 tests/check/weight.py $(ARGS)
 
 switches:       ## each SWA_NO_...: it compiles, leaves nothing behind, the rest works (ARGS=-m: what it saves)
-	@python3 tests/check/switches.py $(ARGS)
+	@JOBS='$(JOBS)' python3 tests/check/switches.py $(ARGS)
 
 registers:      ## does every kernel leave the vector registers clean, at every level? (ARGS='-c gcc -o=-O1')
-	@python3 tests/check/registers.py $(ARGS)
+	@JOBS='$(JOBS)' python3 tests/check/registers.py $(ARGS)
 
 mutate:         ## break swa.h in 240 places, one by one: do the tests notice? (ARGS='-n 40 -t 300': a sample)
 	@python3 tests/check/mutate.py -j '$(JOBS)' $(ARGS)
@@ -183,7 +183,7 @@ build/test_tiles: tests/test_tile.c $(HEADERS) build/flags
 
 # The fuzz targets over their corpus. The one that makes blobs with a right checksum looks inside.
 FUZZ    := $(patsubst tests/fuzz/%.c,build/%,$(wildcard tests/fuzz/fuzz_*.c))
-build/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h build/swa.o $(HEADERS)
+build/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) build/swa.o $(HEADERS)
 	$(CC) $(TFLAGS) -DSWA__IMPLEMENTED $< build/swa.o -o $@ $(LIBS)
 # The example's products take four times as long to compile as they run here.
 build/fuzz_gguf: TFLAGS += -O0

@@ -39,13 +39,17 @@ seconds_of() { awk -v n="$1" '$1 == n { print $2 }' <<< "$parts"; }
 asked=0       # what this part and those behind it may take
 while read -r name limit; do if wanted "$name"; then asked=$((asked + limit)); fi; done <<< "$parts"
 
-row() {       # name, seconds, result
-    printf '%s\t%s\t%s\n' "$1" "$2" "$3" >> build/check/table
+row() {       # name, seconds, of which so many of CPU, on all cores, result
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >> build/check/table
+}
+cpu() {       # `spent` becomes the seconds of CPU that what this shell began has used
+    times > build/check/times
+    spent=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }' build/check/times)
 }
 missing() {   # name, why: a part that cannot run counts as one skipped test
     wanted "$1" || return
     echo "SKIPPED: $1: $2"
-    row "$1" 0 "0 passed, 0 failed, 1 skipped"
+    row "$1" 0 0 "0 passed, 0 failed, 1 skipped"
     asked=$((asked - $(seconds_of "$1")))
 }
 # How long the part of this name may take.
@@ -61,7 +65,7 @@ limit_of() {
     echo $limit
 }
 part() {      # name, command...
-    local name=$1 log=build/check/$n.log began=$SECONDS code line limit cut=
+    local name=$1 log=build/check/$n.log began=$SECONDS used code line limit
     shift
     wanted "$name" || return
     limit=$(limit_of "$name")
@@ -69,6 +73,8 @@ part() {      # name, command...
     asked=$((asked - $(seconds_of "$name")))
     n=$((n + 1))
     echo "== $name"
+    cpu
+    used=$spent
     if [ -n "${SWA_CHECK_SECONDS:-}" ]; then
         export SWA_UNTIL=$(($(date +%s) + limit))
         timeout $((limit + limit / 20 + 10)) "$@" > "$log" 2>&1 < /dev/null
@@ -87,7 +93,8 @@ part() {      # name, command...
     case $line in *" 0 failed"*) [ $code = 0 ] || line="0 passed, 1 failed, 0 skipped" ;; *) code=1 ;; esac
     if [ $code = 0 ]; then grep -E 'SKIPPED|nothing to explain any more' "$log"
     else grep -E 'SKIPPED|FAILED' "$log" | head -n 40; tail -n 15 "$log"; fi
-    row "$name" $((SECONDS - began)) "$line"
+    cpu
+    row "$name" $((SECONDS - began)) $((spent - used)) "$line"
 }
 
 part "test-$cc" bash tests/check/tests.sh "$make" "$cc" "$jobs"
@@ -114,6 +121,7 @@ part soak bash tests/check/soak.sh "${SWA_SOAK_SECONDS:-60}" 1
 
 echo
 awk -F '\t' -v all=$((SECONDS - whole)) '
-    { printf "%-14s %5d s   %s\n", $1, $2, $3; split($3, w, " "); p += w[1]; f += w[3]; s += w[5] }
-    END { printf "%-14s %5d s\n", "all", all
+    { printf "%-14s %5d s %6d s of CPU   %s\n", $1, $2, $3, $4
+      split($4, w, " "); cpu += $3; p += w[1]; f += w[3]; s += w[5] }
+    END { printf "%-14s %5d s %6d s of CPU\n", "all", all, cpu
           printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' build/check/table

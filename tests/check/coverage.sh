@@ -19,14 +19,19 @@ for tool in clang llvm-profdata llvm-cov python3; do
     exit 0
 done
 
+# The scalar instruction set has every way of every case here: fmaf as an instruction, where there is one.
+if grep -qw fma /proc/cpuinfo 2> /dev/null && clang -mfma "$dir/probe.c" -o "$dir/probe" 2> /dev/null
+then flags="$flags -mfma -fno-math-errno -ffp-contract=off"; fi
 # The library twice: alone, and with OpenMP, which only the test of the bits takes. What looks inside (it names swa__
 # functions) compiles the implementation itself; of the fuzz targets, which replay their corpus, without SIMD.
 build() {     # program, source, flags
     local alone=
     case $2 in */fuzz_*) alone=-DSWA_NO_SIMD ;; esac
     if grep -q '\<swa__' "$2"; then clang $flags $alone "$2" -o "$dir/$1" -lm -lpthread
-    else clang -std=c99 -O1 -w -fprofile-instr-generate $3 -DSWA__IMPLEMENTED "$2" "$dir/swa$3.o" -o "$dir/$1" -lm \
-        -lpthread; fi
+    else
+        clang -std=c99 -O1 -w $3 -DSWA__IMPLEMENTED -c "$2" -o "$dir/$1.o" &&
+            clang -fprofile-instr-generate $3 "$dir/$1.o" "$dir/swa$3.o" -o "$dir/$1" -lm -lpthread
+    fi
 }
 one() {       # source, [flags]: builds and runs it
     local name corpus=
@@ -38,12 +43,17 @@ one() {       # source, [flags]: builds and runs it
 }
 export -f one build
 export dir flags
-clang $flags -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/swa.o" || exit 1
-list=$(ls tests/test_*.c tests/fuzz/fuzz_*.c)
-if clang -fopenmp "$dir/probe.c" -o "$dir/probe" 2> /dev/null; then
-    clang $flags -fopenmp -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/swa-fopenmp.o" || exit 1
-    list="$list tests/test_bits.c,-fopenmp"
+# What takes longest is begun first: short ones fill the end.
+list="tests/test_model.c tests/test_bits.c tests/test_mla.c tests/test_attention.c tests/test_cache.c tests/test_lists.c"
+list="$list $(ls tests/test_*.c tests/fuzz/fuzz_*.c | grep -vxF "${list// /$'\n'}")" libraries=swa
+if clang -fopenmp "$dir/probe.c" -o "$dir/probe" 2> /dev/null
+then list="tests/test_bits.c,-fopenmp $list" libraries="swa swa-fopenmp"
 else echo "clang has no OpenMP here: its lines are not measured"; fi
+library() {   # its name, and flag
+    clang $flags ${1#swa} -DSWA_IMPLEMENTATION -x c -c tests/library.h -o "$dir/$1.o"
+}
+export -f library
+printf '%s\n' $libraries | xargs -P "$jobs" -I N bash -c 'library N' || exit 1
 printf '%s\n' $list | tr ',' ' ' | xargs -P "$jobs" -I N bash -c 'one N'
 
 llvm-profdata merge -sparse "$dir"/*.profraw -o "$dir/all.profdata" || exit 1

@@ -7,31 +7,61 @@ set -u
 . tests/check/left.sh
 dir=build/emulate
 JOBS=${JOBS:-2} LIMIT=${LIMIT:-400}
-tests=${*:-golden bits attention tile cache step window masks helpers misuse mla}
-quick=${*:-golden bits window}          # for the x86-64s, whose instances run here natively too
+# What takes longest is begun first: short ones fill the end.
+tests=${*:-bits mla attention golden tile cache step masks misuse helpers window}
+quick=${*:-bits golden window}          # for the x86-64s, whose instances run here natively too
 passed=0 failed=0 skipped=0
 mkdir -p "$dir"
+rm -rf "$dir/arm" "$dir/x86" "$dir"/*.log
+export dir
 
-build() {     # directory, compiler, tests: the library and the tests, linked statically so that qemu needs no libraries
-    mkdir -p "$dir/$1"
-    timeout "$(within 600)" $2 -std=c99 -O2 -DSWA_IMPLEMENTATION -x c -c swa.h -o "$dir/$1/swa.o" || return 1
-    for name in $3; do
-        echo "$2 -std=c99 -O1 -static -DSWA__IMPLEMENTED tests/test_$name.c $dir/$1/swa.o -o $dir/$1/$name" \
-            "-lm -lpthread"
-    done | xargs -P "$JOBS" -I{} sh -c {}
+# Linked statically, so that qemu needs no libraries.
+library() {   # directory, compiler
+    local to=$dir/$1
+    shift
+    mkdir -p "$to"
+    timeout "$(within 600)" "$@" -std=c99 -O2 -DSWA_IMPLEMENTATION -x c -c swa.h -o "$to/swa.o"
 }
-machine() {   # title, directory, command that runs a program of it, prefix of its logs, tests
-    local name line log p f s tests=$5 words=
-    for name in $tests; do
-        [ "$4.$name" != nehalem.bits ] || words=" chunks"       # the whole is minutes where fma() is a function
-        rm -f "$dir/$4.$name.log"
-        echo "[ \$(left) -ge 3 ] || exit 0; ulimit -t $LIMIT; timeout \$(within 2000) $3 $dir/$2/$name$words" \
-            "> $dir/$4.$name.log 2>&1; [ \$? != 124 ] || echo cut by the budget >> $dir/$4.$name.log"
+program() {   # directory, test, compiler
+    local to=$dir/$1 name=$2
+    shift 2
+    timeout "$(within 600)" "$@" -std=c99 -O1 -static -DSWA__IMPLEMENTED "tests/test_$name.c" "$to/swa.o" \
+        -o "$to/$name" -lm -lpthread
+}
+run() {       # its log, a program and its words, after the command that runs it
+    local log=$1
+    shift
+    [ "$(left)" -ge 3 ] || return
+    ulimit -t "$LIMIT"
+    timeout "$(within 2000)" "$@" > "$log" 2>&1
+    [ $? != 124 ] || echo cut by the budget >> "$log"
+}
+export -f library program run
+export LIMIT
+each() { xargs -P "$JOBS" -L 1 bash -c "$1 \"\$@\" || true" _; }      # a line of its input: the function's arguments
+runs() {      # directory, prefix of its logs, tests, command that runs a program
+    local to=$1 prefix=$2 name words
+    for name in $3; do
         words=
-    done | xargs -P "$JOBS" -I{} bash -c '{} || true'
-    for name in $tests; do
-        log=$dir/$4.$name.log
-        if [ ! -e "$log" ] || { [ "$(tail -n 1 "$log")" = "cut by the budget" ] && ! grep -qE '^[a-z_]+\.[ch]:' "$log"; }
+        [ "$prefix.$name" != nehalem.bits ] || words=" chunks"     # the whole is minutes where fma() is a function
+        echo "$dir/$prefix.$name.log $4 $dir/$to/$name$words"
+    done
+}
+missing() { skipped=$((skipped + 1)); echo "SKIPPED: $1"; }
+built() {     # title, directory, tests: a build that the time stopped is a skip, any other a failure
+    local name all=1
+    for name in $3; do [ -x "$dir/$2/$name" ] || all=; done
+    [ -z "$all" ] || return 0
+    if [ "$(left)" -lt 3 ]; then missing "$1: cut by the budget"
+    else failed=$((failed + 1)); echo "FAILED: $1: the library or a test does not compile"; fi
+    return 1
+}
+said() {      # title, prefix of its logs, tests
+    local name log line p f s
+    for name in $3; do
+        log=$dir/$2.$name.log
+        if { [ ! -e "$log" ] && [ "$(left)" -lt 3 ]; } ||
+            { [ "$(tail -n 1 "$log" 2>&1)" = "cut by the budget" ] && ! grep -qE '^[a-z_]+\.[ch]:' "$log"; }
         then missing "$1, $name: cut by the budget"; continue; fi
         line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
         [ -n "$line" ] || line="0 passed, 1 failed, 0 skipped"
@@ -41,24 +71,38 @@ machine() {   # title, directory, command that runs a program of it, prefix of i
         case $line in *" 0 failed"*) ;; *) echo "FAILED: $1, $name"; tail -n 5 "$log" ;; esac
     done
 }
-missing() { skipped=$((skipped + 1)); echo "SKIPPED: $1"; }
-not_built() { # title: a build that the time stopped is a skip, any other a failure
-    if [ "$(left)" -lt 3 ]; then missing "$1: cut by the budget"
-    else failed=$((failed + 1)); echo "FAILED: $1: the library or a test does not compile"; fi
-}
 
-if command -v qemu-aarch64 > /dev/null && command -v aarch64-linux-gnu-gcc > /dev/null; then
-    if build arm aarch64-linux-gnu-gcc "$tests"; then machine "AArch64, NEON" arm qemu-aarch64 neon "$tests"
-    else not_built "AArch64"; fi
-else missing "AArch64: no qemu-aarch64 or no cross compiler"; fi
-if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]
-then missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"
-elif ! build x86 "${CC:-cc}" "$quick"; then not_built "x86-64"
-else
-    machine "x86-64 without AVX (Nehalem)" x86 "qemu-x86_64 -cpu Nehalem" nehalem "$quick"
-    if qemu-x86_64 -cpu Haswell "$dir/x86/window" > /dev/null 2>&1
-    then machine "x86-64 with AVX2 (Haswell)" x86 "qemu-x86_64 -cpu Haswell" haswell "$quick"
-    else missing "x86-64 with AVX2: this qemu cannot"; fi
+arm=aarch64-linux-gnu-gcc x86=${CC:-cc}
+if ! command -v qemu-aarch64 > /dev/null || ! command -v $arm > /dev/null; then
+    missing "AArch64: no qemu-aarch64 or no cross compiler"
+    arm=
 fi
+if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]; then
+    missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"
+    x86=
+fi
+{
+    [ -z "$arm" ] || echo "arm $arm"
+    [ -z "$x86" ] || echo "x86 $x86"
+} | each library
+{
+    [ -z "$arm" ] || for name in $tests; do echo "arm $name $arm"; done
+    [ -z "$x86" ] || for name in $quick; do echo "x86 $name $x86"; done
+} | each program
+[ -z "$arm" ] || built AArch64 arm "$tests" || arm=
+[ -z "$x86" ] || built x86-64 x86 "$quick" || x86=
+avx2=$x86
+if [ -n "$x86" ] && ! qemu-x86_64 -cpu Haswell "$dir/x86/window" > /dev/null 2>&1; then
+    missing "x86-64 with AVX2: this qemu cannot"
+    avx2=
+fi
+{
+    [ -z "$arm" ] || runs arm neon "$tests" qemu-aarch64
+    [ -z "$avx2" ] || runs x86 haswell "$quick" "qemu-x86_64 -cpu Haswell"
+    [ -z "$x86" ] || runs x86 nehalem "$quick" "qemu-x86_64 -cpu Nehalem"
+} | each run
+[ -z "$arm" ] || said "AArch64, NEON" neon "$tests"
+[ -z "$x86" ] || said "x86-64 without AVX (Nehalem)" nehalem "$quick"
+[ -z "$avx2" ] || said "x86-64 with AVX2 (Haswell)" haswell "$quick"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

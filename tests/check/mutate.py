@@ -23,6 +23,7 @@ tests are the same. The run fails if more than one in twenty survives (and more 
 """
 import argparse
 import collections
+import concurrent.futures
 import glob
 import hashlib
 import json
@@ -152,7 +153,7 @@ OPERATORS = [
      r"(?:\w+ )+\**\w+(?:\[|,|;| =))[\w(*][^;{}]*;)\s*\\?$", lambda m: [";"]),
 ]
 # What changes only the time that a call takes is not mutated.
-TIME_ONLY = re.compile(r"FETCH|\bl1\b|\bpf\b|fetch|ahead\b|\bjump\b|SWA__AHEAD|SWA__NEAR|define SWV_FEW|SWA_ASSERT")
+TIME_ONLY = re.compile(r"FETCH|per_key|per_step|\bl1\b|\bpf\b|fetch|ahead\b|\bjump\b|SWA__AHEAD|SWA__NEAR|define SWV_FEW|SWA_ASSERT")
 
 
 def balanced(text):
@@ -262,10 +263,13 @@ def give_up(why):
     sys.exit(0)
 
 
-def children():
-    """Seconds of CPU that finished children have used."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def timed(command, cwd):
+    """(exit code, what it wrote, seconds of CPU) of a command."""
+    ran = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, universal_newlines=True, env=ENVIRONMENT)
+    wrote = ran.stdout.read()
+    ran.stdout.close()
+    _, ran.returncode, used = os.wait4(ran.pid, 0)
+    return ran.returncode, wrote, used.ru_utime + used.ru_stime
 
 
 Program = collections.namedtuple("Program", "name source inside")     # inside: it compiles the header itself
@@ -331,34 +335,36 @@ class Bench:
             self.quick[program.name] = words
 
     def try_original(self, path, program, stage):
-        """Runs a program on the header as it is: it must pass, and is timed."""
-        command, began = self.command(path, program, stage), children()
-        ran = command and subprocess.run(command + ["-v"] * program.name.startswith("test"), cwd=path, check=False,
-                                         stdout=subprocess.PIPE, universal_newlines=True, env=ENVIRONMENT)
-        if not command or ran.returncode != 0:
-            give_up("%s does not pass on the header as it is" % program.name)
-        self.seconds[stage, program.name] = children() - began
+        """Runs a program on the header as it is: it must pass, and is timed. What is wrong, or None."""
+        if stage == WHOLE and not program.inside and run(
+                self.cc + ["-O3" if program.name == "test_model" else "-O1", "-DSWA__IMPLEMENTED", program.source, "-o",
+                           os.path.join(WORK, program.name), "-L" + path, "-lswa", "-lm", "-lpthread"], ".", 300) != 0:
+            return "%s does not compile" % program.source
+        if stage != WHOLE and program.name not in self.quick:
+            return None
+        command = self.command(path, program, stage)
+        code, wrote, seconds = timed(command + ["-v"] * program.name.startswith("test"), path) if command else (1, "", 0)
+        if code != 0:
+            return "%s does not pass on the header as it is" % program.name
+        self.seconds[stage, program.name] = seconds
         if stage == WHOLE and program.name.startswith("test"):
-            self.choose_quick(program, ran.stdout)
+            self.choose_quick(program, wrote)
+        return None
 
-    def prepare(self):
+    def prepare(self, workers):
         """Compiles the tests, and runs them on the original in every stage."""
         path = os.path.join(WORK, "original")
         self.lay(path)
-        for stage in (WHOLE, VECTOR, SCALAR):
-            self.objects[stage] = self.compile(path, stage)
-            if self.objects[stage] is None:
-                give_up("the header as it is does not compile")
-            for program in self.programs:
-                if stage == WHOLE and not program.inside and run(
-                        self.cc + ["-O3" if program.name == "test_model" else "-O1", "-DSWA__IMPLEMENTED",
-                                   program.source, "-o", os.path.join(WORK, program.name), "-L" + path, "-lswa", "-lm",
-                                   "-lpthread"], ".", 300) != 0:
-                    give_up("%s does not compile" % program.source)
-                if stage == WHOLE or program.name in self.quick:
-                    self.try_original(path, program, stage)
-            print("stage %d: the tests pass on the header as it is, in %.1f s"
-                  % (stage, sum(t for (s, _), t in self.seconds.items() if s == stage)), flush=True)
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            for stage in (WHOLE, VECTOR, SCALAR):
+                self.objects[stage] = self.compile(path, stage)
+                if self.objects[stage] is None:
+                    give_up("the header as it is does not compile")
+                for wrong in list(pool.map(lambda p, s=stage: self.try_original(path, p, s), self.programs)):
+                    if wrong:
+                        give_up(wrong)
+                print("stage %d: the tests pass on the header as it is, in %.1f s"
+                      % (stage, sum(t for (s, _), t in self.seconds.items() if s == stage)), flush=True)
 
     def programs_of(self, stage, section):
         """Most promising first: kills in this section per second."""
@@ -577,7 +583,7 @@ def main():
         print("%d verdicts on this header are taken from %s%s" % (len(kept.old), options.o, (
             "; only its %d survivors are tried again, with the tests of now" % kept.retried) * options.survivors))
     bench = Bench(options.cc)
-    bench.prepare()
+    bench.prepare(options.j)
     ends = time.time() + options.t
     work = Work(queues, quota, min(ends, UNTIL), kept, set() if options.e else examined)
     work.cut = UNTIL < ends

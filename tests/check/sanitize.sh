@@ -13,10 +13,12 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/check/left.sh
 word=${1:-} dir=$PWD/build/sanitize jobs=${JOBS:-2} limit=${LIMIT:-400}
 mkdir -p "$dir"
-rm -f "$dir"/*.row "$dir"/*.cpu
+rm -f "$dir"/*.row "$dir"/*.cpu "$dir"/*.tried
 list=$dir/list
 : > "$list"
-tests=$(cd tests && ls test_*.c | sed 's/\.c$//')
+# What takes longest is begun first: short ones fill the end.
+long="test_bits test_mla test_attention test_lists test_model test_cache test_families test_trees test_index"
+tests="$long $(cd tests && ls test_*.c | sed 's/\.c$//' | grep -vxF "${long// /$'\n'}")"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leaks=1
 
 same_bits() { # program: its output with five contents of fresh memory
@@ -39,16 +41,16 @@ kind() {
         return 1
     fi
     slug=${name//[^A-Za-z0-9]/_}
-    printf 'object\t%s\t%s\n' "$name" "$cc -std=c99 -g1 $flags -DSWA_IMPLEMENTATION -x c -c tests/library.h -o $dir/$slug.o" \
-        >> "$list"
+    printf 'object\t%s\t%s\t%s\n' "$name" "$dir/$slug.tried" \
+        "$cc -std=c99 -g1 $flags -DSWA_IMPLEMENTATION -x c -c tests/library.h -o $dir/$slug.o" >> "$list"
     return 0
 }
 program() {   # name, source, arguments: of the kind last named
     local exe=$dir/$slug.$1 library="-DSWA__IMPLEMENTED -DMATRIX_API_ONLY $dir/$slug.o"
     # One that looks inside the library brings its own copy; without SIMD, which the others have.
     case $1 in test_*) if grep -q '\<swa__' "$2"; then library=-DSWA_NO_SIMD; fi ;; esac
-    printf 'run\t%s\t%s\t%s\n' "$name, $1" "$cc -std=c99 -g1 $flags $2 $library -o $exe -lm -lpthread" \
-        "${run//@/$exe} ${3:-}" >> "$list"
+    printf 'run\t%s\t%s\t%s\t%s\n' "$name, $1" "$dir/$slug.tried" \
+        "$cc -std=c99 -g1 $flags $2 $library -o $exe -lm -lpthread" "${run//@/$exe} ${3:-}" >> "$list"
 }
 own() {
     program matrix tests/check/matrix.c
@@ -63,25 +65,25 @@ suite() {
     done
 }
 bounds=address,undefined,float-cast-overflow
-if kind "ASan+UBSan gcc" gcc "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" @; then own; suite; fi
+if kind "ASan+UBSan gcc" gcc "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" @; then suite; own; fi
 # Stack use after return is clang's alone: gcc before 13.3 misaligns 64-byte locals then (its bug 110027).
 after="ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1"
 if kind "ASan+UBSan clang" clang "-O1 -fsanitize=$bounds -fno-sanitize-recover=all" "$after @"; then own; fi
 small="-O1 -DSWA_NO_AVX512"
 heap="MSAN_OPTIONS=poison_in_malloc=0:poison_in_free=0"
-if kind "MSan clang" clang "$small -fsanitize=memory -fno-sanitize-recover=all" "$heap @"; then own; suite; fi
+if kind "MSan clang" clang "$small -fsanitize=memory -fno-sanitize-recover=all" "$heap @"; then suite; own; fi
 if kind "TSan clang" clang "$small -fsanitize=thread" "TSAN_OPTIONS=halt_on_error=1 @"; then own; fi
 if kind "TSan gcc" gcc "$small -fsanitize=thread" "TSAN_OPTIONS=halt_on_error=1 @"; then own; fi
 # valgrind takes a minute for every two seconds of a test, so it gets the quick ones, and its long double is a double,
 # which test_helpers needs wider.
 valgrind="valgrind -q --error-exitcode=9 --leak-check=full"
 if kind "valgrind" gcc "$small -DTEST_EXACT" "$valgrind @"; then
-    program threads tests/check/threads.c
-    for t in test_masks test_misuse test_step test_window; do program $t tests/$t.c; done
-    program test_golden tests/test_golden.c "patent gqa ring"
     program test_bits tests/test_bits.c "chunks"
     program test_attention tests/test_attention.c \
         "types features latent look pinned gaps sees huge sink poison few infinite"
+    program test_golden tests/test_golden.c "patent gqa ring"
+    for t in test_masks test_misuse test_step test_window; do program $t tests/$t.c; done
+    program threads tests/check/threads.c
 fi
 if kind "valgrind, addresses" gcc "$small" "$valgrind --undef-value-errors=no @"; then
     program matrix tests/check/matrix.c
@@ -93,11 +95,13 @@ spent() {     # file of `times`: the seconds of CPU that the shell's children to
     awk -F '[ms ]+' 'NR == 2 { printf "%4.0f s", 60 * ($1 + $3) + $2 + $4 }' "$1"
 }
 one() {       # line number: a row for a run
-    local n=$1 what name build run out="$dir/$1.log" code allowed
-    IFS=$'\t' read -r what name build run < <(sed -n "${n}p" "$list")
+    local n=$1 what name tried build run out="$dir/$1.log" code allowed
+    IFS=$'\t' read -r what name tried build run < <(sed -n "${n}p" "$list")
+    [ "$what" = object ] || while [ ! -e "$tried" ]; do sleep 0.2; done
     allowed=$(within 1000)
     timeout "$allowed" bash -c "$build" > "$out" 2>&1
     code=$?
+    [ "$what" = run ] || : > "$tried"
     if [ "$(left)" -lt 3 ] || [ $code = 124 ]; then          # an object that was not done stops the runs with it
         printf 'skip\t%s\tcut by the budget\n' "$name" > "$dir/$n.row"
         return
@@ -118,12 +122,10 @@ one() {       # line number: a row for a run
 }
 export -f one spent same_bits
 export list dir limit
-# Kind by kind, so that those done are done if time runs out: a kind's programs beside the next one's object.
-kinds=$(grep -c '^object' "$list")
-for wave in $(seq 0 "$kinds"); do
-    awk -F '\t' -v wave="$wave" '$1 == "object" { kind++ } kind - ($1 == "object") == wave { print $1 != "object", NR }' \
-        "$list" | sort -n | cut -d ' ' -f 2 | xargs -P "$jobs" -I N bash -c 'one N'
-done
+# Kind by kind, so that those done are done if time runs out; the next kind's object comes before a kind's programs,
+# which wait for their own.
+awk -F '\t' '$1 == "object" { kind++ } { print kind - ($1 == "object"), $1 != "object", NR }' "$list" |
+    sort -n -k 1,1 -k 2,2 -k 3,3 | cut -d ' ' -f 3 | xargs -P "$jobs" -I N bash -c 'one N'
 
 passed=0 failed=0 skipped=0
 for row in $(ls "$dir"/*.row 2> /dev/null | sort -V | tr ' ' '?'); do

@@ -7,6 +7,7 @@ seconds of CPU and bytes of text at gcc -O2, beside the header without switches,
 The last line is `N passed, N failed, N skipped`.
 """
 import argparse
+import concurrent.futures
 import os
 import re
 import shutil
@@ -60,10 +61,10 @@ def said(command):
     return None if done.returncode == 0 else (done.stdout.strip() or "exit code %d" % done.returncode)
 
 
-def examine(switches):
-    """What is wrong with a set of switches; None = nothing."""
+def examine(switches, number):
+    """What is wrong with a set of switches; None = nothing. The number tells apart what several workers write."""
     defines = ["-D" + s for s in switches]
-    unit, program = os.path.join(WORK, "swa.o"), os.path.join(WORK, "program")
+    unit, program = os.path.join(WORK, "swa%d.o" % number), os.path.join(WORK, "program%d" % number)
     for compiler, language in (("gcc", "c99"), ("clang", "c99"), ("g++", "c++17"), ("clang++", "c++17")):
         if not shutil.which(compiler):
             continue
@@ -86,20 +87,24 @@ def examine(switches):
 
 
 def check(word):
-    passed = failed = skipped = 0
-    for switches in SETS:
-        name = " ".join(switches)
-        if word not in name:
-            continue
-        if not shutil.which("gcc") or not shutil.which("nm") or time.time() + 30 > UNTIL:
-            print("%-60s SKIPPED: %s" % (name, "cut by the budget" if shutil.which("gcc") else "no gcc or nm here"))
-            skipped += 1
-            continue
-        wrong = examine(switches)
-        print("%-60s %s" % (name, "FAILED: " + wrong if wrong else "ok"), flush=True)
-        passed, failed = passed + (not wrong), failed + bool(wrong)
-    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
-    return failed > 0 or passed + skipped == 0
+    tools, count = shutil.which("gcc") and shutil.which("nm"), {"passed": 0, "failed": 0, "skipped": 0}
+    longest = [15.0]                                   # seconds that a set took
+
+    def judge(number, switches):
+        began = time.time()
+        if not tools or began + 2 * max(longest) > UNTIL:
+            return "skipped", "SKIPPED: " + ("cut by the budget" if tools else "no gcc or nm here")
+        wrong = examine(switches, number)
+        longest.append(time.time() - began)
+        return ("failed", "FAILED: " + wrong) if wrong else ("passed", "ok")
+
+    sets = [s for s in SETS if word in " ".join(s)]
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
+        for switches, (verdict, text) in zip(sets, pool.map(judge, range(len(sets)), sets)):
+            count[verdict] += 1
+            print("%-60s %s" % (" ".join(switches), text), flush=True)
+    print("%d passed, %d failed, %d skipped" % (count["passed"], count["failed"], count["skipped"]))
+    return count["failed"] > 0 or not sets
 
 
 def measure(word, revision):

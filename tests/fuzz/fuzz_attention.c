@@ -5,7 +5,7 @@
 #include "../../swa.h"
 #define FUZZ_NAME "attention"
 #include "fuzz.h"
-#include "../oracle.h"
+#include "window.h"
 
 enum { MOST_KEYS = 640, MOST_QUERIES = 40, SEGMENTS = 12 };
 
@@ -34,36 +34,10 @@ static float *noise(size_t n, float size, uint32_t *seed) {
     return x;
 }
 static void any_window(fuzz_in *in, problem *p) {
+    static const window_kind kinds[8] = { W_CAUSAL,  W_SLIDING,   W_SLIDING, W_FLASH,
+                                          W_CHUNKED, W_SYMMETRIC, W_SINKS,   W_PREFIX };
     int kind = fuzz_pick(in, 0, 7), W = fuzz_pick(in, 1, fuzz_byte(in) & 1 ? 9 : 600), b = fuzz_pick(in, 0, 20);
-    p->window = swa_window_causal();
-    p->see = or_causal();
-    if (kind == 1 || kind == 2) {
-        p->window = swa_window_sliding(W);
-        p->see = or_sliding(W);
-    }
-    if (kind == 3) {
-        p->window = swa_window_flash(W - 2, b - 1);
-        p->see.left = W < 2 ? OR_FAR : W - 2;
-        p->see.right = b < 1 ? OR_FAR : b - 1;
-    }
-    if (kind == 4) {
-        p->window = swa_window_chunked(W);
-        p->see.chunk = W;
-    }
-    if (kind == 5) {
-        p->window = swa_window_symmetric(W);
-        p->see.left = p->see.right = W;
-    }
-    if (kind == 6) {
-        p->window = swa_window_sinks(W, b);
-        p->see = or_sliding(W);
-        p->see.pinned = b;
-    }
-    if (kind == 7) {
-        p->window = swa_window_prefix(W, 20 * b);
-        p->see = or_sliding(W);
-        p->see.span_hi = 20 * b;
-    }
+    window_of(kinds[kind], W, b, &p->window, &p->see);
 }
 static void any_shape(fuzz_in *in, problem *p) {
     static const swa_type types[3] = { SWA_F32, SWA_F16, SWA_BF16 };

@@ -4,7 +4,7 @@
 #include "../../swa.h"
 #define FUZZ_NAME "index"
 #include "fuzz.h"
-#include "../oracle.h"
+#include "window.h"
 
 enum { MOST_KEYS = 700, MOST_QUERIES = 12, SEGMENTS = 6, MOST_ENTRIES = MOST_KEYS + MOST_QUERIES + 600 };
 
@@ -37,21 +37,7 @@ static void any_problem(fuzz_in *in, problem *p) {
     uint32_t seed = (uint32_t)fuzz_pick(in, 0, 65535);
     int kind = fuzz_pick(in, 0, 3), W = fuzz_pick(in, 1, 600), whole = fuzz_pick(in, 0, 1), per;
     memset(p, 0, sizeof *p);
-    p->window = swa_window_causal();
-    p->see = or_causal();
-    if (kind == 1) {
-        p->window = swa_window_sliding(W);
-        p->see = or_sliding(W);
-    }
-    if (kind == 2) {
-        p->window = swa_window_chunked(W);
-        p->see.chunk = W;
-    }
-    if (kind == 3) {
-        p->window = swa_window_sinks(W, W % 20);
-        p->see = or_sliding(W);
-        p->see.pinned = W % 20;
-    }
+    window_of((window_kind)kind, W, W % 20, &p->window, &p->see);
     p->shape.n_kv_heads = fuzz_pick(in, 1, 2);
     p->ix.lists = p->shape.n_kv_heads * fuzz_pick(in, 1, 3);
     per = fuzz_pick(in, 1, 5);
@@ -61,7 +47,7 @@ static void any_problem(fuzz_in *in, problem *p) {
     p->type = fuzz_pick(in, 0, 1) ? SWA_F32 : SWA_BF16;
     p->n_k = fuzz_pick(in, 0, MOST_KEYS);
     p->n_q = fuzz_pick(in, 1, MOST_QUERIES);
-    p->k_pos = far[fuzz_pick(in, 0, kind == 3 ? 2 : 4)];
+    p->k_pos = far[fuzz_pick(in, 0, kind == W_SINKS ? 2 : 4)];
     p->q_pos = p->k_pos + (p->n_k > p->n_q && fuzz_pick(in, 0, 1) ? p->n_k - p->n_q : fuzz_pick(in, 0, MOST_KEYS));
     p->ix.block = 1 << fuzz_pick(in, 0, 8);
     p->ix.local = fuzz_pick(in, 0, 3);

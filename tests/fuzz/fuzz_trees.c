@@ -5,7 +5,7 @@
 #include "../../swa.h"
 #define FUZZ_NAME "trees"
 #include "fuzz.h"
-#include "../oracle.h"
+#include "window.h"
 
 enum { NODES = 100, ROWS = 900, OPERATIONS = 8, PARTS = 4 };
 
@@ -45,23 +45,9 @@ static void fill(float *x, size_t n, uint32_t *seed) {
 }
 static void any_window(fuzz_in *in, problem *p) {
     const int kind = fuzz_pick(in, 0, 3), W = fuzz_pick(in, 1, fuzz_byte(in) & 1 ? 12 : 400), b = fuzz_pick(in, 1, 40);
-    p->window = swa_window_causal();
-    p->see = or_causal();
+    window_of((window_kind)kind, W, b, &p->window, &p->see);
     p->start = fuzz_pick(in, 0, 400);
-    if (kind == 1) {
-        p->window = swa_window_sliding(W);
-        p->see = or_sliding(W);
-    }
-    if (kind == 2) {
-        p->window = swa_window_chunked(W);
-        p->see.chunk = W;
-    }
-    if (kind == 3) {
-        p->window = swa_window_sinks(W, b);
-        p->see = or_sliding(W);
-        p->see.pinned = b;
-        p->start = 0;
-    }
+    if (kind == W_SINKS) p->start = 0;
 }
 static void ring_open(fuzz_in *in, problem *p, ring *r) {
     swa_cache_desc d;
