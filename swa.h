@@ -966,10 +966,11 @@ SWA_API swa_type    swa_compute_fastest(int isa);
      step       swa_step_begin: runs_check asks every run of every layer, then run_commit    [8]
      decode     swa_attend: ring_call checks, call_base puts down what all parts share, call_scratch
                 carves; call_phases
-       phase 0  attend_units: job_make finds a run's segments [7] and blocks, job_units deals units;
-                unit_run: unit_begin packs q; then block by block sight_make (who sees what), stage
-                (K and V as tiles), look_ahead, block_few: few_scores, few_mask, few_exp,
-                few_value_pieces [10], and the fold; unit_end: rows_out
+       phase 0  attend_units: job_make (job_run: a run's rows and, by spans [7], its segments;
+                job_kernel; its blocks); job_units deals units;
+                unit_run: unit_begin packs q; then block by block sight_make (who sees what),
+                block_stage (stage: K and V as tiles; look_ahead), block_few: few_scores, few_mask,
+                few_exp, few_value_pieces [10], and the fold; unit_end: rows_out
        phase 1  fold_rows, if keys were split over parts; store_rows: numbers_out, tile_out
      prefill    the same, in panels from 16 rows on: block_many: many_qk, many_exp, many_pv [10];
                 panel_out
