@@ -966,10 +966,11 @@ SWA_API swa_type    swa_compute_fastest(int isa);
      step       swa_step_begin: runs_check asks every run of every layer, then run_commit    [8]
      decode     swa_attend: ring_call checks, call_base puts down what all parts share, call_scratch
                 carves; call_phases
-       phase 0  attend_units: job_make finds a run's segments [7] and blocks, job_units deals units;
-                unit_run: unit_begin packs q; then block by block sight_make (who sees what), stage
-                (K and V as tiles), look_ahead, block_few: few_scores, few_mask, few_exp,
-                few_value_pieces [10], and the fold; unit_end: rows_out
+       phase 0  attend_units: job_make (job_run: a run's rows and, by spans [7], its segments;
+                job_kernel; its blocks); job_units deals units;
+                unit_run: unit_begin packs q; then block by block sight_make (who sees what),
+                block_stage (stage: K and V as tiles; look_ahead), block_few: few_scores, few_mask,
+                few_exp, few_value_pieces [10], and the fold; unit_end: rows_out
        phase 1  fold_rows, if keys were split over parts; store_rows: numbers_out, tile_out
      prefill    the same, in panels from 16 rows on: block_many: many_qk, many_exp, many_pv [10];
                 panel_out
@@ -7037,6 +7038,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     swa__spot to;
     b->present = NULL;
     b->shift = 0;
+
+    /* decode, as a rule: one segment of the ring holds all that is seen */
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end) {
@@ -7044,6 +7047,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
             return;
         }
     }
+
     swa__spot_of(keys, room, first / SWA__TILE, &to);
     for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_move(&to, &keys->shape, 1)) {
         const int64_t pos = b->pos + t * SWA__TILE;
@@ -7065,6 +7069,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         }
 #endif
         if (missing == 0) continue;
+
+        /* between two segments keys may be missing: the whole block says which are there */
         for (i = 0; i < SWA_BLOCK && b->present == NULL; i++) room->present[i] = 1.0f;
         b->present = room->present;
         for (i = lo; i < hi; i++)
@@ -7585,6 +7591,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
     swa__interval_of(j, u, w, r, n, pos, l);
     l->mods = swa__modifies(j, j->geo.bias && swa__bias_reaches(j, t, pos));
     swa__q_scales(j, w, r, l);
+
     if (!j->few && !l->mods && l->full_lo == 0 && l->full_hi == SWA_BLOCK && l->hi[0] == 0) {
         /* all rows see the whole block: masks are read only where keys are missing, so give them
            the full interval */
@@ -7594,6 +7601,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
         }
         return;
     }
+
     for (i = 0; i < rows; i++) {
         l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
         l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
@@ -8460,16 +8468,20 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__block_begin(j, &x.b);
     swa__gather_begin(j, u, w, 1, &x);
     x.q = j->keys_to;
+
     for (t = t0 + 1; t < end; t++) {
         lo = swa__min64(lo, w->lo[t - t0]);
         hi = swa__max64(hi, w->hi[t - t0]);
     }
+
     for (x.b.pos = j->keys_to; x.b.pos < hi; x.b.pos += SWA_BLOCK) {
         uint64_t seen[4] = { 0, 0, 0, 0 };
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
         swa__gather_clear(&x);
         swa__gather_block(&x, &w->room, x.b.pos, seen, j->window.n_sink);
+
+        /* then nodes, as many tokens' paths at a time as there is room for */
         space = SWA_BLOCK - x.b.list->n;
         sinks = x.b.list->sinks;
         last = x.tile;                   /* what the first nodes will share a tile with */
@@ -8664,6 +8676,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     u.list = j->all;
     u.partial = NULL;
     u.partial_row = size * blocks;
+
     for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
         for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
             u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
@@ -8678,6 +8691,8 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
                 swa__unit_deal(p, &u, share);
                 continue;
             }
+
+            /* each block by itself: its results wait for phase 1 */
             u.blocks = 1;
             for (b = 0, u.at = -1; b < blocks; b++) {
                 u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
@@ -9014,6 +9029,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     call->kr = swa__kernels_of(isa);
     call->shape = *s;
     call->group = s->n_heads / s->n_kv_heads;
+
     a->q = swa__in(a->q, s->n_heads, s->head_dim);
     a->q_tail = swa__in(a->q_tail, s->n_heads, s->tail_dim);
     if (a->q_sink.p != NULL || a->q_sink_tail.p != NULL) { /* often the tail alone rotates */
@@ -9154,12 +9170,14 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
+
     status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
+
     swa__call_base(call, &l->shape, c->d.isa);
     call->c = c;
     call->layer = layer;
@@ -9197,6 +9215,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
     mine.parts = parts;
+
     for (i = 0; i < parts && phase > 0; i++) {
         const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
         if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
@@ -10527,17 +10546,20 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__sight l;
     swa__block_begin(j, &b);
     b.pos = at * SWA_BLOCK;
+
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
     swa__ranges(&l, 1, range);
     swa__stage(in, range, &w->room, &b);
     swa__unit_tiles(w, tokens - 1, b.pos, &b.t0, &b.t1);
     swa__look_ahead(&x->p, u, tokens - 1, at, &b);
+
     for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3] + b.shift; t++) {
         b.tile[t].v_token = j->geo.dvp;
         if (t < b.t0 || t >= b.t1 || b.tile[t].next == NULL) b.tile[t].v = b.tile[t].k;
         else b.tile[t].v = b.tile[t].next; /* what the kernel fetches meanwhile: K, where else V
                                               would follow                                        */
     }
+
     memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
     scores.per = s->per;
     scores.least = s->ix.linear ? -FLT_MAX : 0.0f;
@@ -10548,6 +10570,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     scores.q_stride = swa__index_q(s);
     scores.w = w->q_scale;
     s->call.kr->index(&b, &l, &scores);
+
     for (t = 0; t < tokens; t++)
         for (i = 0; i < lists; i++)
             swa__index_take(x, t0, t, u->h * lists + i, &b,
