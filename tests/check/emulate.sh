@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# emulate.sh - the test suite on CPUs that this machine is not, under qemu: AArch64 with NEON, x86-64 without AVX, and
-# x86-64 with AVX2 but no AVX-512. Each test that runs once per instruction set runs on those that the emulated CPU has,
+# emulate.sh - the test suite on CPUs that this machine is not, under qemu: AArch64 with NEON, the int8 products of one
+# with dot products, x86-64 without AVX, and x86-64 with AVX2 but no AVX-512. Each test that runs once per instruction set runs on those that the emulated CPU has,
 # and compares them bit for bit. A program that takes more than LIMIT seconds of CPU (default 400) has failed. One line
 # per test program; the last line is `N passed, N failed, N skipped`.
 set -u
@@ -24,6 +24,7 @@ machine() {   # title, directory, command that runs a program of it, prefix of i
     local name line log p f s tests=$5 words=
     for name in $tests; do
         [ "$4.$name" != nehalem.bits ] || words=" chunks"       # the whole is minutes where fma() is a function
+        [ "$4.$name" != dot.bits ] || words=" bits_q8_products"
         rm -f "$dir/$4.$name.log"
         echo "[ \$(left) -ge 3 ] || exit 0; ulimit -t $LIMIT; timeout \$(within 2000) $3 $dir/$2/$name$words" \
             "> $dir/$4.$name.log 2>&1; [ \$? != 124 ] || echo cut by the budget >> $dir/$4.$name.log"
@@ -50,6 +51,9 @@ not_built() { # title: a build that the time stopped is a skip, any other a fail
 if command -v qemu-aarch64 > /dev/null && command -v aarch64-linux-gnu-gcc > /dev/null; then
     if build arm aarch64-linux-gnu-gcc "$tests"; then machine "AArch64, NEON" arm qemu-aarch64 neon "$tests"
     else not_built "AArch64"; fi
+    if build dot "aarch64-linux-gnu-gcc -march=armv8.2-a+dotprod" "bits checksums"
+    then machine "AArch64, dot products" dot qemu-aarch64 dot "bits checksums"
+    else not_built "AArch64 with dot products"; fi
 else missing "AArch64: no qemu-aarch64 or no cross compiler"; fi
 if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]
 then missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"
