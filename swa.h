@@ -624,7 +624,9 @@ typedef struct {
                                take. SWA_Q8: q in int8 too, q.k an integer product; needs k_type
                                SWA_Q8, no tail, head_dim <= 1040; with AVX-512 VNNI prefill takes
                                1/1.35 to 1/1.5 of the time with f32 K and V (512 to 4096 keys,
-                               head_dim 128, Zen 4), without as long. Relative L2 error against
+                               head_dim 128, Zen 4), on Arm where compiled for dot products
+                               (-mcpu=native, or Apple) by count about as much, else as long.
+                               Relative L2 error against
                                exact K and V, mean (worst of 400), and largest error by largest
                                output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2 with
                                normal q, k, v; with q four times as large worst 1e-2, 2e-2; 4e-2,
@@ -1019,6 +1021,12 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #else
 #  define SWA__NEON 0
 #endif
+/* C has no way to ask an Arm CPU: what it was compiled for (-mcpu=native; all of Apple's) decides */
+#if SWA__NEON && defined(__ARM_FEATURE_DOTPROD)
+#  define SWA__NEON_DOT 1
+#else
+#  define SWA__NEON_DOT 0
+#endif
 #ifdef SWA_NO_MLA /* parts that a host may not need: what they save stands in the top comment     */
 #  define SWA__MLA 0
 #else
@@ -1076,7 +1084,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
-#define SWA__DOTS            (SWA__AVX512_DOT && SWA__Q8) /* integer dot products of q8           */
+/* integer dot products of q8 */
+#define SWA__DOTS            ((SWA__AVX512_DOT || SWA__NEON_DOT) && SWA__Q8)
 /* a module has it or not: nothing to ask at run time */
 #if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)
 #  define SWA__SIMD128 1
@@ -3658,6 +3667,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #  define SWV_MUL(a, b) ((SWV)((a) * (b)))
 #  define SWV_DIV(a, b) ((SWV)((a) / (b)))
 #endif
+#ifndef SWV_PIN                          /* keeps a sum in its register, where gcc would copy it   */
+#  define SWV_PIN(x) ((void)0)
+#endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
 #endif
@@ -3673,6 +3685,20 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
     if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
     return SWV_LOAD((const float *)p);
+}
+/* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is what
+   the first of its vectors has loaded for the others. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int j, SWV *row) {
+#ifdef SWV_ROW
+    if (NW * SWV_N % SWA__TILE == 0 && (SWA__IS_Q8(type) || SWA__IS_BF16(type))) {
+        if (j * SWV_N % SWA__TILE == 0) SWV_ROW(type, p, row);
+        return row[j % (SWA__TILE / SWV_N)];
+    }
+#endif
+    (void)NW;
+    (void)j;
+    (void)row;
+    return SWA__FN(load)(type, p);
 }
 SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     if (SWA__IS_F16(type)) SWV_STORE_F16((uint16_t *)p, v);
@@ -3788,7 +3814,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     /* of V, for every four dims */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
-    SWV x, numbers;
+    SWV x, numbers, row[SWA__TILE / SWV_N];
     int i, j, u;
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R) { /* fetches spread over the dims */
@@ -3802,12 +3828,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                 pf.left += pf.per;
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
-                x = SWA__FN(load)(type, k->at[j] + at + (size_t)u * SWA__TILE * es);
+                x = SWA__FN(load_nth)(NW, type, k->at[j] + at + (size_t)u * SWA__TILE * es, j, row);
                 SWV_UNROLL for (i = 0; i < R; i++)
                     acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
             }
             SWV_UNROLL for (j = 0; j < NW; j++)
-                SWV_UNROLL for (i = 0; i < R; i++) SWA__IN_ORDER(acc[i][j]);
+                SWV_UNROLL for (i = 0; i < R; i++) {
+                    SWA__IN_ORDER(acc[i][j]);
+                    if (R == 4) SWV_PIN(acc[i][j]);
+                }
         }
     }
 }
@@ -3918,7 +3947,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
     SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) \
         SWA__FETCH(pf.at + (size_t)j * 64, pf.l1); \
     SWV_UNROLL for (j = 0; j < NW; j++) \
-        x[j] = SWA__FN(load)(type, in.at + (size_t)(j * SWV_N) * es); \
+        x[j] = SWA__FN(load_nth)(NW, type, in.at + (size_t)(j * SWV_N) * es, j, row); \
     SWV_UNROLL for (i = 0; i < R; i++) \
         SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
 } while (0)
@@ -3927,7 +3956,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
-    SWV x[8];
+    SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
@@ -4135,14 +4164,16 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
                                            const int32_t *qi, float *s, int v, int v1) {
+    enum { PER = SWA__TILE / SWV_N };
     int end;
     (void)qi;
     for (; v < v1; v = end) {
         end = v1;
 #ifdef SWV_DOTS
         if (b->g->dots) {
-            int dots = b->tile[v].k_type == SWA_Q8;
-            for (end = v + 1; end < v1 && (b->tile[end].k_type == SWA_Q8) == dots;) end++;
+            int dots = b->tile[v / PER].k_type == SWA_Q8;
+            for (end = v + PER; end < v1 && (b->tile[end / PER].k_type == SWA_Q8) == dots;)
+                end += PER;
             if (dots) {
                 SWV_DOTS(rows, b, qi + rows, qi, s, v, end);
                 continue;
@@ -4347,8 +4378,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
 }
 #ifdef SWV_AT
 /* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
-   vector. Returns how many steps. What it leaves in acc is pinned to registers, or gcc copies it in
-   every step for the loop behind. */
+   vector. Returns how many steps. All registers are taken: what a step loads is not loaded before it,
+   and acc stays where it is, or gcc copies sums to and fro. */
 SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n,
                                      SWV *acc) {
     SWV numbers[MR * NV], x[NV];
@@ -4361,9 +4392,10 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
             SWV_UNROLL for (i = 0; i < rows; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_FMA(SWV_AT(numbers[i], u), x[j], acc[i * nv + j]);
+            SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_PIN(acc[i]);
+            __asm__ volatile("" : : : "memory");
         }
     }
-    SWV_UNROLL for (i = 0; i < rows * nv; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
     return p;
 }
 #endif
@@ -5744,6 +5776,8 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOAD_F16
 #undef SWV_LOAD_BF16
 #undef SWV_LOAD_Q8
+#undef SWV_ROW
+#undef SWV_PIN
 #undef SWV_STORE_F16
 #undef SWV_STORE_BF16
 #undef SWV_STORE_Q8
@@ -5831,15 +5865,31 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
-/* Each byte to the top of a lane of its own (a place that is none gives 0), where its sign is the
-   lane's: 2^24 times the number, which the conversion takes off again. */
+/* Small integers by way of 3 * 2^22, whose lowest bit counts 1: to convert them takes the units that
+   multiply twice as long. */
+SWA__INLINE float32x4_t swa__float_neon(int16x4_t x) {
+    return vreinterpretq_f32_s32(vaddw_s16(vdupq_n_s32(0x4b400000), x)) - vdupq_n_f32(12582912.0f);
+}
 SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
-    const uint8x16_t top =
-        vcombine_u8(vcreate_u8(0x01ffffff00ffffffu), vcreate_u8(0x03ffffff02ffffffu));
     uint32_t w;
     memcpy(&w, p, 4);
-    return vcvtq_n_f32_s32(
-        vreinterpretq_s32_u8(vqtbl1q_u8(vcombine_u8(vcreate_u8(w), vcreate_u8(0)), top)), 24);
+    return swa__float_neon(vget_low_s16(vmovl_s8(vcreate_s8(w))));
+}
+/* 16 numbers in q8 or bf16; the latter by an instruction that runs on any unit. */
+SWA__INLINE void swa__row_neon(int type, const void *p, float32x4_t *x) {
+    const uint16x8_t zero = vdupq_n_u16(0);
+    int i;
+    SWA__UNROLL for (i = 0; i < 2; i++) {
+        if (SWA__IS_Q8(type)) {
+            const int16x8_t h = vmovl_s8(vld1_s8((const int8_t *)p + i * 8));
+            x[2 * i] = swa__float_neon(vget_low_s16(h));
+            x[2 * i + 1] = swa__float_neon(vget_high_s16(h));
+        } else {
+            const uint16x8_t h = vld1q_u16((const uint16_t *)p + i * 8);
+            x[2 * i] = vreinterpretq_f32_u16(vzip1q_u16(zero, h));
+            x[2 * i + 1] = vreinterpretq_f32_u16(vzip2q_u16(zero, h));
+        }
+    }
 }
 SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
@@ -5875,15 +5925,139 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
 #define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
 #define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
+#define SWV_ROW(type, p, x)     swa__row_neon((type), (p), (x))
 #define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__to_bf16_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_neon(x)
 #define SWV_AT(v, i)            vdupq_n_f32((v)[i])
+#define SWV_PIN(x)              __asm__("" : SWV_CONSTRAINT(x))
 #ifdef __clang__ /* or N1 and V2 are bound by what they can dispatch, not by their FMAs           */
 #  define SWV_STEPS             _Pragma("clang loop unroll_count(4)")
 #else
 #  define SWV_STEPS             _Pragma("GCC unroll 4")
+#endif
+#if SWA__NEON_DOT && SWA__Q8
+/* acc += the four products of each lane of x and those of lane i of y. */
+SWA__INLINE int32x4_t swa__dot(int32x4_t acc, int8x16_t x, int8x16_t y, int i) {
+    const int32x4_t n = vreinterpretq_s32_s8(y);
+    if (i == 0) return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 0);
+    if (i == 1) return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 1);
+    if (i == 2) return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 2);
+    return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 3);
+}
+/* Four dims of 16 keys, of which dims - d exist, as four vectors of keys, four bytes each. */
+SWA__INLINE void swa__dots_keys(const int8_t *k, int left, int8x16_t *x) {
+    int8_t rest[64];
+    int8x16x2_t a, b;
+    int16x8x2_t lo, hi;
+    if (left < 4) {
+        memset(rest, 0, sizeof rest);
+        memcpy(rest, k, (size_t)left * 16);
+        k = rest;
+    }
+    a = vzipq_s8(vld1q_s8(k), vld1q_s8(k + 16));
+    b = vzipq_s8(vld1q_s8(k + 32), vld1q_s8(k + 48));
+    lo = vzipq_s16(vreinterpretq_s16_s8(a.val[0]), vreinterpretq_s16_s8(b.val[0]));
+    hi = vzipq_s16(vreinterpretq_s16_s8(a.val[1]), vreinterpretq_s16_s8(b.val[1]));
+    x[0] = vreinterpretq_s8_s16(lo.val[0]);
+    x[1] = vreinterpretq_s8_s16(lo.val[1]);
+    x[2] = vreinterpretq_s8_s16(hi.val[0]);
+    x[3] = vreinterpretq_s8_s16(hi.val[1]);
+}
+/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
+   f32 chains of integers that other instances run. */
+SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *s, int v) {
+    const swa__tile *t = &b->tile[v / 4];
+    const int8_t *k = (const int8_t *)t->k;
+    const char *pf = (const char *)t->v;
+    int32x4_t acc[4][4];
+    int8x16_t x[4], row;
+    int i, j, d;
+    SWA__UNROLL for (i = 0; i < R; i++)
+        SWA__UNROLL for (j = 0; j < 4; j++) acc[i][j] = vdupq_n_s32(0);
+    for (d = b->g->dk; d > 0; d -= 4, q += R, k += 64, pf += 64) {
+        SWA__FETCH(pf, b->l1);
+        swa__dots_keys(k, d, x);
+        if (R == 4) row = vreinterpretq_s8_s32(vld1q_s32(q));
+        else if (R == 2) row = vreinterpretq_s8_s32(vcombine_s32(vld1_s32(q), vdup_n_s32(0)));
+        else row = vreinterpretq_s8_s32(vld1q_dup_s32(q));
+        SWA__UNROLL for (i = 0; i < R; i++)
+            SWA__UNROLL for (j = 0; j < 4; j++) acc[i][j] = swa__dot(acc[i][j], x[j], row, i);
+    }
+    SWA__UNROLL for (i = 0; i < R; i++)
+        SWA__UNROLL for (j = 0; j < 4; j++)
+            vst1q_f32(s + i * SWA_BLOCK + (v + j) * 4,
+                      vcvtq_f32_s32(acc[i][j]) * vld1q_f32(t->k_scale + j * 4));
+}
+SWA__NOINLINE void swa__few_dots(int rows, const swa__block *b, const int32_t *q, float *s, int v,
+                                 int end) {
+    for (; v < end; v += 4) {
+        if (rows == 4) swa__dots(4, b, q, s, v);
+#if !SWA__SMALL
+        else if (rows == 2) swa__dots(2, b, q, s, v);
+#endif
+        else swa__dots(1, b, q, s, v);
+    }
+}
+#define SWV_DOTS(rows, b, q, sum, s, v, end) swa__few_dots((rows), (b), (q), (s), (v), (end))
+/* Columns of rows `ld` apart, integers in f32: of n rows (4 at most), four bytes each. */
+SWA__INLINE int32x4_t swa__dots_bytes(const float *row, int ld, int n) {
+    int32x4_t y = vdupq_n_s32(0);
+    while (--n >= 0) y = vsliq_n_s32(vcvtq_s32_f32(vld1q_f32(row + n * ld)), y, 8);
+    return y;
+}
+/* ld columns of src: K of 16 keys [dims][16] in q8, or integers [dims][ld], as [dims/4][ld] times
+   four bytes; to may be src. flip is for instances whose instruction takes one side unsigned. */
+static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src, float *to) {
+    const float *row = (const float *)src;
+    const int8_t *bytes = (const int8_t *)src;
+    int8x16_t x[4];
+    int d, c;
+    (void)flip;
+    for (d = dims; d > 0; d -= 4, row += 4 * ld, bytes += 64, to += ld) {
+        if (type == SWA_Q8) {
+            swa__dots_keys(bytes, d, x);
+            for (c = 0; c < 4; c++) vst1q_s8((int8_t *)(void *)(to + 4 * c), x[c]);
+        }
+        for (c = 0; c < ld && type != SWA_Q8; c += 4)
+            vst1q_s32((int32_t *)(void *)(to + c), swa__dots_bytes(row + c, ld, d < 4 ? d : 4));
+    }
+}
+/* See swa__sight.scores: 16 sums at once, of 8 rows and 8 keys. acc is pinned, or gcc copies it. */
+SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_scale, int k,
+                                 const float *q, float *s) {
+    const swa__tile *t = &b->tile[k / 16];
+    const int8_t *key = (const int8_t *)t->k + k % 16 * 4, *of = (const int8_t *)(const void *)q;
+    const float *scale = t->k_scale + k % 16;
+    const char *next = fetch && t->next != NULL && k % 16 == 0 ? t->next : (const char *)key;
+    const int line = next == t->next ? 64 : 0;
+    int32x4_t acc[16];
+    int8x16_t x[2], y[2];
+    int i, p = (b->g->dk + 3) / 4;
+    SWA__UNROLL for (i = 0; i < 16; i++) acc[i] = vdupq_n_s32(0);
+    do {
+        SWA__PREFETCH(next);
+        SWA__UNROLL for (i = 0; i < 2; i++) {
+            x[i] = vld1q_s8(of + i * 16);
+            y[i] = vld1q_s8(key + i * 16);
+        }
+        SWA__UNROLL for (i = 0; i < 16; i++)
+            acc[i] = swa__dot(acc[i], x[i % 2], y[i / 8], i / 2 % 4);
+        key += 64;
+        of += 32;
+        next += line;
+    } while (--p > 0);
+    SWA__UNROLL for (i = 0; i < 16; i++)
+        vst1q_f32(s + i * 4, vcvtq_f32_s32(acc[i]) * vdupq_n_f32(scale[i / 2])
+                                 * vld1q_f32(q_scale + i % 2 * 4));
+}
+static void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k, int end,
+                           const float *q, float *s) {
+    if (end > (k | 31) + 1) end = (k | 31) + 1;
+    for (s += k % SWA__SUMMED * n->nr; k < end; k += 8, s += 64)
+        swa__dots_group(b, n->fetch, n->q_scale[w], k, q, s);
+}
 #endif
 #include SWA_HEADER_FILENAME
 #endif
@@ -6475,7 +6649,9 @@ static int swa__has_pairs(const swa__kernels *kr) {
 #endif
 }
 static int swa__has_dots(const swa__kernels *kr) {
-#if SWA__DOTS
+#if SWA__DOTS && SWA__NEON
+    return kr == swa__kernels_of(SWA_ISA_NEON);
+#elif SWA__DOTS
     return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_supports("avx512vnni")
            && __builtin_cpu_supports("avx512vbmi");
 #else

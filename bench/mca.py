@@ -30,8 +30,8 @@ ARM = [("-mcpu=neoverse-n1 -dispatch=4", "N1", 2, r"N1UnitV\d$"), ("-mcpu=neover
 X86 = [("-mcpu=skylake-avx512 -dispatch=6", "Intel, two 512-bit ports", 2, r"SKXPort[05]$")]
 MACHINES = [("arm", "aarch64", "neon", ARM, "aarch64-linux-gnu-objdump", "aarch64-linux-gnu-gcc"),
             ("x86", "x86_64", "avx512", X86, "objdump", "gcc")]
-CONVERTS = [("f16", r"fcvtl|vcvtph2ps"), ("bf16", r"u?shll2?\s.*#(?:0x10|16)$|vpslld\s+\$0x10|vpermw"),
-            ("q8", r"scvtf|vcvtdq2ps")]
+CONVERTS = [("f16", r"fcvtl|vcvtph2ps"), ("bf16", r"u?shll2?\s.*#(?:0x10|16)$|zip1 v\d+\.8h|vpslld\s+\$0x10|vpermw"),
+            ("q8", r"scvtf|saddw|vcvtdq2ps")]
 BRANCH = r"(?:b|b\.\w+|cbn?z|tbn?z|j\w+)\s(?:.*, ?)?"
 
 
@@ -41,7 +41,7 @@ class Loop:
     def __init__(self, function, body):
         self.function, self.body, self.name, self.isa = function, body, None, None
         text = "\n".join(body)
-        self.fmas = len(re.findall(r"^(?:fmla|vfmadd|vdpbf16ps|vpdpbusd)", text, re.M))
+        self.fmas = len(re.findall(r"^(?:fmla|vfmadd|vdpbf16ps|vpdpbusd|sdot)", text, re.M))
         self.exp2 = re.search(r"^(?:frintn|vrndscaleps)", text, re.M) is not None
         self.fetches = re.search(r"^(?:prfm|prefetch)", text, re.M) is not None
         self.type = next((name for name, words in CONVERTS if re.search("^(?:%s)" % words, text, re.M)), "f32")
@@ -96,7 +96,9 @@ def name_of(x, kind):
         return "decode p.v %s, group %s" % (x.type, rows)
     if kind.startswith("product_"):
         return "product, %s" % kind.split("_")[1]
-    return {"few_dots": "decode q.k int8, group %d" % x.fmas, "expand": "MLA, naive path"}.get(kind)
+    if kind == "few_dots":                 # 16 keys, in one vector or in four
+        return "decode q.k int8, group %d" % (x.fmas // (4 if "sdot" in " ".join(x.body) else 1))
+    return {"many_dots": "prefill q.k int8", "expand": "MLA, naive path"}.get(kind)
 
 
 def name_loops(loops, isa):
@@ -104,7 +106,8 @@ def name_loops(loops, isa):
     best = {}
     for x in loops:
         m = re.match(r"swa__(\w+?)_%s(?:\.|$)" % isa, x.function)
-        kind = m.group(1) if m else "few_dots" if isa == "avx512" and x.function.startswith("swa__few_dots") else None
+        dots = re.match(r"swa__(few_dots|many_dots)(?:\.|$)", x.function)
+        kind = m.group(1) if m else dots.group(1) if dots else None
         x.name = name_of(x, kind) if kind and x.fmas >= 4 else None
         if x.name and (x.name not in best or x.fmas > best[x.name].fmas):
             best[x.name] = x
@@ -177,7 +180,7 @@ def main():
         if a.only not in (None, machine):
             continue
         target = " --target=aarch64-linux-gnu" if machine == "arm" else ""
-        compiler = a.compiler + target if a.compiler else gcc
+        compiler = (a.compiler + target if a.compiler else gcc) + (" -march=armv8.2-a+dotprod" if target else "")
         if a.listing:
             with open(a.listing, encoding="utf-8") as f:
                 listing = f.read()

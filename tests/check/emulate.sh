@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# emulate.sh - the test suite on CPUs that this machine is not, under qemu: AArch64 with NEON, x86-64 without AVX, and
-# x86-64 with AVX2 but no AVX-512. Each test that runs once per instruction set runs on those that the emulated CPU has,
-# and compares them bit for bit. A program that takes more than LIMIT seconds of CPU (default 400) has failed. One line
-# per test program; the last line is `N passed, N failed, N skipped`.
+# emulate.sh - the test suite on CPUs that this machine is not, under qemu: AArch64 with NEON, the int8 products of one
+# with SDOT, x86-64 without AVX, and x86-64 with AVX2 but no AVX-512. Each test that runs once per instruction set runs
+# on those that the emulated CPU has, and compares them bit for bit. A program that takes more than LIMIT seconds of CPU
+# (default 400) has failed. One line per test program; the last line is `N passed, N failed, N skipped`.
 set -u
 . tests/check/left.sh
 dir=build/emulate
@@ -10,9 +10,10 @@ JOBS=${JOBS:-2} LIMIT=${LIMIT:-400}
 # What takes longest is begun first: short ones fill the end.
 tests=${*:-bits mla attention golden tile cache step masks misuse helpers window}
 quick=${*:-bits golden window}          # for the x86-64s, whose instances run here natively too
+products=${*:-bits checksums}           # for the AArch64 with SDOT
 passed=0 failed=0 skipped=0
 mkdir -p "$dir"
-rm -rf "$dir/arm" "$dir/x86" "$dir"/*.log
+rm -rf "$dir/arm" "$dir/dot" "$dir/x86" "$dir"/*.log
 export dir
 
 # Linked statically, so that qemu needs no libraries.
@@ -44,6 +45,7 @@ runs() {      # directory, prefix of its logs, tests, command that runs a progra
     for name in $3; do
         words=
         [ "$prefix.$name" != nehalem.bits ] || words=" chunks"     # the whole is minutes where fma() is a function
+        [ "$prefix.$name" != dot.bits ] || words=" bits_q8_products"
         echo "$dir/$prefix.$name.log $4 $dir/$to/$name$words"
     done
 }
@@ -73,9 +75,10 @@ said() {      # title, prefix of its logs, tests
 }
 
 arm=aarch64-linux-gnu-gcc x86=${CC:-cc}
+dot="$arm -march=armv8.2-a+dotprod"
 if ! command -v qemu-aarch64 > /dev/null || ! command -v $arm > /dev/null; then
     missing "AArch64: no qemu-aarch64 or no cross compiler"
-    arm=
+    arm= dot=
 fi
 if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]; then
     missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"
@@ -83,13 +86,16 @@ if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]; then
 fi
 {
     [ -z "$arm" ] || echo "arm $arm"
+    [ -z "$dot" ] || echo "dot $dot"
     [ -z "$x86" ] || echo "x86 $x86"
 } | each library
 {
     [ -z "$arm" ] || for name in $tests; do echo "arm $name $arm"; done
+    [ -z "$dot" ] || for name in $products; do echo "dot $name $dot"; done
     [ -z "$x86" ] || for name in $quick; do echo "x86 $name $x86"; done
 } | each program
 [ -z "$arm" ] || built AArch64 arm "$tests" || arm=
+[ -z "$dot" ] || built "AArch64, SDOT" dot "$products" || dot=
 [ -z "$x86" ] || built x86-64 x86 "$quick" || x86=
 avx2=$x86
 if [ -n "$x86" ] && ! qemu-x86_64 -cpu Haswell "$dir/x86/window" > /dev/null 2>&1; then
@@ -98,10 +104,12 @@ if [ -n "$x86" ] && ! qemu-x86_64 -cpu Haswell "$dir/x86/window" > /dev/null 2>&
 fi
 {
     [ -z "$arm" ] || runs arm neon "$tests" qemu-aarch64
+    [ -z "$dot" ] || runs dot dot "$products" qemu-aarch64
     [ -z "$avx2" ] || runs x86 haswell "$quick" "qemu-x86_64 -cpu Haswell"
     [ -z "$x86" ] || runs x86 nehalem "$quick" "qemu-x86_64 -cpu Nehalem"
 } | each run
 [ -z "$arm" ] || said "AArch64, NEON" neon "$tests"
+[ -z "$dot" ] || said "AArch64, SDOT" dot "$products"
 [ -z "$x86" ] || said "x86-64 without AVX (Nehalem)" nehalem "$quick"
 [ -z "$avx2" ] || said "x86-64 with AVX2 (Haswell)" haswell "$quick"
 echo "$passed passed, $failed failed, $skipped skipped"
