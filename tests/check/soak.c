@@ -448,6 +448,7 @@ int main(int argc, char **argv) {
         w.wrong = w.steps = w.rows = w.dead = w.forks = w.loads = w.rewinds = w.lost = w.full = w.resets = 0;
         w.name = worlds[i].name;
         noise(w.alibi, HEADS, 0.1f);
+        for (int h = 0; h < HEADS; h++) w.alibi[h] = fabsf(w.alibi[h]);
         noise(w.logits, HEADS, 2.0f);
         world_open(worlds[i].type, isa, worlds[i].capacity);
         do do_one();
