@@ -104,7 +104,7 @@
    (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
    SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
    passes all tests; the instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 339 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 80, SWA_NO_MLA (the block
    alone) 61, SWA_NO_BF16 (the type, and products in it) 43, SWA_NO_LISTS (lists of keys, trees) 32,
    SWA_NO_INDEX (swa_select) 16, SWA_NO_F16 12, SWA_NO_Q8 12, SWA_NO_MODS (softcap, ALiBi, bias) 7,
@@ -112,8 +112,8 @@
    (all vectors), and SWA_SMALL 37: fewer shapes of kernels, the same bits; decoding with groups of
    2 or 3 takes 1.2 times as long, panels of 16 rows or fewer (MLA of 16 heads) twice. What is left
    out is refused, or not declared. An engine of f32 and f16 alone, without the block, index, lists,
-   masks and blobs, takes 176 KB; without latents and modifications too 158 (112 without AVX-512),
-   137 with SWA_STATIC, which drops every function that it does not call, 117 with SWA_SMALL too. */
+   masks and blobs, takes 176 KB; without latents and modifications too 159 (113 without AVX-512),
+   138 with SWA_STATIC, which drops every function that it does not call, 118 with SWA_SMALL too. */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
 /* clang-format off */
