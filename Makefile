@@ -179,7 +179,7 @@ build/test_omp.log: WORDS = ragged bits_chunks bits_stateless bits_put_first
 # SWA_BF16_TILE again, its tile kernels on a model of Intel's instructions (which wants a CPU with bf16 pairs).
 build/test_tiles: tests/test_tile.c $(HEADERS) build/flags
 	$(CC) $(TFLAGS) -DSWA_TILE_MODEL -DSWA_NO_AVX2 -DSWA_NO_MLA -DSWA_NO_INDEX -DSWA_NO_LISTS -DSWA_NO_MASKS \
-	    -DSWA_NO_BLOB $< -o $@ $(LIBS)
+	    -DSWA_NO_BLOB -DSWA_SMALL $< -o $@ $(LIBS)
 
 # The fuzz targets over their corpus. The one that makes blobs with a right checksum looks inside.
 FUZZ    := $(patsubst tests/fuzz/%.c,build/%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -104,7 +104,7 @@
    (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
    SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
    passes all tests; the instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 339 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 80, SWA_NO_MLA (the block
    alone) 61, SWA_NO_BF16 (the type, and products in it) 43, SWA_NO_LISTS (lists of keys, trees) 32,
    SWA_NO_INDEX (swa_select) 16, SWA_NO_F16 12, SWA_NO_Q8 12, SWA_NO_MODS (softcap, ALiBi, bias) 7,
@@ -112,8 +112,8 @@
    (all vectors), and SWA_SMALL 37: fewer shapes of kernels, the same bits; decoding with groups of
    2 or 3 takes 1.2 times as long, panels of 16 rows or fewer (MLA of 16 heads) twice. What is left
    out is refused, or not declared. An engine of f32 and f16 alone, without the block, index, lists,
-   masks and blobs, takes 176 KB; without latents and modifications too 158 (112 without AVX-512),
-   137 with SWA_STATIC, which drops every function that it does not call, 117 with SWA_SMALL too. */
+   masks and blobs, takes 176 KB; without latents and modifications too 159 (113 without AVX-512),
+   138 with SWA_STATIC, which drops every function that it does not call, 118 with SWA_SMALL too. */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
 /* clang-format off */
@@ -1154,6 +1154,13 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  else
 #    define SWA__COLD __attribute__((cold))
 #  endif
+/* A loop that clang had better leave as it is: it runs seldom, or waits for memory, and written out
+   eight times it only costs the host a build (6 KB in one function that fetches rows). */
+#  ifdef __clang__
+#    define SWA__ROLLED _Pragma("clang loop unroll(disable) vectorize(disable)")
+#  else
+#    define SWA__ROLLED
+#  endif
 #  if SWA__SANITIZED
 #    define SWA__UNROLL
 #  elif defined(__clang__) /* without it, accumulators stay in memory; it must be told "full" */
@@ -1177,6 +1184,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__NOINLINE static
 #  define SWA__RESTRICT
 #  define SWA__COLD
+#  define SWA__ROLLED
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
 #  define SWA__PREFETCH_L1(p) ((void)(p))
@@ -3518,7 +3526,7 @@ static const float *swa__v_scales(const swa__block *b, const int range[4], float
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
             const float *v = b->tile[k / SWA__TILE].v_scale;
-            for (i = 0; v != NULL && some == 0 && i < SWA_BLOCK; i++) scale[i] = 1.0f;
+            SWA__ROLLED for (i = 0; v != NULL && some == 0 && i < SWA_BLOCK; i++) scale[i] = 1.0f;
             if (v == NULL) continue;
             memcpy(scale + k / SWA__TILE * SWA__TILE, v, SWA__TILE * sizeof *v);
             some = 1;
@@ -3785,9 +3793,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
     const float *row = n->bias[i];
     int y;
     if (from >= 0 && last >= 0 && from < c->n && last < c->n)
-        for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
+        SWA__ROLLED for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
     else
-        for (y = 0; y < count; y++) {
+        SWA__ROLLED for (y = 0; y < count; y++) {
             const int64_t column = from + c->step * y;
             out[y * apart] = column >= 0 && column < c->n ? row[column] : 0.0f;
         }
@@ -4154,7 +4162,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             SWV_STORE(at, p);
         }
     }
-    for (x = from * SWV_N; bf16 && x < to * SWV_N; x += 2) {
+    SWA__ROLLED for (x = from * SWV_N; bf16 && x < to * SWV_N; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
         s[x + 1] = first;
@@ -4720,7 +4728,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
         }
     for (w = 8; w > 0; w /= 2)
         for (i = 0; i < w; i++)
-            for (j = 0; j < nv; j++) lanes[i][j] = SWV_ADD(lanes[i][j], lanes[i + w][j]);
+            SWA__ROLLED for (j = 0; j < nv; j++) lanes[i][j] = SWV_ADD(lanes[i][j], lanes[i + w][j]);
     for (j = 0; j < nv; j++) l[j] = lanes[0][j];
 }
 #if SWA__BF16
@@ -4970,7 +4978,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
         for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
             k = e == 0 ? n->lo[w] : n->hi[w];
             if (k % grain == 0) continue;
-            for (i = 0; i < grain * nv; i++)
+            SWA__ROLLED for (i = 0; i < grain * nv; i++)
                 SWV_STORE(s + (k / grain * grain * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
@@ -6913,7 +6921,7 @@ SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t strid
                                  int apart) {
     int i, at;
     for (i = 0; i < rows; i++, p += stride)
-        for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
+        SWA__ROLLED for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
 }
 /* The same for rows from p on that are read soon, where others lie between. Few rows' kernel has
    asked for them, but such rows share so few sets of the caches that not all stay: asked for again,
@@ -7047,7 +7055,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     const void *at[SWA__TILE];
     int i;
     if (x->dim == 0) return;
-    for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
+    SWA__ROLLED for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
         swa__values_in(keys, src, p + row * x->row, a, b, to);
         return;
@@ -7056,7 +7064,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
         swa__slots_in(keys, x, which, row, a, b, to);
         return;
     }
-    for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
+    SWA__ROLLED for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
     if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
@@ -7621,7 +7629,7 @@ SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float m
             if (R > 2) to[R * i + 2] = c[d + i] * mul;
             if (R > 2) to[R * i + 3] = e[d + i] * mul;
         }
-    for (; d < dims; d++, to += R)
+    SWA__ROLLED for (; d < dims; d++, to += R)
         for (i = 0; i < R; i++) to[i] = x[i][d] * mul;
 }
 /* The R rows of a step, [dims][R]. */
