@@ -613,8 +613,8 @@ typedef struct {
                                          latest; NULL = none. With sinks or a prefix: UNSUPPORTED */
     swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in
                                f32; prefill and MLA 1.7 times faster on AMD with bf16 pairs (Zen
-                               4 on), but MLA of 16 heads, half a panel, takes 1.2 to 1.4 times as
-                               long; where the CPU has none or gains nothing, 3 to 15 % slower
+                               4 on), MLA of 16 heads 1.1 times over f32 latents, 1.5 over bf16
+                               ones; where the CPU has none or gains nothing, 3 to 15 % slower
                                than f32 (read on Zen 4). SWA_BF16_TILE: rounded so too (q8 times
                                its scale), summed in the order of Intel's tile instruction, which
                                runs it with SWA_AMX; prefill elsewhere 1.3 times faster than f32
@@ -4425,6 +4425,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
         }
         SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
         SWV_UNROLL for (i = 0; i < rows; i++) {
+#ifdef SWV_FMA2_AT
+            if (pairs && nv == 1) {
+                SWV_FMA2_AT(x.a + (size_t)i * x.rs, b[0], acc[i]);
+                continue;
+            }
+#endif
             if (x.rs == 1) a = SWA__FN(nth)(rows % SWV_N == 0, x.a, i, &numbers);
             else a = SWV_SET1(x.a[(size_t)i * x.rs]);
             SWV_UNROLL for (j = 0; j < nv; j++)
@@ -4815,11 +4821,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
         in.b = span->p;
-        if (!pairs && swa__v_across(g) == SWA__TILE) { /* V in K's tiles: a constant, or 16 addresses
-                                                     would be kept alive                          */
-            in.a = span->v + d * SWA__TILE;
-            in.rs = SWA__TILE;
+        if (swa__v_across(g) > 1) { /* V in K's tiles: a constant, or 16 addresses would be kept
+                                       alive                                                      */
+            in.rs = pairs ? SWA__TILE / 2 : SWA__TILE;
             in.cs = 1;
+            in.a = span->v + (size_t)d * in.rs;
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
             in.a = span->v + d;
@@ -5744,6 +5750,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef NV
 #undef NR
 #undef SWV_FMA2
+#undef SWV_FMA2_AT
 #undef SWV_ISA
 #undef SWV_LOOPS
 #undef SWV_TARGET
@@ -6339,6 +6346,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
+#  define SWV_FMA2_AT(p, b, c)  __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*(p)))
 #endif
 #if SWA__AMX
 /* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
@@ -6574,6 +6582,82 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
     _mm256_zeroupper();
 }
 #endif
+#if SWA__AVX512_DOT && SWA__BF16
+/* first, first + step, ... */
+SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
+    const __m512i i = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_add_epi32(_mm512_set1_epi32(first),
+                            _mm512_mullo_epi32(i, _mm512_set1_epi32(step)));
+}
+/* 16 numbers of row a, then of row b, of f32, f16 or bf16, rounded to bf16; cut: the same with bits
+   cut off instead, which tell by 16 bits what is below a power of two. Stored bf16 is finite. */
+SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a, const void *b,
+                                                        __m512i *cut) {
+    const __m512 most = _mm512_set1_ps(3.38953139e38f), least = _mm512_set1_ps(-3.38953139e38f);
+    __m512 x, y;
+    if (type == SWA_BF16)
+        return *cut = _mm512_inserti64x4(
+                   _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)a)),
+                   _mm256_loadu_si256((const __m256i *)b), 1);
+    x = type == SWA_F32 ? _mm512_loadu_ps(a)
+                        : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)a));
+    y = type == SWA_F32 ? _mm512_loadu_ps(b)
+                        : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)b));
+    x = _mm512_min_ps(_mm512_max_ps(x, least), most);
+    y = _mm512_min_ps(_mm512_max_ps(y, least), most);
+    *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
+                                     _mm512_castps_si512(y));
+    return (__m512i)_mm512_cvtne2ps_pbh(y, x);
+}
+/* Which of them are not below tiny. */
+SWA__INLINE SWA__AVX512_TARGET __mmask32 swa__pair_counts(__m512i cut, float tiny) {
+    return _mm512_cmpge_epu16_mask(_mm512_and_si512(cut, _mm512_set1_epi16(0x7fff)),
+                                   _mm512_set1_epi16((short)(swa__bits_of(tiny) >> 16)));
+}
+/* Row a's and row b's number in turn. */
+SWA__INLINE SWA__AVX512_TARGET void swa__pair_store(float *to, __mmask32 keep, __m512i x) {
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(swa__words(0x100000, 0x10001),
+                                                     _mm512_maskz_mov_epi16(keep, x)));
+}
+/* kr->to_form for SWA__PAIRS, of rows of any type, ld numbers each; rows that are not kept are not
+   read. */
+static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, size_t ld, float tiny,
+                                             const void *src, float *dst) {
+    const size_t es = swa__type_size(type);
+    const char *a = (const char *)src, *b, *at;
+    size_t i;
+    int r;
+    for (r = 0; r < rows; r += 2, a += 2 * ld * es, dst += ld) {
+        const unsigned two = keep >> (r & 15) & (r + 1 < rows ? 3 : 1);
+        const __mmask32 both = (two & 1 ? 0xffffu : 0) | (two & 2 ? 0xffff0000u : 0);
+        at = two & 1 ? a : a + ld * es;
+        b = two & 2 ? a + ld * es : a;
+        if (two == 0) memset(dst, 0, ld * sizeof *dst);
+        for (i = 0; two != 0 && i < ld; i += 16) {
+            __m512i cut, x = swa__pair_avx512(type, at + i * es, b + i * es, &cut);
+            swa__pair_store(dst + i, both & swa__pair_counts(cut, tiny), x);
+        }
+    }
+    _mm256_zeroupper();
+}
+/* K of a tile that holds V in its first dims too, by the same loads: V [dv][8 pairs of keys]. */
+static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, unsigned seen,
+                                                 const void *src, float *k, float *v) {
+    const size_t es = swa__type_size(type) * SWA__TILE;
+    const char *a = (const char *)src;
+    int d;
+    for (d = 0; d < g->dk; d += 2, a += 2 * es, k += SWA__TILE) {
+        const int both = d + 1 < g->dk;
+        __m512i cut, x = swa__pair_avx512(type, a, both ? a + es : a, &cut);
+        swa__pair_store(k, swa__pair_counts(cut, SWA__TINY_QK) & (both ? ~0u : 0xffffu), x);
+        if (d < g->dv)
+            _mm512_storeu_si512(v + d * 8,
+                                _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_V)
+                                                           & (seen | seen << 16), x));
+    }
+    _mm256_zeroupper();
+}
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #  pragma GCC diagnostic pop
 #endif
@@ -6711,6 +6795,7 @@ typedef struct {
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
+    int       paired;                    /* ... but those of f16 and bf16, which become pairs     */
     int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
@@ -7081,7 +7166,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const float *scale = x->scale != NULL ? x->scale + slot : NULL;
         const unsigned char *p = x->p;
         swa_type type = x->type;
-        const int widen = keys->as_f32 && type != SWA_F32 && !(i == SWA__K && keys->dots);
+        const int widen = keys->as_f32 && type != SWA_F32 && !(i == SWA__K && keys->dots)
+                          && !(keys->paired && type != SWA_Q8);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
             memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
@@ -7355,6 +7441,32 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
     }
 }
 
+#if SWA__AVX512_DOT && SWA__BF16
+/* The same for SWA__PAIRS, from what the tiles hold. */
+static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__room *room,
+                             swa__block *b) {
+    const int end = range[3] > range[1] ? range[3] : range[1];
+    int t, lo, hi;
+    for (t = (range[0] < range[1] ? range[0] : range[2]) / SWA__TILE; t * SWA__TILE < end; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
+              *v = room->v + t * (SWA__TILE / 2) * g->dvp;
+        const unsigned seen = swa__tile_seen(range, t);
+        if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        if (g->v_in_k) swa__latent_pairs(g, tile->k_type, seen, tile->k, k, v);
+        else {
+            swa__to_pairs(tile->v_type, SWA__TILE, seen, (size_t)g->dvp, SWA__TINY_V, tile->v, v);
+            swa__to_pairs(tile->k_type, g->dk, 0xffffu, SWA__TILE, SWA__TINY_QK, tile->k, k);
+        }
+        tile->k = k;
+        tile->v = v;
+        if (g->dt == 0) continue;
+        k += SWA__TILE * g->dk;
+        swa__to_pairs(tile->tail_type, g->dt, 0xffffu, SWA__TILE, SWA__TINY_QK, tile->tail, k);
+        tile->tail = k;
+    }
+}
+#endif
 #if SWA__AMX
 /* The same for Intel's tiles: K and V are stored by bundles of 32 keys. Both halves of a bundle of
    V are written: keys that are not staged are zeros, without scales. */
@@ -7537,6 +7649,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
     if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
+    j->keys.paired = swa__form_of(&j->geo) == SWA__PAIRS;
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
@@ -8707,6 +8820,10 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, room, b);
     else
 #endif
+#if SWA__AVX512_DOT && SWA__BF16
+    if (j->keys.paired) swa__stage_pairs(&j->geo, range, room, b);
+    else
+#endif
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
     swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
@@ -8780,7 +8897,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     double units, partials;
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
-    if (j->n == 0 || j->few || swa__form_of(&j->geo) != SWA__PLAIN) return 0;
+    if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.paired)) return 0;
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(p, cut, &units, &partials);
@@ -9240,8 +9357,11 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->compute == SWA_BF16_TILE)
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
-    geo->v_across = geo->v_in_k && geo->form == SWA__PLAIN ? SWA__TILE : 1;
-    geo->v_along = geo->v_in_k && geo->form == SWA__PLAIN ? 1 : geo->dvp;
+    geo->v_across = !geo->v_in_k                ? 1
+                  : geo->form == SWA__PLAIN ? SWA__TILE
+                  : geo->form == SWA__PAIRS ? SWA__TILE / 2
+                                            : 1;
+    geo->v_along = geo->v_across > 1 ? 1 : geo->dvp;
 
 #if SWA__BF16
     geo->sums = call->kr->sums;
@@ -10232,6 +10352,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     swa__block latents;
     int t, before = -1;
     rows.as_f32 = 1;
+    rows.paired = 0;
     e->latents.present = room->present;
     latents.pos = b->pos;
     swa__stage(&in, range, &e->latents, &latents);

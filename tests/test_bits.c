@@ -577,20 +577,25 @@ TEST_EACH_ISA(bits_q8_products_of_many_rows) {
 
 /* Numbers of every size from 2^-140 to 2^60: bf16 products drop what would be subnormal, in every instance alike. */
 TEST_EACH_ISA(bits_bf16_of_any_size) {
-    for (int k = 0; k < 12; k++) {
-        at_case c = at_new(k % 6 < 3 ? 24 : 4, 1, k < 6 ? 24 : 70, 16, 50);
+    static const swa_type latents[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    for (int k = 0; k < 18; k++) {
+        at_case c = at_new(k % 6 < 3 ? 24 : 4, 1, k < 6 ? 24 : k < 15 ? 70 : 21, 16, 50);
         at_how how = plain(SWA_ISA_SCALAR);
         size_t n = 50 * at_o_row(&c), rows = 50 * (size_t)c.shape.n_heads;
         float *want = t_floats(n), *want_lse = t_floats(rows), *out = t_floats(n), *lse = t_floats(rows);
         at_data d;
         at_sliding(&c, 30);
-        c.compute = k < 6 ? SWA_BF16 : SWA_BF16_TILE;
+        c.compute = k < 6 || k >= 12 ? SWA_BF16 : SWA_BF16_TILE;
         if (k % 3 == 2) c.v_type = SWA_Q8;
+        if (k >= 12) { /* V is K's first dims */
+            c.shape.v_in_k = 1;
+            c.k_type = c.v_type = latents[k % 4];
+        }
         d = at_make(&c);
         for (size_t i = 0; i < 50 * at_q_row(&c); i++) d.q[i] = ldexpf(d.q[i], -t_int(0, 140));
         for (size_t i = 0; i < 50 * at_k_row(&c); i++)
-            d.k[i] = ldexpf(d.k[i], k % 3 == 0 ? -t_int(0, 140) : t_int(0, 60));
-        for (size_t i = 0; i < 50 * at_v_row(&c); i++) d.v[i] = ldexpf(d.v[i], t_int(-140, 20));
+            d.k[i] = ldexpf(d.k[i], k % 3 == 0 || k >= 12 ? -t_int(0, 140) : t_int(0, 60));
+        for (size_t i = 0; d.v != NULL && i < 50 * at_v_row(&c); i++) d.v[i] = ldexpf(d.v[i], t_int(-140, 20));
         REQUIRE(at_ring(&c, &d, &how, want, want_lse));
         how = plain(isa);
         for (how.chunk = 0; how.chunk < 40; how.chunk += 7) {
