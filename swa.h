@@ -6528,10 +6528,8 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, i
         next += line;
     } while (--p > 0);
     SWA__UNROLL for (i = 0; i < 16; i++)
-        _mm512_storeu_ps(s + i * 16,
-                         _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]),
-                                                     _mm512_set1_ps(scale[i / nv])),
-                                       _mm512_loadu_ps(q_scale + i % nv * 16)));
+        _mm512_storeu_ps(s + i * 16, _mm512_cvtepi32_ps(acc[i]) * _mm512_set1_ps(scale[i / nv])
+                                         * _mm512_loadu_ps(q_scale + i % nv * 16));
 }
 static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k,
                                             int end, const float *q, float *s) {
