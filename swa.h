@@ -3343,6 +3343,9 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     int   first_block;      /* of this panel: nothing to fold into yet                            */
     int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     int   nr;               /* rows of the panel                                                  */
+    int   rows;             /* many rows: fetched in q.k, out that this panel writes next and q
+                               of the next panel                                                  */
+    swa__stretch row[2 * SWA__PANEL];
     /* Products that come out of line, so that what others have in registers stays there: as sinks
        (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
        with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
@@ -3484,6 +3487,15 @@ SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k
     to->p = NULL;
     to->lines = steps;
     return 1;
+}
+/* Asks for the next few rows of sight.row from number `row` on: all at once would keep K waiting.
+   Returns the first row that is left. */
+SWA__INLINE int swa__rows_meanwhile(const swa__sight *n, int row) {
+    const int end = row + 8 < n->rows ? row + 8 : n->rows;
+    int i;
+    for (; row < end; row++)
+        for (i = 0; i < n->row[row].lines; i++) SWA__PREFETCH(n->row[row].p + i * 64);
+    return row;
 }
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
@@ -4619,7 +4631,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
     SWA__FN(operands) x;
     SWV acc[MR * NV];
-    int k, i, j, w, done, old = 0;       /* old: keys below it hold sinks' scores */
+    int k, i, j, w, done, row = 0, old = 0; /* old: keys below it hold sinks' scores */
     x.rs = 1;
     x.cs = SWA__TILE;
     x.fetches = 1;
@@ -4629,6 +4641,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
         for (k = lo; k < n->hi[w]; k += mr) {
             const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
+            row = swa__rows_meanwhile(n, row);
             done = !pairs && n->scores != NULL;
             if (done) {
                 if (k == lo || k % SWA__SUMMED == 0) {
@@ -7707,6 +7720,21 @@ static float *swa__out_row(const swa__job *j, int h, int r) {
     return out->p + (j->row + r / group) * out->token
          + ((int64_t)h * group + r % group) * out->head;
 }
+/* Where n rows of KV head h from row r on lie, in numbers, by the strides of token and head: one
+   division for them all. */
+static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, int r, int n,
+                        int64_t *at) {
+    const int group = j->call->group;
+    int64_t t = j->row + r / group;
+    int i, g = r % group;
+    for (i = 0; i < n; i++, g++) {
+        if (g == group) {
+            g = 0;
+            t++;
+        }
+        at[i] = t * token + ((int64_t)h * group + g) * head;
+    }
+}
 static int swa__has_q_sink(const swa__job *j) {
     return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
 }
@@ -7790,31 +7818,36 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
 #endif
     }
 }
-/* q of a unit, scaled and transposed: few rows in their steps, many as panels, where rows past
-   the end repeat the last row. in: q and its tail. */
-static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2],
-                        const swa__scratch *w, float *q, float *scale) {
+/* q of a unit's rows [r, end), scaled and transposed: few rows (all) in their steps, many as panels,
+   where rows past the end repeat the last row. sink: of the sinks' own q. */
+static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratch *w, int sink, int r,
+                        int end) {
+    const swa_attn *a = &j->call->a;
+    const swa_in in[2] = { sink ? a->q_sink : a->q, sink ? a->q_sink_tail : a->q_tail };
+    float *q = sink ? w->q_sink : w->q, *scale = w->q_scale + (sink ? w->rows : 0);
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), form = swa__form_of(&j->geo),
               q8 = j->call->a.compute == SWA_Q8;
-    float *row = dk <= 256 ? w->s : w->room.k; /* both are free until the first block, one is
-                                                  large enough                                    */
+    float *row = dk <= 256 ? w->s : w->room.k; /* free between panels, or until the first block;
+                                                  one is large enough                             */
     const swa__kernels *kr = j->call->kr;
     const void *src[SWA__PANEL];
-    int i, r, nr;
+    int64_t at[2 * SWA__PANEL];          /* of this panel and the next                            */
+    int i, n, nr;
     if (j->few) {
         swa__pack_few(j, u, in, row, q, scale);
         return;
     }
-    for (r = 0; r < u->n; r += nr, q += (dk + dt) * nr) {
+    for (q += (size_t)r * (size_t)(dk + dt); r < end; r += nr, q += (dk + dt) * nr) {
         float *to;
-        nr = swa__panel_rows(j, u->n - r);
+        nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
-        swa__q_rows(j, u, &in[0], r, nr, src);
+        n = end - r < 2 * nr ? end - r : 2 * nr;
+        swa__places(j, in[0].token, in[0].head, u->h, u->r0 + r, n, at);
+        for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         /* the next panel's, which lie far apart */
-        for (i = r + nr; i < r + 2 * nr && i < u->n; i++)
-            swa__rows_ahead((const unsigned char *)swa__q_row(j, &in[0], u->h, u->r0 + i), 1, 0,
-                            dk * 4, 64);
+        for (i = nr; i < n; i++)
+            swa__rows_ahead((const unsigned char *)(in[0].p + at[i]), 1, 0, dk * 4, 64);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
         if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
 #if SWA__DOTS
@@ -7822,7 +7855,9 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa_in in[2
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
         if (dt == 0) continue;
-        swa__q_rows(j, u, &in[1], r, nr, src);
+        n = n < nr ? n : nr;
+        swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
+        for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
@@ -7882,6 +7917,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
     const int group = j->call->group, t0 = u->r0 / group, from = u->h * group;
     /* of a panel: idle ones do as the last one does */
     const int rows = j->few ? n : j->call->kr->nr;
+    float first = 0.0f, last = 0.0f, sink = 0.0f;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
     swa__interval_of(j, u, w, r, n, pos, l);
     l->mods = swa__modifies(j, j->geo.bias && swa__bias_reaches(j, t, pos));
@@ -7898,9 +7934,14 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
     }
 
     for (i = 0; i < rows; i++) {
-        l->first[i] = (float)swa__clip(w->lo[t - t0] - pos);
-        l->last[i] = (float)swa__clip(w->hi[t - t0] - pos);
-        l->sink[i] = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
+        if (i == 0 || head == 0) {       /* what a token's rows share                             */
+            first = (float)swa__clip(w->lo[t - t0] - pos);
+            last = (float)swa__clip(w->hi[t - t0] - pos);
+            sink = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
+        }
+        l->first[i] = first;
+        l->last[i] = last;
+        l->sink[i] = sink;
         if (l->mods) {
             l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
             swa__sight_mods(j, j->row + t, from + head, i, l);
@@ -7927,8 +7968,12 @@ static float swa__lse(float m, float l) {
    if a sink logit, (mb, lb), is to be folded in before. */
 static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
     const swa_attn *a = &j->call->a;
-    const int group = j->call->group, head = h * group + r % group;
-    const int64_t at = (j->row + r / group) * j->call->shape.n_heads + head;
+    const int group = j->call->group;
+    int64_t at;
+    int head;
+    if (a->lse == NULL && a->stat == NULL && a->sink_logits == NULL) return 0;
+    head = h * group + r % group;
+    at = (j->row + r / group) * j->call->shape.n_heads + head;
     if (a->lse != NULL) a->lse[at] = swa__lse(m, *l);
     if (a->stat != NULL) {
         a->stat[2 * at] = m;
@@ -7962,6 +8007,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
     }
     j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, out);
 }
+#define SWA__IS_OUT (-1.0f)              /* in place of a sum: the panel is written               */
 /* No block has reached a panel yet, so its o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
     while (rows > 0 && m[rows - 1] <= SWA__NONE) rows--;
@@ -7973,14 +8019,17 @@ static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratc
            (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(nr, w->m + r, w->l + r);
 }
-/* Its results go out, with a sink logit folded in. */
+/* Its results go out, with a sink logit folded in; l of its first row says so. */
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
     const int nr = swa__panel_rows(j, n), dv = j->geo.dv;
     const swa__total to = { w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r, w->l + r };
+    const swa_out *rows = &j->call->a.out;
     float *out[SWA__PANEL];
+    int64_t at[SWA__PANEL];
     int i, fold = 0;
     if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
+    swa__places(j, rows->token, rows->head, u->h, u->r0 + r, n, at);
     for (i = 0; i < nr; i++) {
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
@@ -7988,12 +8037,13 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
             to.l[i] = 1.0f;
             continue;
         }
-        out[i] = swa__out_row(j, u->h, u->r0 + r + i);
+        out[i] = rows->p + at[i];
         fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
     }
     if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
     j->call->kr->unpack(nr, n, dv, to.o, w->lb, out);
+    *to.l = SWA__IS_OUT;
 }
 
 /* ---- lists of keys ---- */
@@ -8418,6 +8468,44 @@ static void swa__sight_fill(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
     swa__sight_make(j, u, w, r, n, b->pos, l);
 }
+/* Many rows: q is packed panel by panel, each before its first block, so that it comes from memory
+   while the panel before computes. But integers of long rows need room that K has by then. */
+static int swa__packs_late(const swa__job *j) {
+    return !j->few && (j->call->a.compute != SWA_Q8 || j->geo.dk <= 256);
+}
+static void swa__pack_both(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                           int end) {
+    swa__pack_q(j, u, w, 0, r, end);
+    if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end);
+}
+/* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k. */
+static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int end,
+                            int numbers, swa__sight *l) {
+    int64_t at[SWA__PANEL];
+    int i;
+    swa__places(j, in->token, in->head, u->h, u->r0 + r, end - r, at);
+    for (i = 0; i < end - r; i++, l->rows++) {
+        l->row[l->rows].p = (const char *)(in->p + at[i]);
+        l->row[l->rows].lines = numbers / 16;
+    }
+}
+/* Whether no later block is seen by rows [r, end) of the unit, a panel: its results may go out once
+   it has seen b, when they are in cache. Names what is fetched meanwhile: out's rows, and q of the
+   panel behind it. */
+static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                           int end, const swa__block *b, swa__sight *l) {
+    const swa_attn *a = &j->call->a;
+    const swa_in out = { a->out.p, a->out.token, a->out.head };
+    const int group = j->call->group, nr = j->call->kr->nr;
+    const int next = end + nr < u->n ? end + nr : u->n;
+    const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
+                     && w->hi[(u->r0 + end - 1) / group - u->r0 / group] <= b->pos + SWA_BLOCK;
+    l->rows = 0;
+    if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
+    if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
+        swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
+    return ends;
+}
 /* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1. */
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__block *b, swa__sight *l) {
@@ -8443,8 +8531,11 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
+            const int ends = swa__panel_ends(j, u, w, r, r + n, b, l);
+            if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n);
             kr->many[j->geo.form < SWA__FORMS ? j->geo.form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s,
                                                                                         &to);
+            if (ends) swa__panel_out(j, u, r, n, w);
         }
         if (u->partial == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
@@ -8462,28 +8553,23 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->list = NULL;
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
-/* q packed, results empty. */
+/* q packed, where that is not left to the panels; results empty. */
 static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             swa__block *b) {
     const swa__call *call = j->call;
-    const swa_in q[2] = { call->a.q, call->a.q_tail },
-                 q_sink[2] = { call->a.q_sink, call->a.q_sink_tail };
     swa__block_begin(j, b);
-    swa__pack_q(j, u, q, w, w->q, w->q_scale);
-    if (swa__has_q_sink(j))
-        swa__pack_q(j, u, q_sink, w, w->q_sink,
-                    w->q_scale + w->rows);
+    if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
     if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
 }
-/* The rows' results go out. */
+/* The results of rows that are not out yet go out. */
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int nr = j->call->kr->nr;
     int i;
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr)
-        swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
+        if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
 #if SWA__LISTS
 /* Keys gathered for a unit with a list. */
