@@ -3205,9 +3205,10 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
    instruction set. To add one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi,
    a, b) is a where lo <= x < hi, else b; SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on
    an array of SWV_N vectors; KEYS by VECTORS are the register block of the many-rows shape, DIMS
-   by VECTORS that of a list's p.v, twice; FEW(rows) the few-rows shape's width. AT(v, i), if there
-   is one, is number i of v in all lanes, where an FMA takes that at no cost: numbers that lie in a
-   row are then loaded by the vector. What the template's first lines define has a default. */
+   by VECTORS that of a list's p.v, twice; FEW(rows) the few-rows shape's width; EIGHT, if there is
+   one, that of 8 rows. AT(v, i), if there is one, is number i of v in all lanes, where an FMA takes
+   that at no cost: numbers that lie in a row are then loaded by the vector. What the template's
+   first lines define has a default. */
 
 enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are summed alone, and */
        SWA__GEMM_CHAIN = 512,            /* of one chain: constants of the bits promise, see
@@ -3306,8 +3307,6 @@ typedef struct {
     swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
-    int          pass, passes; /* few rows: which time the kernel goes over these K, of how many;
-                                  of f32 it fetches a share of V each time                        */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
@@ -3386,7 +3385,7 @@ typedef struct {
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
-    void (*few)(swa__block *b, const swa__sight *n, int rows, const float *const q[2],
+    void (*few)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
                                             is none                                               */
@@ -3621,16 +3620,30 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
     }
 }
 #endif
-/* The few-rows shape takes 4, 2 or 1 rows at once; more of them pass over K and V again, which are
-   not far then: see swa__few_piece. (Eight at once were worth 3 % in f32 with AVX-512, nothing in
-   f16, and cost 5 % in q8 and 12 % in f16 with AVX2, where registers are short: not worth 21
-   KB.) */
+/* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
+   which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
+/* Where registers are many, two steps of 4 share a pass if K and V of all keys are f32, which is
+   bound by memory (up to 15 % of the time; nothing in f16, and 12 % lost in f16 with AVX2): then 8
+   at most, else 4. `dims`, which the kernel takes at once, must divide V's rows. K off the grid is
+   multiplied step by step. */
+SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims) {
+    int r, k;
+    if (swa__tail_dims(b->g) > 0 || b->g->dvp % dims != 0) return 4;
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
+            const swa__tile *t = &b->tile[k / SWA__TILE];
+            if ((t->k_type != SWA_F32 && b->shift == 0) || t->v_type != SWA_F32) return 4;
+        }
+    return 8;
+}
+/* Rows of the next pass, if `most` go at once. */
+static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
-   over at once. */
-static int swa__few_piece(int rows, int dims, int type) {
+   over at once. All keys, if one pass is enough. */
+static int swa__few_piece(int one_pass, int dims, int type) {
     const int keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
-    return rows <= 4 ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
+    return one_pass ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
 }
 /* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
    int8. */
@@ -3816,11 +3829,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
 /* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
 
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
-   more steps a row ends, and the next begins `gap` bytes further on. q.k: the line after a line is
-   asked for `move` bytes on, fewer than 64 where several passes share the lines. */
-typedef struct { const char *at; int64_t gap, move; int left, per, l1; } SWA__FN(stream);
-/* Vectors of keys, where each begins, and how many fours of dims they have. */
-typedef struct { const char *at[8]; int fours; } SWA__FN(key_vectors);
+   more steps a row ends, and the next begins `gap` bytes further on. */
+typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
+/* Vectors of keys, where each begins, and how many fours of dims they have; numbers from q of four
+   rows to q of the next four. */
+typedef struct { const char *at[8]; int fours, q_four; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
 typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(value_rows);
 
@@ -3829,7 +3842,7 @@ typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(valu
 SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
-    const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
+    const int dims = R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* of V, for every four dims */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
@@ -3837,10 +3850,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     SWV x, numbers, row[SWA__TILE / SWV_N];
     int i, j, u;
     for (at = 0; at < end; at += bytes) {
-        SWV_UNROLL for (u = 0; u < dims; u++, q += R) { /* fetches spread over the dims */
+        SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
             const int step = (u + 1) * lines / 4 - u * lines / 4;
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
-            pf.at += step * pf.move;
+            pf.at += step * 64;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
             if (pf.left <= 0 && (u == dims - 1 || lines > 4)) {
@@ -3849,8 +3862,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
             }
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + at + (size_t)u * SWA__TILE * es, j, row);
-                SWV_UNROLL for (i = 0; i < R; i++)
-                    acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, q, i, &numbers), x, acc[i][j]);
+                SWV_UNROLL for (i = 0; i < R; i++) {
+                    const float *four = q + i / 4 * k->q_four;
+                    acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, four, i % 4, &numbers), x,
+                                        acc[i][j]);
+                }
             }
             SWV_UNROLL for (j = 0; j < NW; j++)
                 SWV_UNROLL for (i = 0; i < R; i++) {
@@ -3891,33 +3907,29 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf;
     SWA__FN(key_vectors) k;
-    SWV acc[4][8], x;
+    SWV acc[8][8], x;
     int i, j;
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
     pf.gap = (first->v_token - g->dvp) * (int64_t)v_size;
     pf.per = g->dvp * (int)v_size / 64;  /* lines of a V row, if rows lie apart */
     pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
     pf.l1 = b->l1;
-    pf.move = 64;
     k.fours = g->dk / 4;
-    if (b->passes > 1 && type == SWA_F32 && first->v_type == SWA_F32) { /* narrow: FMAs bind */
-        const int lines = k.fours * ((NW * SWV_N + SWA__TILE - 1) / SWA__TILE) * (int)es;
-        pf.move = 64 / b->passes;
-        pf.at += (pf.gap == 0 ? lines : pf.per) * pf.move * b->pass;
-        if (pf.gap != 0) pf.gap += pf.per * (64 - pf.move); /* its share of each row */
-    }
+    k.q_four = 4 * g->dk;                /* eight rows have no tail */
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / SWA__TILE];
         k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % SWA__TILE) * es;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    if (NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
+    if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
     else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
     if (k.fours * 4 < g->dk) {
         SWV_UNROLL for (j = 0; j < NW; j++)
             SWV_UNROLL for (i = 0; i < R; i++)
                 SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
-        for (j = 0; j < NW; j++) SWA__FN(few_rest)(b, R, q, s, v + j);
+        for (j = 0; j < NW; j++)
+            for (i = 0; i < R; i += 4)
+                SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v + j);
         SWV_UNROLL for (j = 0; j < NW; j++)
             SWV_UNROLL for (i = 0; i < R; i++)
                 acc[i][j] = SWV_LOAD(s + i * SWA_BLOCK + (v + j) * SWV_N);
@@ -3980,7 +3992,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
     int i, j, k = 0;
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
-        SWV numbers[4];
+        SWV numbers[8];
         int u;
         SWV_UNROLL for (i = 0; i < R; i++) numbers[i] = SWV_LOAD(p + i * SWA_BLOCK + k);
         SWV_UNROLL for (u = 0; u < SWV_N; u++, in.at += in.row, pf.at += in.step)
@@ -4006,7 +4018,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         SWA__FN(value_rows) in;
         const swa__tile *t = &b->tile[k / SWA__TILE];
         const int at = d0 * (b->t1 - b->t0) + (k / SWA__TILE - b->t0) * dims,
-                  next = b->t0 + at / g->dk, type = t->v_type;
+                  next = b->t0 + at / g->dk, type = R == 8 ? SWA_F32 : t->v_type;
         const int64_t es = (int64_t)swa__type_size(type);
         end = swa__tile_end(k, last);
         in.row = t->v_token * es;
@@ -4027,7 +4039,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
             pf.at = in.at;
             in.step = 0;
         }
-        if (NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
+        if (R == 8 || NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
         else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
@@ -4035,7 +4047,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
                                              const swa__pv *x, int d0) {
     const int dvp = b->g->dvp;
-    SWV acc[4][8];
+    SWV acc[8][8];
     int i, j, r;
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
@@ -4083,6 +4095,19 @@ SWV_ROWS(2)
 #endif
 SWV_ROWS(4)
 #undef SWV_ROWS
+#ifdef SWV_EIGHT
+/* Eight rows over K and V in f32, a vector of keys and SWV_EIGHT of dims at a time. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
+                                                 int v0, int v1) {
+    for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, SWA_F32, b, q, s, v0);
+}
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const int range[4],
+                                                   const swa__pv *x) {
+    int d;
+    for (d = 0; d < b->g->dvp; d += SWV_EIGHT * SWV_N)
+        SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d);
+}
+#endif
 
 /* Row i's scores after modification and mask, written back; returns their maximum per lane. s2
    holds the scores with the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2],
@@ -4200,6 +4225,10 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
             }
         }
 #endif
+#ifdef SWV_EIGHT
+        if (rows == 8) SWA__FN(few_keys8)(b, q, s, v, end);
+        else
+#endif
         if (rows == 4) SWA__FN(few_keys4)(b, q, s, v, end);
 #if !SWA__SMALL
         else if (rows == 2) SWA__FN(few_keys2)(b, q, s, v, end);
@@ -4226,22 +4255,19 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
     }
 }
-/* Scores of all rows over the vectors [v, v1), piece by piece, so that rows beyond the first four
-   find K in L1. Then they wait for nothing, and what they fetch had better not be what the first
-   have asked for: memory serves no more than its rate, and all at once would be lost. */
-static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, swa__block *b, const float *q, float *s,
-                                                 int v, int v1) {
+/* Scores of all rows over the vectors [v, v1), `most` at once, piece by piece, so that rows beyond
+   those find K in L1. */
+static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
+                                                 const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
-    const int piece =
-        v < v1 ? swa__few_piece(rows, g->dk, b->tile[v * SWV_N / SWA__TILE].k_type) / SWV_N : 1;
+    const int type = v < v1 ? b->tile[v * SWV_N / SWA__TILE].k_type : SWA_F32,
+              piece = swa__few_piece(rows <= most, g->dk, type) / SWV_N;
     int r, x, end, step;
-    b->passes = (rows + 3) / 4;
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
         for (r = 0; r < rows; r += step) {
-            b->pass = r / 4;
             const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
-            step = swa__few_step(rows - r);
+            step = swa__few_pass(rows - r, most);
             SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
             for (x = v; swa__tail_dims(g) > 0 && x < end; x++)
                 SWA__FN(few_tail)(b, step, qr, s + r * SWA_BLOCK, x);
@@ -4250,10 +4276,10 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, swa__block *b, const 
 }
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
    next. */
-static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, const swa__block *b, const int range[4],
-                                                 const float *p, float *o) {
+static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__block *b,
+                                                 const int range[4], const float *p, float *o) {
     const int type = range[2] < range[3] ? b->tile[range[2] / SWA__TILE].v_type : SWA_F32;
-    const int dvp = b->g->dvp, piece = swa__few_piece(rows, dvp, type);
+    const int dvp = b->g->dvp, piece = swa__few_piece(rows <= most, dvp, type);
     int some[4], r, step;
     swa__pv x;
     memcpy(some, range, sizeof some);
@@ -4264,7 +4290,11 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, const swa__block *b, 
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
-            step = swa__few_step(rows - r);
+            step = swa__few_pass(rows - r, most);
+#ifdef SWV_EIGHT
+            if (step == 8) SWA__FN(few_values8)(b, some, &x);
+            else
+#endif
             if (step == 4) SWA__FN(few_values4)(b, some, &x);
 #if !SWA__SMALL
             else if (step == 2) SWA__FN(few_values2)(b, some, &x);
@@ -4291,11 +4321,11 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
-static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows,
+static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
     float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
-    int v[4], range[4], i, r, x, step;
+    int v[4], range[4], i, r, x, step, most = 4;
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
         v[2 * i + 1] = n->lo[i] < n->hi[i]
@@ -4303,9 +4333,12 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows
                          : v[2 * i];
     }
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
+#ifdef SWV_EIGHT
+    if (rows >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
+#endif
     if (b->shift == 0) {
-        SWA__FN(few_score_pieces)(rows, b, q[0], s2, v[0], v[1]);
-        SWA__FN(few_score_pieces)(rows, b, q[1], s, v[2], v[3]);
+        SWA__FN(few_score_pieces)(rows, most, b, q[0], s2, v[0], v[1]);
+        SWA__FN(few_score_pieces)(rows, most, b, q[1], s, v[2], v[3]);
     }
     for (r = 0; r < rows; r += step) {
         const float *qr = q[1] + (size_t)r * (size_t)(g->dk + g->dt);
@@ -4324,7 +4357,7 @@ static SWV_TARGET void SWA__FN(few)(swa__block *b, const swa__sight *n, int rows
             SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, lanes[i - r]);
         for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
     }
-    SWA__FN(few_value_pieces)(rows, b, range, s, to->o);
+    SWA__FN(few_value_pieces)(rows, most, b, range, s, to->o);
     SWV_LEAVE();
 }
 
@@ -5785,6 +5818,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
+#undef SWV_EIGHT
 #undef SWV_INDEX
 #undef SWV_CONSTRAINT
 #undef SWV_SET1
@@ -6326,6 +6360,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
 #define SWV_FEW_KEYS(r)         4
 #define SWV_FEW_F32             2
 #define SWV_INDEX               3
+#if !SWA__SMALL
+#  define SWV_EIGHT             2
+#endif
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
 #define SWV_LOAD(p)             _mm512_loadu_ps(p)
@@ -8546,8 +8583,6 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
-    b->pass = 0;
-    b->passes = 1;
     b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
     b->list = NULL;

@@ -533,6 +533,38 @@ TEST_EACH_ISA(bits_q8_products) {
         }
 }
 
+/* Few rows over f32, which some kernels take eight at a time: all their numbers, dims that fill no vectors or no fours,
+   K or V of other types, rings off the grid of 16 slots, sinks with a q of their own. */
+TEST_EACH_ISA(bits_few_rows) {
+    static const int dims[] = { 16, 30, 33, 64 }, all[] = { SWA_F32, SWA_F16, SWA_Q8 };
+    for (int rows = 8; rows <= 15; rows += rows == 8 ? 4 : 3)
+        for (int f = 0; f < 12; f++) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(rows, 1, dims[f % 4], f < 4 ? 64 : dims[(f + rows) % 4], 90);
+            at_how how = plain(SWA_ISA_SCALAR);
+            size_t n = 90 * at_o_row(&c), lines = 90 * (size_t)rows;
+            float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
+            at_data d;
+            c.start = f % 5 == 1 ? 0 : 200;
+            at_sliding(&c, f % 3 ? 60 : 41);
+            if (f > 8) c.k_type = (swa_type)all[f % 3];
+            if (f > 8) c.v_type = (swa_type)all[(f + rows) % 3];
+            if (f % 5 == 1) at_pinned(&c, 70, 9);
+            if (f % 5 == 1) c.q_sink = 1;
+            d = at_make(&c);
+            how.chunk = 1;
+            t_label("%d rows, case %d", rows, f);
+            REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+            how = plain(isa);
+            how.chunk = 1;
+            if (f % 5 == 3) how.capacity = 67;
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, lines);
+            t_free_to(mark);
+        }
+}
+
 /* The same of many rows: panels of both widths, blocks' edges, all that is done to a score, rings of any rotation, in
    parts. The reference takes token after token, which is few rows, by another instruction set; so does way 0. */
 TEST_EACH_ISA(bits_q8_products_of_many_rows) {
