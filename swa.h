@@ -6396,7 +6396,10 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
-#  define SWV_FMA2_AT(p, b, c)  __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*(p)))
+/* *p for all lanes, which gcc 12 would broadcast apart; also under the host's -masm=intel */
+#  define SWV_FMA2_AT(p, b, c) \
+    __asm__("vdpbf16ps {%2%{1to16%}, %1, %0|%0, %1, %2%{1to16%}}" \
+            : "+v"(c) : "v"(b), "m"(*(p)))
 #endif
 #if SWA__AMX
 /* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
@@ -6425,11 +6428,14 @@ static void swa__soft_multiply(int c, int a, int b) {
 #  define SWA__TILE_MULTIPLY(c, a, b) swa__soft_multiply(c, a, b)
 #else
 #  define SWA__TILE_LOAD(t, p, by) \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(p), "r"((size_t)(by)) : "memory")
+    __asm__ volatile("tileloadd {(%0,%1,1), %%tmm" #t "|tmm" #t ", [%0+%1*1]}" \
+                     : : "r"(p), "r"((size_t)(by)) : "memory")
 #  define SWA__TILE_STORE(t, p, by) \
-    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(p), "r"((size_t)(by)) : "memory")
+    __asm__ volatile("tilestored {%%tmm" #t ", (%0,%1,1)|[%0+%1*1], tmm" #t "}" \
+                     : : "r"(p), "r"((size_t)(by)) : "memory")
 #  define SWA__TILE_MULTIPLY(c, a, b) \
-    __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : : : "memory")
+    __asm__ volatile("tdpbf16ps {%%tmm" #b ", %%tmm" #a ", %%tmm" #c \
+                     "|tmm" #c ", tmm" #a ", tmm" #b "}" : : : "memory")
 #endif
 /* Every part of a call configures its thread's tiles: eight of 16 rows of 64 bytes; none
    outside. */
@@ -6669,8 +6675,8 @@ SWA__INLINE SWA__AVX512_TARGET void swa__pair_store(float *to, __mmask32 keep, _
 }
 /* kr->to_form for SWA__PAIRS, of rows of any type, ld numbers each; rows that are not kept are not
    read. */
-static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, size_t ld, float tiny,
-                                             const void *src, float *dst) {
+static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, size_t ld,
+                                             float tiny, const void *src, float *dst) {
     const size_t es = swa__type_size(type);
     const char *a = (const char *)src, *b, *at;
     size_t i;
@@ -6717,8 +6723,8 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
 #define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
-    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, swa__widen_##isa, \
-    swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa), SWA__TO_ROWS(isa) \
+    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
+    swa__widen_##isa, swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa), SWA__TO_ROWS(isa) \
     SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
@@ -7855,10 +7861,10 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
 #endif
     }
 }
-/* q of a unit's rows [r, end), scaled and transposed: few rows (all) in their steps, many as panels,
-   where rows past the end repeat the last row. sink: of the sinks' own q. */
-static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratch *w, int sink, int r,
-                        int end) {
+/* q of a unit's rows [r, end), scaled and transposed: few rows (all) in their steps, many as
+   panels, where rows past the end repeat the last row. sink: of the sinks' own q. */
+static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratch *w, int sink,
+                        int r, int end) {
     const swa_attn *a = &j->call->a;
     const swa_in in[2] = { sink ? a->q_sink : a->q, sink ? a->q_sink_tail : a->q_tail };
     float *q = sink ? w->q_sink : w->q, *scale = w->q_scale + (sink ? w->rows : 0);
@@ -8549,10 +8555,11 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const swa__kernels *kr = j->call->kr;
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
+    const int form = j->geo.form;
     int r, n, nr;
     l->scores = NULL;
 #if SWA__BF16
-    if (j->geo.form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
+    if (form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
 #endif
 #if SWA__DOTS
     if (j->keys.dots) l->scores = swa__many_dots;
@@ -8570,8 +8577,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
             const int ends = swa__panel_ends(j, u, w, r, r + n, b, l);
             if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n);
-            kr->many[j->geo.form < SWA__FORMS ? j->geo.form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s,
-                                                                                        &to);
+            kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
             if (ends) swa__panel_out(j, u, r, n, w);
         }
         if (u->partial == NULL) continue;
