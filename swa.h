@@ -104,7 +104,7 @@
    (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
    SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
    passes all tests; the instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 341 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 346 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 80, SWA_NO_MLA (the block
    alone) 61, SWA_NO_BF16 (the type, and products in it) 43, SWA_NO_LISTS (lists of keys, trees) 32,
    SWA_NO_INDEX (swa_select) 16, SWA_NO_F16 12, SWA_NO_Q8 12, SWA_NO_MODS (softcap, ALiBi, bias) 7,
@@ -556,6 +556,30 @@ typedef enum {
                                SWA_ERR_CAPACITY                                                   */
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone      */
 } swa_mode;
+
+/* Ways to multiply, for compute. Each has bits of its own, the same on every instruction set.
+     SWA_F32        products and sums in f32, whatever the types of the rows
+     SWA_BF16       q, k, v and weights rounded to bf16, sums in f32
+     SWA_BF16_TILE  rounded so too (q8 times its scale), summed in the order of Intel's tile
+                    instruction, which runs it with SWA_AMX
+     SWA_Q8         q in int8 too, q.k an integer product; p.v in f32. Needs k_type SWA_Q8, no tail,
+                    head_dim <= 1040
+   Time by SWA_F32's over f32 rows, one thread of Zen 4; error against exact K and V: relative L2,
+   mean (worst of 400), and the largest by the largest output; q, k, v normal, in brackets the worst
+   with q four times as large.
+                          SWA_BF16              SWA_BF16_TILE         SWA_Q8
+     prefill              0.55, with bf16       0.75, with bf16       0.67-0.74, with AVX-512 VNNI;
+                          pairs (Zen 4 on)      pairs                 Arm built for dot products
+                                                                      (-mcpu=native) by count alike
+     ... without those    1.03-1.15             1.2-1.3               1
+     MLA, 128 heads       0.55                  0.82                  -
+     MLA, 16 heads        0.88; 0.65 over       -                     -
+                          bf16 latents
+     decode               4                     8-10                  0.95, both over q8 rows
+     error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
+                          [1e-2, 2e-2]                                [4e-2, 6e-2]
+   Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as decode does.
+   swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
@@ -611,26 +635,7 @@ typedef struct {
                                     64, 128); 0 = 1                                               */
     const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W
                                          latest; NULL = none. With sinks or a prefix: UNSUPPORTED */
-    swa_type compute;       /* 0 = SWA_F32. SWA_BF16: q, k, v, weights rounded to bf16, sums in
-                               f32; prefill and MLA 1.7 times faster on AMD with bf16 pairs (Zen
-                               4 on), MLA of 16 heads 1.1 times over f32 latents, 1.5 over bf16
-                               ones; where the CPU has none or gains nothing, 3 to 15 % slower
-                               than f32 (read on Zen 4). SWA_BF16_TILE: rounded so too (q8 times
-                               its scale), summed in the order of Intel's tile instruction, which
-                               runs it with SWA_AMX; prefill elsewhere 1.3 times faster than f32
-                               on AMD with bf16 pairs, else 0.75 to 0.85 of its speed. Decode in
-                               bf16 takes longer than in f32: 4 times, in the order of tiles 8 to
-                               10 (W = 4096, one thread). swa_compute_fastest() tells which to
-                               take. SWA_Q8: q in int8 too, q.k an integer product; needs k_type
-                               SWA_Q8, no tail, head_dim <= 1040; with AVX-512 VNNI prefill takes
-                               1/1.35 to 1/1.5 of the time with f32 K and V (512 to 4096 keys,
-                               head_dim 128, Zen 4), on Arm where compiled for dot products
-                               (-mcpu=native, or Apple) by count about as much, else as long.
-                               Relative L2 error against
-                               exact K and V, mean (worst of 400), and largest error by largest
-                               output: bf16 3e-3 (7e-3), 1.3e-2; q8 1.0e-2 (1.3e-2), 2e-2 with
-                               normal q, k, v; with q four times as large worst 1e-2, 2e-2; 4e-2,
-                               6e-2. Own bits each, on every instruction set                      */
+    swa_type compute;       /* how products are computed, see above; 0 = SWA_F32                  */
 } swa_attn;
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
