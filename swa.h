@@ -3628,6 +3628,7 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
+#if SWA__AVX512 && !SWA__SMALL
 /* Where registers are many, two steps of 4 share a pass if K and V of all keys are f32, which is
    bound by memory (up to 15 % of the time; nothing in f16, and 12 % lost in f16 with AVX2): then 8
    at most, else 4. `dims`, which the kernel takes at once, must divide V's rows. K off the grid is
@@ -3642,6 +3643,7 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
         }
     return 8;
 }
+#endif
 /* Rows of the next pass, if `most` go at once. */
 static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
