@@ -2790,8 +2790,10 @@ static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, uns
         for (which = 0; which < SWA__OPERANDS; which++) {
             const swa__operand *x = &ring[which];
             const int64_t size = (int64_t)x->size;
-            unsigned char *at = swa__operand_at(x, h, slot),
-                          *scale = (unsigned char *)swa__operand_scale(x, h, slot);
+            unsigned char *at, *scale;
+            if (x->dim == 0) continue;
+            at = swa__operand_at(x, h, slot);
+            scale = (unsigned char *)swa__operand_scale(x, h, slot);
             if (save) swa__numbers(b, size, at, x->step, x->dim, x->size);
             else swa__numbers(at, x->step, b, size, x->dim, x->size);
             b += x->dim * size;
@@ -8549,7 +8551,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const int group = j->call->group, nr = j->call->kr->nr;
     const int next = end + nr < u->n ? end + nr : u->n;
     const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
-                     && w->hi[(u->r0 + end - 1) / group - u->r0 / group] <= b->pos + SWA_BLOCK;
+                     && w->hi[(u->r0 + end - 1) / group - u->r0 / group] - b->pos <= SWA_BLOCK;
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
