@@ -7883,7 +7883,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
                                                   one is large enough                             */
     const swa__kernels *kr = j->call->kr;
     const void *src[SWA__PANEL];
-    int64_t at[2 * SWA__PANEL];          /* of this panel and the next                            */
+    int64_t at[SWA__PANEL];
     int i, n, nr;
     if (j->few) {
         swa__pack_few(j, u, in, row, q, scale);
@@ -7893,13 +7893,10 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         float *to;
         nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
-        n = end - r < 2 * nr ? end - r : 2 * nr;
+        n = end - r < nr ? end - r : nr;
         swa__places(j, in[0].token, in[0].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
-        /* the next panel's, which lie far apart */
-        for (i = nr; i < n; i++)
-            swa__rows_ahead((const unsigned char *)(in[0].p + at[i]), 1, 0, dk * 4, 64);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
         if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
 #if SWA__DOTS
@@ -7907,7 +7904,6 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
         if (dt == 0) continue;
-        n = n < nr ? n : nr;
         swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
