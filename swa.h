@@ -7746,6 +7746,25 @@ typedef struct {
     size_t partial_row;                  /* floats from row to row there                          */
 } swa__unit;
 
+static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
+    const int group = j->call->group;
+    return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
+}
+/* Those of rows [r, r+n) of the unit; past its end the last one again. */
+static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
+                        const void **src) {
+    const int group = j->call->group;
+    const float *p = swa__q_row(j, in, u->h, u->r0 + r);
+    int i, head = (u->r0 + r) % group;
+    for (i = 0; i < n; i++) {
+        src[i] = p;
+        if (r + i + 1 >= u->n) continue;
+        p += in->head;
+        if (++head < group) continue;
+        head = 0;
+        p += in->token - group * in->head;
+    }
+}
 static float *swa__out_row(const swa__job *j, int h, int r) {
     const swa_out *out = &j->call->a.out;
     const int group = j->call->group;
@@ -7766,14 +7785,6 @@ static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, i
         }
         at[i] = t * token + ((int64_t)h * group + g) * head;
     }
-}
-/* q of rows [r, r+n) of the unit, at most a panel; then up to `rows` the last one again. */
-static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
-                        int rows, const void **src) {
-    int64_t at[SWA__PANEL];
-    int i;
-    swa__places(j, in->token, in->head, u->h, u->r0 + r, n, at);
-    for (i = 0; i < rows; i++) src[i] = in->p + at[i < n ? i : n - 1];
 }
 static int swa__has_q_sink(const swa__job *j) {
     return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
@@ -7839,14 +7850,14 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
     int r, step;
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
         step = swa__few_step(u->n - r);
-        swa__q_rows(j, u, &in[0], r, step, step, src);
+        swa__q_rows(j, u, &in[0], r, step, src);
         if (q8) {
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
         swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         if (dt > 0) {
-            swa__q_rows(j, u, &in[1], r, step, step, src);
+            swa__q_rows(j, u, &in[1], r, step, src);
             swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
         }
 #if SWA__BF16
@@ -7871,7 +7882,8 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
                                                   one is large enough                             */
     const swa__kernels *kr = j->call->kr;
     const void *src[SWA__PANEL];
-    int n, nr;
+    int64_t at[SWA__PANEL];
+    int i, n, nr;
     if (j->few) {
         swa__pack_few(j, u, in, row, q, scale);
         return;
@@ -7881,18 +7893,18 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
         n = end - r < nr ? end - r : nr;
-        swa__q_rows(j, u, &in[0], r, n, nr, src);
+        swa__places(j, in[0].token, in[0].head, u->h, u->r0 + r, n, at);
+        for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
         if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
 #if SWA__DOTS
-        if (j->keys.dots) {
-            int i;
-            for (i = 0; i < nr; i += 16) swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
-        }
+        for (i = 0; j->keys.dots && i < nr; i += 16)
+            swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
         if (dt == 0) continue;
-        swa__q_rows(j, u, &in[1], r, n, nr, src);
+        swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
+        for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
