@@ -7,9 +7,11 @@
        build/bench --list
 
    A sample is one whole prefill, or one decode step through enough layers that no cache holds their K and V. Before
-   and after each sample the program reads FMA peak and read bandwidth of the same threads; a sample's floor is the
-   longer of flops / peak and bytes / bandwidth, its percentage is floor / time, and a case's percentage the median
-   of those. Cases "against" something run both sides alternately and report the other's time / their own.
+   and after each sample the program reads the read bandwidth of the same threads and the rate of their FMAs with
+   operands from L1 (product) and from registers (fma); a sample's floor is the longer of flops / product and bytes /
+   bandwidth, its percentage is floor / time, and a case's percentage the median of those. Where the product binds, the
+   percentage of the FMAs from registers stands beside it. Cases "against" something run both sides alternately and
+   report the other's time / their own.
    Every case's last answer is compared with double precision on the K and V that the ring (or the caller) holds. */
 #define _GNU_SOURCE
 #define SWA_IMPLEMENTATION
@@ -207,7 +209,8 @@ typedef struct {
 typedef struct {
     int n;
     double time[MAX_SAMPLES], percent[MAX_SAMPLES], base[MAX_SAMPLES];
-    double fma[MAX_SAMPLES], dram[MAX_SAMPLES];
+    double product[MAX_SAMPLES], dram[MAX_SAMPLES]; /* floors in seconds                            */
+    double of_fma[MAX_SAMPLES];                     /* percent of the FMA loop in registers         */
     int disturbed;
 } samples;
 
@@ -243,9 +246,10 @@ static void take_samples(samples *r, work *w, work *base, const options *o) {
         l = limits_better(before, after);
         before = after;
         r->time[r->n] = t;
-        r->fma[r->n] = flops / l.fma;
+        r->product[r->n] = flops / l.product;
         r->dram[r->n] = bytes / l.dram;
-        r->percent[r->n] = 100 * (r->fma[r->n] > r->dram[r->n] ? r->fma[r->n] : r->dram[r->n]) / t;
+        r->of_fma[r->n] = 100 * flops / l.fma / t;
+        r->percent[r->n] = 100 * (r->product[r->n] > r->dram[r->n] ? r->product[r->n] : r->dram[r->n]) / t;
         if (base) r->percent[r->n] = 100 * r->base[r->n] / t;
         tries++;
         if (lost < 0.02 && lost2 < 0.02) r->n++;
@@ -257,11 +261,14 @@ static void take_samples(samples *r, work *w, work *base, const options *o) {
     }
 }
 
-static void write_row(options *o, const work *w, const samples *s, const char *limit, const accuracy *acc) {
+static void write_row(options *o, const work *w, const samples *s, const accuracy *acc) {
     const spec *c = &w->s;
     int holds = accuracy_holds(c, w->type, *acc);
+    int dram = median(s->product, s->n) < median(s->dram, s->n);
     char more[64];
-    result r = { .name = c->name, .limit = limit, .isa = w->isa, .threads = w->parts, .type = w->type };
+    result r = { .name = c->name, .isa = w->isa, .threads = w->parts, .type = w->type };
+    r.limit = c->against ? against_names[c->against] : limit_name(w->isa, dram);
+    if (!c->against && !dram) r.percent_fma = median(s->of_fma, s->n);
     r.med = median(s->time, s->n);
     r.min = smallest(s->time, s->n);
     r.unit = spec_compute_bound(c) ? "GFLOP/s" : "GB/s";
@@ -315,7 +322,6 @@ static accuracy index_check(work *w) {
 static void run_threads(options *o, work *w, work *base, int threads) {
     static samples r;
     accuracy acc = { 0, 0 };
-    const char *limit;
     double lost;
     pool p;
     pool_start(&p, threads);
@@ -333,8 +339,7 @@ static void run_threads(options *o, work *w, work *base, int threads) {
     if (w->failed || (base && base->failed)) {
         failed_row(o, w->failed ? w : base);
     } else {
-        limit = median(r.fma, r.n) >= median(r.dram, r.n) ? "fma" : "dram";
-        write_row(o, w, &r, w->s.against ? against_names[w->s.against] : limit, &acc);
+        write_row(o, w, &r, &acc);
     }
     pool_stop(&p);
 }

@@ -110,8 +110,8 @@ READ_LOOP(, read_neon, float32x4_t, vdupq_n_f32(0), vld1q_f32, vaddq_f32, 4, NEO
 #endif
 
 typedef struct {
-    double fma, dram;
-} limits; /* FLOP/s and bytes/s of n threads together                    */
+    double fma, product, dram;
+} limits; /* FLOP/s from registers and from L1, bytes/s; of n threads together */
 typedef struct {
     char *mem;                    /* [READ_BYTES]                                               */
     size_t at;                    /* where the next bandwidth sample reads                      */
@@ -130,7 +130,7 @@ typedef struct {
     int repeat;
 } limit_job;
 
-/* product: the loop with operands from L1, which has no scalar form. */
+/* product: the loop with operands from L1, which has no scalar form: there both are the loop in registers. */
 static double fma_run(int isa, int product, long loops) {
 #ifdef BENCH_X86
     if (isa == SWA_ISA_AVX512) return product ? product_avx512(loops) : fma_avx512(loops);
@@ -203,15 +203,23 @@ static double dram_sample(pool *p, int streams, size_t ahead) {
     return (double)READ_PIECE * p->n / t;
 }
 
-/* One reading of both limits: the better of two that nobody disturbed, or of six. seconds is for the FMA loop, a
-   read takes about a millisecond. */
-static limits limits_sample(pool *p, int isa, double seconds) {
-    limits l = { 0, 0 };
+/* The better of two readings that nobody disturbed, or of six. */
+static double fma_better(pool *p, int isa, int product, double seconds) {
+    double best = 0;
     for (int tries = 0, clean = 0; tries < 6 && clean < 2; tries++) {
-        double r = fma_sample(p, isa, 0, 0.5 * seconds);
-        if (r > l.fma) l.fma = r;
+        double r = fma_sample(p, isa, product, 0.5 * seconds);
+        if (r > best) best = r;
         clean += pool_lost(p) < 0.01 * seconds;
     }
+    return best;
+}
+
+/* One reading of the limits. seconds is for each FMA loop, a read takes about a millisecond. The product comes first,
+   at the clock that the sample before has left; the loop in registers lets the clock rise. */
+static limits limits_sample(pool *p, int isa, double seconds) {
+    limits l = { 0, 0, 0 };
+    l.product = fma_better(p, isa, 1, seconds);
+    l.fma = fma_better(p, isa, 0, seconds);
     for (int tries = 0, clean = 0; tries < 6 && clean < 2; tries++) {
         double r = dram_sample(p, mach.streams[p->n], mach.ahead[p->n]);
         if (r > l.dram) l.dram = r;
@@ -224,6 +232,7 @@ static limits limits_sample(pool *p, int isa, double seconds) {
    that something disturbed would flatter us; this way it takes two. */
 static limits limits_better(limits a, limits b) {
     a.fma = a.fma > b.fma ? a.fma : b.fma;
+    a.product = a.product > b.product ? a.product : b.product;
     a.dram = a.dram > b.dram ? a.dram : b.dram;
     return a;
 }

@@ -11,7 +11,7 @@
                         call, named as in swa.h: what stands between them (norms, RoPE, attention) is in the first row
                         only, and W_UK's row holds the queries' RoPE too. Goal: 88 % of DRAM.
    mla-step-n4096-*     One decode step at 4096 cached positions, by path. The floor is the longer of multiply-adds /
-                        FMA peak and bytes / bandwidth, both as swa_mla_choose counts them. The rows "against" hold
+                        FMAs from L1 and bytes / bandwidth, both as swa_mla_choose counts them. The rows "against" hold
                         pairs of steps, the other path's and an absorbed one: the rate is how many times longer the
                         other takes. Goals: naive 25 times, merged 2.4 times.
    mla-auto-nN-cC       C new tokens over N cached ones: the path that AUTO takes against the fastest of all paths,
@@ -263,17 +263,19 @@ static void write_row(options *o, const result *r, int disturbed, int wrong, con
 /* What took time[] and had so many flops and bytes to do, against the limits beside each sample. */
 static void limited_row(options *o, const char *name, int threads, const samples *s, const double *time, double flops,
                         double bytes, double error) {
-    double fma[MAX_SAMPLES], dram[MAX_SAMPLES], percent[MAX_SAMPLES];
+    double product[MAX_SAMPLES], dram[MAX_SAMPLES], percent[MAX_SAMPLES], of_fma[MAX_SAMPLES];
     result r = { .name = name, .isa = swa_isa_best(), .threads = threads };
     char more[32];
     int dram_binds;
     for (int i = 0; i < s->n; i++) {
-        fma[i] = flops / s->limit[i].fma;
+        product[i] = flops / s->limit[i].product;
         dram[i] = bytes / s->limit[i].dram;
-        percent[i] = 100 * (fma[i] > dram[i] ? fma[i] : dram[i]) / time[i];
+        percent[i] = 100 * (product[i] > dram[i] ? product[i] : dram[i]) / time[i];
+        of_fma[i] = 100 * flops / s->limit[i].fma / time[i];
     }
-    dram_binds = median(dram, s->n) >= median(fma, s->n);
-    r.limit = dram_binds ? "dram" : "fma";
+    dram_binds = median(dram, s->n) >= median(product, s->n);
+    r.limit = limit_name(r.isa, dram_binds);
+    if (!dram_binds) r.percent_fma = median(of_fma, s->n);
     r.unit = dram_binds ? "GB/s" : "GFLOP/s";
     r.med = median(time, s->n);
     r.min = smallest(time, s->n);

@@ -77,7 +77,7 @@ def plot_limits(rows, note, path):
     """One line per case and type: a bar per thread count, the first one solid."""
     bars = {}
     for r in rows:
-        if r["limit"] in ("fma", "dram") and not r["case"].startswith(("put-", "decode-ctx-")):
+        if r["limit"] in ("product", "fma", "dram") and not r["case"].startswith(("put-", "decode-ctx-")):
             bars.setdefault((r["case"], r["k_type"]), []).append(r)
     if not bars:
         return False
@@ -86,8 +86,8 @@ def plot_limits(rows, note, path):
     scale = width / (most * 1.08)
     d = Drawing(left + width + 40, top + row * len(bars) + 40)
     heading(d, "Percent of the limit that binds", [
-        note, "Upper bar 1 thread, lower bar 2 threads; blue: FMA peak (f32), green: DRAM read bandwidth; measured "
-        "beside every sample"])
+        note, "Upper bar 1 thread, lower bar 2 threads; blue: f32 FMAs with operands from %s, green: DRAM read bandwidth; "
+        "measured beside every sample" % ("L1" if any(r["limit"] == "product" for r in rows) else "registers")])
     bottom = top + row * len(bars)
     for p in range(0, int(most) + 1, 20):
         d.line(left + p * scale, top - 6, left + p * scale, bottom, GREY if p == 100 else PALE)
@@ -98,7 +98,7 @@ def plot_limits(rows, note, path):
         h = (row - 4) / len(group)
         for j, r in enumerate(sorted(group, key=lambda r: int(r["threads"]))):
             percent = float(r["percent"])
-            colour = FMA if r["limit"] == "fma" else DRAM
+            colour = DRAM if r["limit"] == "dram" else FMA
             d.rect(left, y + 2 + h * j, percent * scale, h - 1, colour, 1 if j == 0 else 0.6)
             d.text(left + percent * scale + 4, y + 2 + h * j + h - 1, f"{percent:.0f}", 9, fill=GREY)
     d.save(path)

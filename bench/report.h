@@ -17,22 +17,30 @@ typedef struct {
     int isa, threads;
     swa_type type;                  /* of K and V                                                     */
     double med, min, rate, percent; /* seconds, seconds, in units, of the limit                       */
+    double percent_fma;             /* of the FMA loop in registers, where a product binds; else 0          */
 } result;
+
+/* Which limit binds. The scalar product is the loop in registers. */
+static const char *limit_name(int isa, int dram) { return dram ? "dram" : isa == SWA_ISA_SCALAR ? "fma" : "product"; }
 
 /* more: what the log says behind it; csv may be NULL. */
 static void report(FILE *csv, const result *r, const char *more) {
-    printf("%-46s %-7s %-5s %d %12.2f %12.2f %9.2f %-8s %7.1f %% of %-8s %s\n", r->name, swa_isa_name(r->isa),
-           type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->percent, r->limit, more);
+    char fma[16] = "";
+    if (r->percent_fma > 0) snprintf(fma, sizeof fma, "%.2f", r->percent_fma);
+    printf("%-46s %-7s %-5s %d %12.2f %12.2f %9.2f %-8s %7.1f %% of %-8s %6s %s\n", r->name, swa_isa_name(r->isa),
+           type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->percent, r->limit, fma,
+           more);
     fflush(stdout);
     if (csv)
-        fprintf(csv, "%s,%s,%s,%s,%d,%.3f,%.3f,%.3f,%s,%s,%.2f\n", r->name, swa_isa_name(r->isa), type_name(r->type),
-                type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->limit, r->percent);
+        fprintf(csv, "%s,%s,%s,%s,%d,%.3f,%.3f,%.3f,%s,%s,%.2f,%s\n", r->name, swa_isa_name(r->isa), type_name(r->type),
+                type_name(r->type), r->threads, r->med * 1e6, r->min * 1e6, r->rate, r->unit, r->limit, r->percent,
+                fma);
 }
 
 /* The limits themselves, as rows of their own. */
 static void limit_row(FILE *csv, const char *name, int isa, int threads, double rate, const char *unit) {
     printf("%-46s %-7s %-5s %d %47.2f %s\n", name, swa_isa_name(isa), "-", threads, rate, unit);
-    if (csv) fprintf(csv, "%s,%s,-,-,%d,0,0,%.3f,%s,%s,100\n", name, swa_isa_name(isa), threads, rate, unit, name);
+    if (csv) fprintf(csv, "%s,%s,-,-,%d,0,0,%.3f,%s,%s,100,\n", name, swa_isa_name(isa), threads, rate, unit, name);
 }
 
 /* The best of five FMA loops; of product loops the median, and longer: the clock takes its time to fall. */
@@ -66,13 +74,14 @@ static void limit_rows(FILE *csv, const int *threads, int n) {
 /* What stands before the first case; errors: what its last column is. Returns the CSV, NULL if there is to be none. */
 static FILE *report_begin(const char *path, int quick, const int *threads, int n, const char *errors) {
     FILE *csv = NULL;
-    if (path) csv = csv_open(path, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent");
+    if (path)
+        csv = csv_open(path, "case,isa,k_type,v_type,threads,median_us,min_us,rate,unit,limit,percent,percent_fma");
     if (path && csv == NULL) die("cannot write the CSV");
     describe(stdout);
     machine_init();
     if (!quick) limit_rows(csv, threads, n);
-    printf("%-46s %-7s %-5s T %12s %12s %9s %8s %7s %%             rms%s\n", "case", "isa", "k,v", "median us",
-           "min us", "rate", "", "", errors);
+    printf("%-46s %-7s %-5s T %12s %12s %9s %8s %7s %% %13s rms%s\n", "case", "isa", "k,v", "median us", "min us",
+           "rate", "", "", "% of fma", errors);
     return csv;
 }
 
