@@ -1316,7 +1316,13 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
 }
 
 /* ==== [SECTION 3] NUMBERS ========================================================================
-   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. */
+   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. All
+   sections below compute their sizes by these functions. Masks and single numbers are converted by
+   them too; rows by the kernels, whose scalar instance is made of them: so what rounds to which
+   bits is said once, and tests hold every other instruction set to it. */
+
+/* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
+   that wraps round would pass as a small size, and the memory that it asks for be written over. */
 
 static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
     if (b != 0 && a > (size_t)-1 / b) return 0;
@@ -1328,7 +1334,9 @@ static int swa__add(size_t a, size_t b, size_t *r) {
     *r = a + b;
     return 1;
 }
-/* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. */
+/* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. Bases are aligned
+   to 64 as well (swa__align64), so a region begins on a cache line and suits the widest vector, and
+   what one part writes shares no line with what another does. */
 static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
     size_t n;
     if (!swa__mul(a, b, &n) || !swa__mul(n, c, &n) || !swa__add(n, 63, &n)) return 0;
@@ -1342,6 +1350,8 @@ static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
 enum { SWA__TILE = 16 };
 static int64_t swa__round16(int64_t n) { return (n + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
 
+/* The bits of a number, by memcpy: compilers make one move of it, and reading a float through a
+   uint32_t pointer is undefined. */
 static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
 
@@ -1349,27 +1359,37 @@ static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u;
    masks refuse it, stored rows are cut to the type's range. */
 static uint16_t swa__f16_from_f32(float f) {
     uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
+
+    /* 65536 and more; what only rounds up to it, from 65520 on, carries into infinity below */
     if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
+    /* from 2^-14 on a normal half: the exponent's bias goes from 127 to 15 (-112 << 23), and half
+       of the lowest bit that stays, minus one, is added to what is cut off; plus one where that bit
+       is odd */
     if (a >= 0x38800000u) {
         a += 0xc8000fffu + ((a >> 13) & 1);
         return (uint16_t)(sign | (a >> 13));
     }
+    /* below 2^-25, half of the smallest; that half itself is a tie, and goes to 0 further down */
     if (a < 0x33000000u) return (uint16_t)sign;
-    shift = 126 - (a >> 23); /* a subnormal half: shift the mantissa in, then round */
+    shift = 126 - (a >> 23); /* a subnormal half counts in 2^-24: shift the mantissa in, then round */
     m = (a & 0x7fffffu) | 0x800000u;
     a = m >> shift;
     m &= (1u << shift) - 1;
     a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
     return (uint16_t)(sign | a);
 }
+/* Exact. A NaN becomes a quiet one, as F16C makes it. */
 static float swa__f32_from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
     if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
     if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
     if (m == 0) return swa__float_of(sign);
+    /* a subnormal is m * 2^-24: bit 10 would make it 2^-14, whose exponent field is 113 */
     for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
     return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
 }
+/* The upper half, rounded to nearest even; what rounds beyond the largest carries into infinity. A
+   NaN could carry into its sign: none comes here either. */
 static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
@@ -1380,9 +1400,11 @@ static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h <
 static swa_type swa__type_or(swa_type type, swa_type fallback) {
     return type != SWA_TYPE_DEFAULT ? type : fallback;
 }
+/* Bytes of a number; what is still 0 counts as f32. A scale of q8 is an array of its own. */
 static size_t swa__type_size(int type) {
     return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
 }
+/* Number i of an array; of q8 the integer alone. A type that is left out never comes this far. */
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
     if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
@@ -1401,16 +1423,34 @@ SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
                                         "max_context reached",
                                         "not supported with this type, instruction set or window",
                                         "blob cut, altered, or of another geometry" };
+
     return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
 }
 
 /* ==== [SECTION 4] WINDOW =========================================================================
    Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is
    membership in it, and masks, tile bounds, eviction, capacity and the rollback law are all derived
-   from these two. */
+   from these two. A query sees one interval of keys, and pinned sinks before it;
+   left or right -1 is no limit on that side:
+
+       0   n_sink          lo               q          hi
+       |sinks|.............|________________|__________|.........    keys, by position
+
+       kind      lo                   hi
+       CAUSAL    0                    q + 1
+       BAND      max(0, q - left)     q + 1 + right         sliding(W): left = W-1, right = 0
+       CHUNKED   q - q mod left       q + 1                 left: the chunk
+       prefix    at most its first    at least its end      for queries within it, on top
+
+   Neither end moves back as q grows. So what the first query of a run does not see on its left no
+   later one sees, and first and last query bound what all of them touch: eviction, the rollback law
+   and the blocks of a unit ([SECTION 12]) rest on that. Sinks are not part of the interval, because
+   between them and it are keys that nobody sees. */
 
 enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
 
+/* Nonsense keeps its numbers and gets a kind that no check accepts: a constructor returns a struct,
+   so the status has to come from the call that is given it. */
 static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
     swa_window w;
     w.kind = ok ? kind : -1;
@@ -1422,6 +1462,7 @@ static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
 }
 SWA_API swa_window swa_window_causal(void) { return swa__window(1, SWA__CAUSAL, 0, 0); }
 SWA_API swa_window swa_window_sliding(int64_t W) {
+    /* W - 1 of the smallest W would overflow */
     return swa__window(W > 0, SWA__BAND, W - (W > 0), 0);
 }
 SWA_API swa_window swa_window_flash(int64_t left, int64_t right) {
@@ -1443,41 +1484,51 @@ SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
     w.prefix = prefix;
     return w;
 }
+/* Asked wherever a window is given, constructors notwithstanding: the fields are the caller's,
+   n_sink is meant to be set by hand, and zeros are the causal window. */
 static int swa__window_ok(const swa_window *w) {
     if (w == NULL || w->n_sink < 0 || w->prefix < 0 || w->prefix_first < 0) return 0;
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
     return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
 }
-/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo,
-   *hi). */
+/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi).
+   *hi INT64_MAX: all that there are, since no key has that position. */
 static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi) {
     int64_t right = w->kind == SWA__BAND ? w->right : 0;
+
     *lo = 0;
     /* q-k <= left, left = W-1 */
     if (w->kind == SWA__BAND && w->left >= 0 && q > w->left) *lo = q - w->left;
     if (w->kind == SWA__CHUNKED) *lo = q - q % w->left;
+    /* compared before it is added: right may be as large as the type holds */
     *hi = right < 0 || right > INT64_MAX - 1 - q ? INT64_MAX : q + 1 + right;
+    /* the prefix comes last: it only adds to what the window shows, on either side */
     if (q >= w->prefix_first && q < w->prefix) {
         *lo = swa__min64(*lo, w->prefix_first);
         *hi = swa__max64(*hi, w->prefix);
     }
 }
+/* The end that decides what a ring has to keep. */
 static int64_t swa__lowest(const swa_window *w, int64_t q) {
     int64_t lo, hi;
     swa__bounds(w, q, &lo, &hi);
     return lo;
 }
 /* The first query from q on that sees, sinks apart, no key before `from`, or none before itself;
-   INT64_MAX: none. */
+   INT64_MAX: none. Asked where a sequence may end when rows before `from` are lost
+   (swa_cache_min_end). */
 static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
     const int64_t lo = swa__lowest(w, q);
     if (lo >= from || lo >= q) return q;
-    /* a chunk begins */
+    /* the next chunk begins, and its first query sees nothing before itself */
     if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;
+
+    /* the first one that `from` is the lowest key of; a causal one sees all, however late */
     return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left
                                                                                : INT64_MAX;
 }
-/* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. */
+/* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. What
+   lies to the right does not count: a ring has none of it. */
 static int64_t swa__reach(const swa_window *w) {
     if (w->kind == SWA__CHUNKED) return w->left;
     return w->kind == SWA__BAND && w->left >= 0 && w->left < INT64_MAX ? w->left + 1 : INT64_MAX;
@@ -1497,9 +1548,12 @@ SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_
 }
 SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
     int64_t lo, hi;
+
     if (!swa__window_ok(window)) return "hidden: the window is invalid";
     if (q < 0 || k < 0 || q == INT64_MAX) return "hidden: there is no such position";
+
     swa__bounds(window, q, &lo, &hi);
+    /* in this order: a sink that the window still shows is said to be in the window */
     if (k >= lo && k < hi)
         return k > q ? "visible: ahead, by the right extent or the prefix"
                      : "visible: in the window";
@@ -1513,9 +1567,17 @@ SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, i
    Dense masks for other people's kernels, written row by row as ranges: the row is filled as
    hidden, then what swa_visible_range() and n_sink give is opened. Nothing here knows what a window
    is. Cells are stored by memcpy, so the buffer may have any alignment; values are judged by their
-   bits, so -ffast-math changes nothing. */
+   bits, so -ffast-math changes nothing.
+
+                     block 0: n_k[0] keys    block 1: n_k[1] keys    (k_padding: each that wide)
+       n_q[0] rows   ranges are opened       hidden
+       n_q[1] rows   hidden                  ranges are opened
+
+   Rows of all blocks follow each other, and each is as wide as all columns together. */
 
 #if SWA__MASKS
+/* A cell of `size` bytes, as the type has it. Visible is all zeros but for BOOL_KEEP: a mask is
+   added to the scores, or says which are to be dropped. */
 typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_cell;
 
 /* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold:
@@ -1523,6 +1585,7 @@ typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_c
    visible. -inf always fits. */
 static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) {
     uint32_t magnitude;
+
     memset(cell, 0, sizeof *cell);
     type = swa__type_or(type, SWA_F32);
     if (type == SWA_BOOL_MASKED || type == SWA_BOOL_KEEP) {
@@ -1532,7 +1595,9 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
         return 1;
     }
     if (type != SWA_F32 && type != SWA_F16 && type != SWA_BF16) return 0;
+
     magnitude = swa__bits_of(masked) & 0x7fffffffu;
+    /* a NaN; then 0 and -0, which ask for the default */
     if (magnitude > 0x7f800000u) return 0;
     if (magnitude == 0) masked = type == SWA_F16 ? -65504.0f : -65536.0f;
     if (type == SWA_F32) {
@@ -1541,6 +1606,7 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
     } else {
         uint16_t bits = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
         unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = bits & 0x7fffu;
+        /* the two ways in which a number does not fit; infinity, given as such, does */
         if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
         cell->size = 2;
         memcpy(cell->hidden, &bits, 2);
@@ -1548,7 +1614,8 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
     return 1;
 }
 
-/* n > 0 cells at p become copies of value; each memcpy doubles what is there. */
+/* n > 0 cells at p become copies of value; each memcpy doubles what is there. So it needs no loop
+   per type, and a row of any width takes few calls. */
 static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsigned char *value) {
     size_t total = n * size, done = size, more;
     memcpy(p, value, size);
@@ -1558,11 +1625,13 @@ static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsign
     }
 }
 
-/* Checks a desc and measures its mask. What is wrong comes before what is too large. */
+/* Checks a desc and measures its mask. What is wrong comes before what is too large, also where a
+   later block is wrong and an earlier one too large: so the loop goes on after an overflow. */
 static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *cell,
                                     size_t *columns, size_t *bytes) {
     size_t rows = 0, packed = 0;
     int b, n, fits = 1;
+
     if (!desc || !desc->n_q || !desc->n_k || desc->n_blocks < 0 || desc->k_padding < 0)
         return SWA_ERR_ARG;
     if (!swa__window_ok(&desc->window) || !swa__mask_cell_of(desc->type, desc->masked, cell))
@@ -1573,9 +1642,11 @@ static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *c
         int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
         if (nq < 0 || nk < 0 || q0 < 0 || k0 < 0 || (desc->k_padding && nk > desc->k_padding))
             return SWA_ERR_ARG;
+        /* rows end at INT64_MAX - 1 at the latest, the last position that swa__bounds takes */
         fits = fits && q0 <= INT64_MAX - nq && k0 <= INT64_MAX - nk;
         fits = fits && swa__add(rows, (size_t)nq, &rows) && swa__add(packed, (size_t)nk, &packed);
     }
+
     *columns = packed;
     if (desc->k_padding) fits = fits && swa__mul((size_t)n, (size_t)desc->k_padding, columns);
     fits = fits && swa__mul(rows, *columns, bytes) && swa__mul(*bytes, cell->size, bytes);
@@ -1585,6 +1656,7 @@ static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *c
 /* Opens keys [lo, hi) in a row whose n cells, from p on, stand for the keys from k0 on. */
 static void swa__mask_open(unsigned char *p, int64_t k0, int64_t n, int64_t lo, int64_t hi,
                            const swa__mask_cell *cell) {
+    /* clipped before anything is subtracted: hi is INT64_MAX where a window has no limit */
     if (lo < k0) lo = k0;
     if (hi > k0 + n) hi = k0 + n;
     if (lo < hi)
@@ -1604,10 +1676,12 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
     unsigned char *row = (unsigned char *)out;
     swa_status status = swa__mask_measure(desc, &cell, &columns, &need);
     int b, n;
+
     if (status != SWA_OK) return status;
     if (need == 0) return SWA_OK; /* no rows or no columns: nothing to write, out may be NULL */
     if (!out) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
+
     n = desc->n_blocks ? desc->n_blocks : 1;
     for (b = 0; b < n; b++) {
         int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
@@ -1616,6 +1690,9 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
         for (i = 0; i < desc->n_q[b]; i++) {
             int64_t q = q0 + i, lo = 0, hi = 0, sinks = desc->window.n_sink;
             unsigned char *block = row + first * cell.size;
+
+            /* the whole row first: other blocks' columns and padding are hidden too. The two ranges
+               that are opened may overlap, and no sink lies after the query */
             swa__mask_fill(row, columns, cell.size, cell.hidden);
             swa__bounds(&desc->window, q, &lo, &hi);
             swa__mask_open(block, k0, nk, lo, hi, &cell);
@@ -1647,6 +1724,8 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
    3B, where it has T = 3B for 2B, and never rounds the head up to a multiple of 16 before it
    divides. A model of the kernels' public source; no NPU was asked. */
 
+/* B rows of the head are at most 16384 numbers, in whole 16s, and B at most 128. The two samples
+   round otherwise: see above. */
 SWA__COLD SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     if (head_dim < 1) return 0;
     if (kind == SWA_COMPRESSED_PY) return head_dim <= 128 ? 128 : 64;
@@ -1656,6 +1735,8 @@ SWA__COLD SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
 }
 
+/* T of the table: W as it is while the picture has a band for each tile, and else 2B and what W has
+   beyond its last whole tile. 910B counts a whole tile as such a rest, 310P as none. */
 SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
     int64_t B = swa_compressed_block(kind, head_dim), rest;
     if (B == 0 || W <= 0) return 0;
@@ -1665,12 +1746,15 @@ SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, in
     return 2 * B + rest;
 }
 
+/* The picture is the mask of an ordinary window of T keys over 512 positions: the bands, which the
+   kernels cut out of its left columns, have distances b*B + r-c by themselves. */
 SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
                                                  swa_type type, float masked, void *out,
                                                  size_t bytes) {
     static const int32_t side[1] = { 512 };
     int64_t band = swa_compressed_band(kind, W, head_dim);
     swa_mask_desc desc;
+
     if (band == 0) return SWA_ERR_ARG;
     memset(&desc, 0, sizeof desc);
     desc.window = swa_window_sliding(band);
@@ -1680,18 +1764,22 @@ SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W,
     return swa_mask(&desc, out, bytes);
 }
 
+/* Tiles for which a kernel reads no band: not computed, or all visible. */
 enum { SWA__TILE_SKIPPED = -2, SWA__TILE_OPEN = -1 };
 
 /* The band 0..3 that a kernel reads for the tile delta >= 0 tiles left of the diagonal, or
    SWA__TILE_*. */
 static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64_t delta) {
     int64_t f = W / B, n = f + (W % B != 0);
+
     if (delta > n) return SWA__TILE_SKIPPED;
     if (delta == 0) return 0;
     if (kind == SWA_COMPRESSED_910B || kind == SWA_COMPRESSED_PY) {
+        /* up to three tiles each has its own band; of more the last two show the window's edge */
         if (n <= 3 || delta == 1) return (int)delta;
         return delta < n - 1 ? SWA__TILE_OPEN : delta == n ? 3 : 2;
     }
+
     if (f < 2) f = 2;
     if (delta >= f) return delta == f ? 2 : 3;
     return W >= 2 * B ? SWA__TILE_OPEN : 1;
@@ -1706,12 +1794,16 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
     /* the kernels' tile, not a sample's */
     int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;
     swa__mask_cell cell;
+
     if (!mask512 || !out || W <= 0 || S <= 0 || B == 0 || swa_compressed_block(kind, head_dim) == 0)
         return SWA_ERR_ARG;
     if (!swa__mask_cell_of(SWA_F32, masked, &cell)) return SWA_ERR_ARG;
     if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need))
         return SWA_ERR_OVERFLOW;
     if (bytes < need) return SWA_ERR_MEMORY;
+
+    /* row by row, and in a row from the diagonal's tile to the left, until one is too far: then so
+       are all behind it */
     for (i = 0; i < S; i++, row += side * 4) {
         int64_t delta;
         swa__mask_fill(row, side, 4, cell.hidden);
@@ -1733,7 +1825,8 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
 /* ==== [SECTION 6] HELPERS ========================================================================
    Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles
    and sums are in double and results are rounded to float once, so compiler flags and libm versions
-   rarely reach the last bit. */
+   rarely reach the last bit. That is less than what attention promises, which is given rows
+   that are rotated already. MLA's block ([SECTION 13]) takes its rotations and norms from here. */
 
 static uint64_t swa__double_bits(double d) {
     uint64_t bits;
@@ -1752,18 +1845,23 @@ static int swa__positive(double d) {
    upper 26 bits and the rest), each goes through libm, which reduces any argument, and the
    rotations are multiplied: 1e-15 at any position. */
 static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
+    /* as unsigned: the smallest int64_t has no negative of its own type */
     uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
+
     if (rest < (uint64_t)1 << 24) {
         *c = cos((double)rest * freq);
         *s = sin((double)rest * freq);
     } else {
         double part[2], digit_value = 1.0;
         int i;
+        /* 26 bits of freq with the implicit one, and at most 27 in the rest: times a digit of 26
+           bits both fit the 53 of a double */
         bits = bits >> 27 << 27;
         memcpy(&part[0], &bits, sizeof bits);
         part[1] = freq - part[0];
         *c = 1.0;
         *s = 0.0;
+        /* by the sum of angles: (c, s) is multiplied by each product's rotation */
         for (; rest; rest >>= 26, digit_value *= 67108864.0) {
             double digit = (double)(rest & 0x3ffffffu) * digit_value;
             for (i = 0; i < 2; i++) {
@@ -1773,10 +1871,11 @@ static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
             }
         }
     }
-    if (pos < 0) *s = -*s;
+    if (pos < 0) *s = -*s;               /* cos is even, sin odd */
 }
 
-/* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
+/* Rotates n pairs of one head: the numbers step*i and step*i + apart. step and apart are 2 and 1
+   where pairs are neighbours, 1 and half the rotated numbers where halves are. */
 static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c,
                             const double *s) {
     int i;
@@ -1790,18 +1889,23 @@ static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const do
 SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                             const double *freq, int rotary, swa_rope_pairs pairs, double mscale) {
     enum { CHUNK = 64 }; /* pairs whose cos and sin are at hand for all heads */
-    double c[CHUNK], s[CHUNK];
+    double c[CHUNK], s[CHUNK];           /* 1 KB of stack */
     size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
     int32_t t;
     int from, count, i, h;
+
     if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0
         || rotary > head_dim || (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x
         || !pos || !freq)
         return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
         !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
+
     apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
+    /* 0, and -0 */
     if (swa__double_bits(mscale) << 1 == 0) mscale = 1.0;
+
+    /* cos and sin cost more than the rotation: of a token once, for all its heads */
     for (t = 0; t < n; t++, x += row) {
         for (from = 0; from < rotary / 2; from += count) {
             count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
@@ -1829,11 +1933,14 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
                                       double *mscale) {
     double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
     int i, stretch;
+
     if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base))
         return SWA_ERR_ARG;
     if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
     stretch = desc->scale > 1.0;
     if (stretch) {
+        /* pairs that turn more than `fast` times within the original context lie below `low` and
+           stay, those that turn less than `slow` times lie above `high` and are stretched */
         if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
         if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
         if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
@@ -1842,10 +1949,12 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
         high = swa__yarn_pair(desc, rotary, slow);
         if (desc->truncate) { low = floor(low); high = ceil(high); }
         if (low < 0.0) low = 0.0;
+        /* the published codes' bound, although pairs end at half of that */
         if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
         if (high <= low) high = low + 0.001; /* a step where the published codes divide by 0 or
                                                 less */
     }
+
     for (i = 0; i < rotary / 2; i++) {
         double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
         if (stretch) {
@@ -1856,6 +1965,7 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
         }
         freq[i] = f;
     }
+
     if (mscale) *mscale = stretch ? 0.1 * log(desc->scale) + 1.0 : 1.0;
     return SWA_OK;
 }
@@ -1867,28 +1977,36 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
                            double e) {
     int32_t r;
     int i, j;
+
     for (r = 0; r < rows; r++, x += dim, out += dim) {
         double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
+
         for (i = 0; i + 8 <= dim; i += 8)
             for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        /* what is left of the row goes on in the same sums; then a tree over them */
         for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
         for (j = 4; j; j /= 2)
             for (i = 0; i < j; i++) sum[i] += sum[i + j];
         mean = sum[0] / (double)dim + e;
+        /* 1/sqrt(0) times 0 would be NaN */
         scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
         for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
     }
 }
-/* Sums and differences first, so that no compiler makes a multiply-add of them. */
+/* Sums and differences first, so that no compiler makes a multiply-add of them. The
+   matrix of `block` is that of two applied to neighbours 1, 2, 4, .. block/2 apart: log2(block)
+   additions a number instead of block; the factor that all share comes last. */
 SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, int block) {
     size_t total, at;
     float scale;
     int half, i, j;
+
     if (x == NULL || n < 0 || n_heads <= 0 || head_dim <= 0 || block <= 0
         || (block & (block - 1)) != 0 || head_dim % block != 0)
         return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &total) || !swa__mul(total, (size_t)n, &total)
         || !swa__mul(total, sizeof *x, &at)) return SWA_ERR_OVERFLOW;
+
     scale = (float)(1.0 / sqrt((double)block));
     for (at = 0; at < total; at += (size_t)block, x += block) {
         for (half = 1; half < block; half *= 2)
