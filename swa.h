@@ -1993,9 +1993,9 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
         for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
     }
 }
-/* Sums and differences first, so that no compiler makes a multiply-add of them. The
-   matrix of `block` is that of two applied to neighbours 1, 2, 4, .. block/2 apart: log2(block)
-   additions a number instead of block; the factor that all share comes last. */
+/* Sums and differences first, so that no compiler makes a multiply-add of them. The matrix of
+   `block` is that of two applied to neighbours 1, 2, 4, .. block/2 apart: log2(block) additions a
+   number instead of block; the factor that all share comes last. */
 SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, int block) {
     size_t total, at;
     float scale;
@@ -2043,7 +2043,14 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
    follows. With capacity and origin multiples of 16 a tile's keys go by position mod 16, and a
    block that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in
    place all the same, and decode moves the scores; a block with a seam in it, and prefill, move the
-   keys ([SECTION 12]).
+   keys ([SECTION 12]). Four sinks, capacity 32, origin 0, after 70 tokens:
+
+       slot        0 .. 3    4 .. 15    16 .. 21    22 .. 31    32 .. 47
+       position    0 .. 3       -       64 .. 69    38 .. 47    48 .. 63
+                   sinks     padding    newest      oldest: first = end - capacity = 38
+
+   In order of position that is three spans: 0..3, then 38..63 in the slots from 22 on, then 64..69
+   in those from 16 on. Nothing is ever moved to make it fewer.
 
    What is known of a sequence is two things. The sequence consists of positions [start, end). And a
    layer's ring holds the rows [first, stored) of them, besides the pinned ones, and no others:
@@ -2051,6 +2058,10 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
      * A step that appends up to e overwrites the slots of all rows below e - capacity:
        first = max(first, e - capacity).
      * Forgetting the rows from e on overwrites none: first = min(first, e).
+
+       start              first                 stored           end
+         |____ lost ________|____ in the ring ____|__ announced __|
+
    One interval is the whole truth, because rows that stand in a ring always follow each other. They
    do at first, when there are none; a row that is appended takes the slot of the row `capacity`
    before it, which is the first one if it is there at all; and to forget rows shortens the interval
@@ -2059,19 +2070,32 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 
    stored <= end: rows from there on have been announced by a step and not written yet. What changes
    end downwards lowers it, only a store or a load raises it, so that a layer that a step left out
-   is refused later, not read. */
+   is refused later, not read. first is the other way about: from begin on it says what will be left
+   when the step has been stored (it may lie beyond stored then), although the step's own queries
+   still find what it pushes out.
 
+   In this order: operands say where a number lies, layout what a cache's memory consists of;
+   slots answer every question of the interval; spans hand it out in order of position, to attention
+   too; the rest are copies. [SECTION 8] moves the interval, [SECTION 12] reads and fills slots. */
+
+/* One sequence, in all layers alike. start and origin stay until the sequence is emptied; begin,
+   truncate, commit, copy and load set end. */
 typedef struct {
     int64_t start, end, origin;
     int64_t begun, mark;    /* where its last run began; in the step that is being checked        */
     const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
     uint64_t tree;          /* a hash of what begin found there: it is the caller's memory        */
 } swa__seq;
+/* Of one layer and sequence: see above. Layers that share rows share this too. */
 typedef struct { int64_t first, stored; } swa__held;
 enum { SWA__PARTS = 64 };                /* parts of which is known whether they ended a call     */
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
-   moves or stages rows says it once, for each of the three. */
+   moves or stages rows says it once, for each of the three. In bytes from p on, number d of row i
+   of head h is at
+       rows         h*head + i*row + d*step                               step = size
+       tiled, K     h*head + i/16 * 16*row + i%16 * size + d*step         step = 16*size
+   so that number d of 16 keys is one vector. */
 enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
 typedef struct {
     int      dim;                        /* numbers of a row; 0: no such array                    */
@@ -2085,6 +2109,7 @@ typedef struct {
     const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL       */
 } swa__operand;
 
+/* A layer: what the desc says of it, and where its rows lie. Written by init, then only read. */
 typedef struct {
     swa_window window;
     swa_shape  shape;                    /* resolved, and so are                                  */
@@ -2099,6 +2124,13 @@ typedef struct {
     size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                  */
     swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operands   */
 } swa__layer;
+/* The head of a cache's memory, which is in this order; seqs and the rest are where each begins:
+
+     head, layers | sequences | held          | tickets      | runs     | data
+                    [n_seqs]    [seq][layer]    [n_layers],    [n_seqs]   of a layer all sequences,
+                                                open parts                then the next layer
+
+   All of it is there from init on, and whatever one step leaves for the next stands here. */
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default        */
     size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                  */
@@ -2114,13 +2146,17 @@ typedef struct {
     swa__layer layer[1];                 /* [n_layers]                                            */
 } swa__cache;
 
+/* A cache takes memory of any alignment, and 63 bytes more than it fills. */
 static unsigned char *swa__align64(const void *p) {
     return (unsigned char *)((uintptr_t)p + ((0u - (uintptr_t)p) & 63u));
 }
+/* The head behind the caller's handle. NULL: there is none; a handle of zeros is what init leaves
+   when it refuses. */
 static swa__cache *swa__get(const swa_cache *c) {
     return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
 }
-/* What lies so many bytes behind a cache's head. */
+/* What lies so many bytes behind a cache's head. Not const, so that readers and writers find it by
+   one function; who only reads says so by its own type. */
 static void *swa__behind(const swa__cache *c, size_t offset) {
     return (unsigned char *)(uintptr_t)c + offset;
 }
@@ -2136,15 +2172,19 @@ static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
 static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
-/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0
-   = none. The last one: there may be some. */
+/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended;
+   0 = none. The last one: there may be some. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
+
+/* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
 static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
+/* Where a layer's rows of a sequence begin; of one that shares rows, the other layer's. */
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     const swa__layer *l = &c->layer[layer];
     return (unsigned char *)swa__behind(c, c->data + l->base + (size_t)seq * l->stride);
 }
 
+/* What K, V and a tail may be stored in; left out types are none. */
 static int swa__type_ok(swa_type t) {
     return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t)
         || SWA__IS_Q8(t);
@@ -2153,12 +2193,14 @@ static int swa__type_ok(swa_type t) {
 static int swa__types_ok(swa_type k, swa_type v, swa_type tail) {
     return swa__type_ok(k) && swa__type_ok(v) && swa__type_ok(tail);
 }
+/* ARG: no such number, on any machine; UNSUPPORTED: not on this one. */
 static swa_status swa__isa_check(int isa) {
     if (isa < 0 || isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     return isa == 0 || swa_isa_usable(isa) ? SWA_OK : SWA_ERR_UNSUPPORTED;
 }
 
-/* Fills in the defaults; 0 = inconsistent. */
+/* Fills in the defaults; 0 = inconsistent. Up to 2^20 each, so that the numbers of 16 rows can be
+   counted in int; no model comes near. */
 static int swa__shape_resolve(swa_shape *s) {
     if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0
         || s->tail_dim < 0)
@@ -2188,6 +2230,8 @@ static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int whi
     x.size = swa__type_size((int)type);
     return x;
 }
+
+/* Types of a segment, resolved. */
 static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
 static int swa__v_type(const swa_kv *kv) {
     return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv));
@@ -2205,6 +2249,7 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
     const int64_t size = (int64_t)x.size;
 
+    /* no such array, whatever the caller left in its fields */
     if (x.dim == 0) return x;
     x.p = (const unsigned char *)(which == SWA__K ? kv->k : which == SWA__V ? kv->v : kv->tail);
     x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
@@ -2214,6 +2259,7 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     if (token == 0) token = x.tiled ? x.dim : (int64_t)s->n_kv_heads * x.dim;
     if (x.head == 0) x.head = x.dim;
 
+    /* from elements to bytes: types differ, and readers step through all three alike */
     x.head *= size;
     x.row = token * size;
     x.step = x.tiled ? SWA__TILE * size : size;
@@ -2245,22 +2291,29 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     /* slots are counted in int32 by a segment */
     const int64_t most = INT32_MAX / SWA__TILE * SWA__TILE;
 
+    /* bounded: every position that may come has a slot of its own, and nothing is overwritten */
     l->bounded =
         reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach > d->max_context);
     if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
     if (!l->bounded && d->capacity == 0 && reach - 1 > most - rollback) return SWA_ERR_OVERFLOW;
+    /* The law of a ring that is attended before it is stored: the next query needs W-1 older rows,
+       and each row that may be taken back is one more that must not have been overwritten. */
     if (!l->bounded && d->capacity > 0 && d->capacity - d->max_rollback < reach - 1)
         return SWA_ERR_ARG;
 
     l->cap = l->bounded ? d->max_context : d->capacity > 0 ? d->capacity : reach - 1 + rollback;
     if (l->cap > most) return SWA_ERR_OVERFLOW;
+    /* whole tiles, unless somebody counts on a slot rule with exactly so many */
     if (l->bounded || d->capacity == 0) l->cap = swa__round16(l->cap);
+
+    /* sinks fill whole tiles too, so that the ring begins at one */
     l->pinned = l->window.n_sink;
     l->sink_slots = swa__round16(l->pinned);
     l->slots = l->sink_slots + swa__round16(l->cap);
     return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
 }
-/* The bytes of a layer's region, and what lies where in it. */
+/* The bytes of a layer's region, and what lies where in it. Scales are arrays of their own, and
+   come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
     const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
     size_t bytes = 0;
@@ -2287,9 +2340,11 @@ static swa_status swa__layer_region(swa__layer *l) {
     l->stride = bytes;
     return SWA_OK;
 }
-/* Layer i by itself. */
+/* Layer i by itself. A window's prefix belongs to a run; and a query that saw keys to its right
+   would see more of them or fewer by how a prompt was cut into steps. */
 static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
     swa_status status;
+
     memset(l, 0, sizeof *l);
     l->ring = i;
     if (d->n_windows > 0) l->window = d->windows[i % d->n_windows];
@@ -2301,7 +2356,6 @@ static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) 
 
     if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
     if (!SWA__LATENTS && (l->shape.tail_dim > 0 || l->shape.v_in_k)) return SWA_ERR_UNSUPPORTED;
-    /* of runs, here */
     if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;
     if (l->window.kind == SWA__BAND && l->window.right != 0) return SWA_ERR_UNSUPPORTED;
     status = swa__layer_slots(l, d);
@@ -2316,6 +2370,7 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     const swa_shape shape = l->shape;
 
     if (status != SWA_OK || ring == i) return status;
+    /* no chains: the other one has rows of its own */
     if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
     if (swa__layer_own(d, ring, l) != SWA_OK) return SWA_ERR_ARG;
     if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
@@ -2324,10 +2379,13 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     l->shape = shape;
     return SWA_OK;
 }
+/* What can be said without looking at a layer. A count and its array are given both or not at all:
+   one alone was forgotten. */
 static swa_status swa__desc_check(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
     swa_status status;
     int i;
+
     if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
         return SWA_ERR_ARG;
     if (d->n_k_rows < 0 || (d->n_k_rows > 0) != (d->k_rows != NULL)) return SWA_ERR_ARG;
@@ -2345,7 +2403,8 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
 }
 
 /* The whole layout: the cache's head with its layers, sequences, data. total is what the caller
-   pays, with 63 bytes of slack. layer: NULL, or where the layers are to stand. */
+   pays, with 63 bytes of slack. layer: NULL, or where the layers are to stand. Runs once to ask for
+   the size, when there is no memory yet, and in init a second time to write the layers. */
 static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__layer *layer) {
     swa_status status = swa__desc_check(desc);
     size_t at = 0, data = 0, layers, seqs;
@@ -2356,7 +2415,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->d = *desc;
     if (c->d.n_seqs == 0) c->d.n_seqs = 1;
     if (c->d.isa == 0) c->d.isa = swa_isa_best();
-    c->status = SWA_ERR_ORDER;
+    c->status = SWA_ERR_ORDER;           /* no step is begun */
     c->limit = INT64_MAX;
 
     for (i = 0; i < desc->n_layers; i++) {
@@ -2366,6 +2425,8 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
         if (l.bounded) c->limit = desc->max_context;
         if (l.shape.n_heads / l.shape.n_kv_heads > c->group)
             c->group = l.shape.n_heads / l.shape.n_kv_heads;
+        /* one that shares rows takes none; where they are is known when all layers have been laid
+           out, since the other may come later */
         l.base = data;
         if (l.ring == i && !swa__region(&data, l.stride, (size_t)c->d.n_seqs, 1))
             return SWA_ERR_OVERFLOW;
@@ -2374,6 +2435,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
 
     layers = (size_t)c->d.n_layers;
     seqs = (size_t)c->d.n_seqs;
+    /* one layer stands in the head itself */
     if (!swa__region(&at, layers - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
     if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
     c->seqs = at;
@@ -2396,6 +2458,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     swa__cache head, *c;
     swa_status status = swa__layout(desc, &head, NULL);
     int i;
+
     /* what is refused is a cache that all calls refuse */
     if (cache != NULL) memset(cache, 0, sizeof *cache);
     if (status != SWA_OK) return status;
@@ -2404,6 +2467,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
 
     cache->mem_ = mem;
     cache->bytes_ = bytes;
+    /* nothing can be refused from here on */
     c = swa__get(cache);
     *c = head;
     (void)swa__layout(desc, &head, c->layer);
@@ -2412,13 +2476,16 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     c->d.shapes = NULL;
     c->d.kv_layer = NULL;
     c->d.k_rows = NULL;
-    /* every sequence is empty, nothing is stored */
+    /* every sequence is empty, nothing is stored. Rows are left as they are: a slot is first read
+       after it was written, and a large cache's pages are first touched then */
     memset(swa__seq_of(c, 0), 0, c->data - c->seqs);
     return SWA_OK;
 }
 
 /* ---- slots, and what they hold ---- */
 
+/* Of a negative number too, for which C's remainder is negative: a position may lie before
+   origin. */
 static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
 /* Slot of a position; sinks have the first ones, the ring begins at a tile. */
 static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
@@ -2440,7 +2507,13 @@ static int64_t swa__first(const swa__cache *c, int layer, int seq) {
                                          swa__floor(swa__layer_of(c, layer), s)));
 }
 /* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
-   query at pos needs. It asks for all rows from the needed one on, or for none. */
+   query at pos needs. It asks for all rows from the needed one on, or for none. What that query
+   needs is enough for all that follow, because no window's lower end moves back.
+
+       needed          first            pos
+         |______ lost ____|____ held ____|        refused: the row at `needed` is overwritten
+
+   Sinks are not asked for: their slots are never given to another row. */
 static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     const swa__seq *s = swa__seq_of(c, seq);
     int i;
@@ -2450,6 +2523,7 @@ static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     }
     return 1;
 }
+/* The cache, if it has that sequence; NULL else, which every call takes for a bad argument. */
 static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
     swa__cache *c = swa__get(cache);
     return c != NULL && seq >= 0 && seq < c->d.n_seqs ? c : NULL;
@@ -2475,6 +2549,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+    /* stored stays: the rows are announced, and each layer writes its own when it is called */
     s->end += n;
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
@@ -2484,6 +2559,8 @@ static void swa__append(const swa__cache *c, int seq, int32_t n) {
 static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+
+    /* which leaves start == end == pos, so that the next test is the end of it */
     if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
     if (pos >= s->end) return;
     s->end = pos;
@@ -2509,11 +2586,13 @@ static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
     return pos <= s->start || pos >= s->end || swa__exact(c, seq, pos) ? SWA_OK : SWA_ERR_LOST;
 }
 
+/* Nothing of the ring is touched: a slot is not read before it is written. */
 SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start,
                                              int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
+
     swa__empty(c, seq, start, origin);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
@@ -2541,6 +2620,7 @@ SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
     const swa__cache *c = swa__check_seq(cache, seq);
     int i = 0;
     if (c == NULL) return -1;
+    /* a layer that reads another's rows stores none of its own */
     while (i < c->d.n_layers && (swa__layer_of(c, i)->ring != i
                                  || swa__held_of(c, i, seq)->stored >= swa__seq_of(c, seq)->end))
         i++;
@@ -2551,10 +2631,12 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     const swa__seq *s;
     int64_t pos, next;
     int i;
+
     if (c == NULL) return -1;
     s = swa__seq_of(c, seq);
     /* each layer moves the end up to where it is exact, until none does: for windows and chunks two
-       rounds, or three */
+       rounds, or three. One that has lost nothing (its first row is the oldest that it could hold)
+       never moves it; nor does one for an end so early that no ring row stands before it */
     for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
         for (pos = next, i = 0; i < c->d.n_layers; i++) {
             const swa__layer *l = swa__layer_of(c, i);
@@ -2562,25 +2644,34 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
             if (next > floor && first > floor)
                 next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
+    /* inside a tree nothing can end */
     return pos <= swa__settled(s) ? pos : s->end;
 }
 SWA__COLD SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
     swa__cache *c = swa__check_seq(cache, seq);
     const swa__seq *s;
     int i;
+
     if (c == NULL || pos < 0 || pos == INT64_MAX) return -1;
     s = swa__seq_of(c, seq);
+
+    /* From the last layer down: its query at pos needs the outputs of the layer below from its
+       window's lower end on, those need that layer's from theirs on, and so forth. A pinned sink is
+       needed by every query, and so is all that made it. */
     for (i = c->d.n_layers - 1; i >= 0 && pos > s->start; i--) {
         const swa__layer *l = swa__layer_of(c, i);
         pos = l->window.n_sink > 0 ? s->start : swa__lowest(&l->window, pos);
     }
     return swa__max64(pos, s->start);
 }
+/* Counted as the slot rules count: what fills the sinks' last tile up is no slot to them. */
 SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     const swa__layer *l;
     const swa__seq *s;
+
     if (c == NULL) return -1;
+
     l = swa__layer_of(c, layer);
     s = swa__seq_of(c, seq);
     if (pos < s->start || pos >= swa__settled(s)
@@ -2592,7 +2683,9 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
                                                 int64_t max_chunk_put_first, int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
     if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
+
     reach = swa__reach(window);
+    /* no limit ends here too: `more` is at least 1 */
     return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
 }
 
@@ -2601,11 +2694,15 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
 /* Positions [pos, pos + n), in the slots from `slot` on. */
 typedef struct { int64_t pos, n, slot; } swa__span;
 
-/* Positions [from, to) of the ring and the sinks before them, ascending in position. */
+/* Positions [from, to) of the ring and the sinks before them, ascending in position. [from, to)
+   holds no more positions than the ring has slots, so that it meets the wrap once at the most:
+   sinks, up to the wrap, from slot 0 of the ring on. */
 static int swa__spans(const swa__layer *l, const swa__seq *s, int64_t from, int64_t to,
                       swa__span out[3]) {
     const int64_t sink_end = swa__min64(l->pinned, to);
     int count = 0;
+
+    /* a sequence that began at a later position has fewer sinks, or none */
     if (s->start < sink_end) {
         out->pos = out->slot = s->start;
         out->n = sink_end - s->start;
@@ -2632,7 +2729,10 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
             x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
     }
 }
-/* A span of a ring whose operands are x, as the caller may hand it to swa_attention. */
+/* A span of a ring whose operands are x, as the caller may hand it to swa_attention.
+   swa__operand_of reads it back: from bytes to elements here, and to bytes there. Tiles are told by
+   a stride of 0, which rows in a ring never have; 1 + the slot in layout_ tells a ring from the
+   caller's rows. */
 static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL], *v = &x[SWA__V];
     swa_kv kv;
@@ -2660,7 +2760,8 @@ static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     kv.layout_ = 1 + (int32_t)span->slot;
     return kv;
 }
-/* The end of the positions that stand in a layer's ring. */
+/* The end of the positions that stand in a layer's ring. A row of a tree is none: it waits in the
+   slot of a position that is not its own. */
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
     return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
 }
@@ -2669,6 +2770,7 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
     swa__operand x[SWA__OPERANDS];
     swa__span span[3];
     int i, count;
+
     if (c == NULL || out == NULL) return -1;
     count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), swa__first(c, layer, seq),
                        swa__readable(c, layer, seq), span);
@@ -2679,6 +2781,7 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
 
 /* ---- one row in, one row out ---- */
 
+/* Row i of head h as f32, number by number: this is for looking at a ring, not for computing. */
 static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, float *to) {
     const unsigned char *from = swa__operand_at(x, h, i);
     const float *scale = swa__operand_scale(x, h, i), mul = scale != NULL ? *scale : 1.0f;
@@ -2692,11 +2795,14 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     swa__operand x[SWA__OPERANDS];
     int64_t p;
     int h;
+
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
+    /* all are checked before the first is written: a refused call changes nothing */
     for (p = pos; p < pos + n; p++) {
         if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
+
     l = swa__layer_of(c, layer);
     swa__ring_operands(c, layer, seq, x);
     for (p = pos; p < pos + n; p++) {
@@ -2719,6 +2825,8 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
 
 /* ---- copies of a sequence: fork, save, load ---- */
 
+/* A product carries bits upwards only: without the shift the upper half of a word would never reach
+   the lower half of the sum. It finds damage, not intent. */
 static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
     const unsigned char *b = (const unsigned char *)p;
     uint64_t word;
@@ -2731,10 +2839,11 @@ static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a ove
     return h;
 }
 /* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
-   slots. */
+   slots. Nor whether K lies in tiles: copies go number by number where the two differ. */
 static uint64_t swa__geometry(const swa__cache *c) {
     uint64_t h = swa__hash(0xcbf29ce484222325u, &c->d.n_layers, sizeof c->d.n_layers);
     int i, which;
+
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         int64_t v[6 + 2 * SWA__OPERANDS];
@@ -2763,11 +2872,14 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
     }
 }
 /* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
-   lie together in both. */
+   lie together in both. Of tiles only whole ones that begin at a tile on both sides lie together:
+   others, and rows into tiles, go number by number, a row at a time. Within one ring the slots must
+   differ. */
 static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const swa__operand *src,
                            int64_t from, int64_t n) {
     int which, h;
     int64_t i, step;
+
     for (which = 0; which < SWA__OPERANDS; which++, dst++, src++)
         for (h = 0; h < heads && dst->dim > 0; h++) {
             for (i = 0; i < n; i += step) {
@@ -2776,6 +2888,7 @@ static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const
                 const int tiles = dst->tiled && (to + i) % SWA__TILE == 0
                                   && (from + i) % SWA__TILE == 0;
 
+                /* 0 of the last, incomplete tile */
                 step = tiles ? (n - i) / SWA__TILE * SWA__TILE : n;
                 if (dst->tiled != src->tiled || (dst->tiled && (!tiles || step == 0))) {
                     swa__numbers(a, dst->step, b, src->step, dst->dim, dst->size);
@@ -2787,7 +2900,8 @@ static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const
                        (size_t)n * sizeof(float));
         }
 }
-/* The rows that dst is said to hold, from src, whose slots may be others. */
+/* The rows that dst is said to hold, from src, whose slots may be others. Both sides' spans cover
+   the same positions, cut at their own wraps: each pair of spans shares an interval, or none. */
 static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
                             int layer) {
     const swa__held *held = swa__held_of(to, layer, dst);
@@ -2809,12 +2923,15 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
                                b[j].slot + lo - b[j].pos, hi - lo);
         }
 }
+/* dst gets src's interval first, as if it had been there all along; then it forgets and appends as
+   any sequence does, and what it is left to hold is what is copied. */
 SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
                                             int64_t end) {
     swa__cache *t = swa__check_seq(to, dst), *f = swa__check_seq(from, src);
     swa__seq *s;
     swa_status status;
     int i;
+
     if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f)))
         return SWA_ERR_ARG;
     s = swa__seq_of(f, src);
@@ -2828,6 +2945,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
 
     *swa__seq_of(t, dst) = *s;
     for (i = 0; i < t->d.n_layers; i++) *swa__held_of(t, i, dst) = *swa__held_of(f, i, src);
+        /* a tree too, because end is its root at the latest */
     swa__forget(t, dst, end);
     swa__append(t, dst, 0);              /* its rings may be shorter */
     for (i = 0; i < t->d.n_layers; i++)
@@ -2843,7 +2961,14 @@ SWA__COLD SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, 
 /* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin
    and each layer's first row as int64; then of each layer that has a ring the sinks' rows and those
    from the first one on, of a row K, tail, V and their scales, head by head. Written in the
-   machine's own byte order. */
+   machine's own byte order.
+
+     head | start end origin first[n_layers] | layer 0: sinks, [first, end) | layer 1 .. | sum
+            record of the first sequence; its size follows from these numbers
+
+   Rows stand in order of position and dense, so that slots, tiles and paddings of the writer
+   mean nothing to the reader: its own may differ. Nothing in a blob is aligned, so all goes by
+   memcpy. */
 typedef struct {
     char     magic[4];
     uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order     */
@@ -2852,6 +2977,7 @@ typedef struct {
 } swa__blob;
 enum { SWA__BLOB_VERSION = 2, SWA__RECORD = 3 }; /* numbers of a record before the layers'        */
 
+/* Number i of a record: start, end, origin, then the layers' first rows. */
 static int64_t swa__record_get(const unsigned char *b, int i) {
     int64_t x;
     memcpy(&x, b + (size_t)i * sizeof x, sizeof x);
@@ -2869,10 +2995,12 @@ static size_t swa__row_bytes(const swa__layer *l) {
         n += (size_t)l->x[i].dim * l->x[i].size + (swa__has_scale(l, i) ? sizeof(float) : 0);
     return n * (size_t)l->shape.n_kv_heads;
 }
+/* Pinned rows that the sequence has: from its start on, and up to its end. */
 static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
     return swa__max64(swa__min64(l->pinned, s->end) - s->start, 0);
 }
-/* Adds the bytes of a layer's rows from first on; 0 = too many. */
+/* Adds the bytes of a layer's rows from first on; 0 = too many. A position is 64 bits wide also
+   where a size is 32. */
 static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first, size_t *bytes) {
     const uint64_t rows = (uint64_t)(s->end - first) + (uint64_t)swa__sink_rows(l, s);
     size_t n;
@@ -2890,7 +3018,9 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     size_t n = sizeof(swa__blob) + sizeof(uint64_t);
     int i, end, layer;
     const swa__cache *c = swa__check_seqs(cache, seq, &i, &end);
+
     if (c == NULL) return 0;
+
     for (; i < end; i++) {
         n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
         for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
@@ -2900,10 +3030,12 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     }
     return n;
 }
-/* Copies the row in a slot, all heads, to a blob or from it. */
+/* Copies the row in a slot, all heads, to a blob or from it. One function for both ways, so that
+   what is written and what is read cannot differ. */
 static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, unsigned char *b,
                           int save) {
     int which, h;
+
     for (h = 0; h < heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
             const swa__operand *x = &ring[which];
@@ -2942,6 +3074,7 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
         n = swa__spans(l, s, swa__first(c, layer, seq), s->end, span);
         for (i = 0; i < n; i++)
             for (r = 0; r < span[i].n; r++) {
+                /* the record may begin with rows that this cache has no slots for */
                 const int64_t pos = span[i].pos + r,
                               at = pos < l->pinned ? pos - s->start : sinks + pos - first;
                 swa__blob_row(l->shape.n_kv_heads, x, span[i].slot + r, b + (size_t)at * row, save);
@@ -2957,8 +3090,10 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     uint64_t sum;
     int first, end, i, layer;
     const swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
+
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
+    /* what is only announced is no row yet, and a tree's rows are not where positions are */
     for (i = first; i < end; i++)
         if (swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
             < swa__seq_of(c, i)->end)
@@ -2971,6 +3106,7 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     head.bytes = need;
     head.geometry = swa__geometry(c);
     memcpy(b, &head, sizeof head);
+
     b += sizeof head;
     for (i = first; i < end; i++) {
         const swa__seq *s = swa__seq_of(c, i);
@@ -2986,11 +3122,13 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     return SWA_OK;
 }
 /* Whether some history of calls could have produced a record, and whether this cache can hold it.
-   bytes: its size. */
+   bytes: its size. A blob may come from anywhere: what passes here is never questioned again, and
+   rows are read by its numbers. */
 static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left,
                                     size_t *bytes) {
     swa__seq s;
     int i;
+
     *bytes = (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
     if (left < *bytes) return SWA_ERR_BLOB;
     memset(&s, 0, sizeof s);
@@ -3002,6 +3140,8 @@ static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         const int64_t first = swa__record_get(b, SWA__RECORD + i), need = swa__needed(l, &s, s.end);
+        /* no row before the oldest that a ring could hold, and, as begin sees to, all that the next
+           query needs; layers that share rows agree on them */
         if (first > s.end || first < swa__min64(s.end, swa__floor(l, &s))) return SWA_ERR_BLOB;
         if (need < s.end && need < first) return SWA_ERR_BLOB;
         if (first != swa__record_get(b, SWA__RECORD + l->ring)) return SWA_ERR_BLOB;
@@ -3010,9 +3150,11 @@ static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
     if (left < *bytes) return SWA_ERR_BLOB;
     return s.end - s.start > c->limit ? SWA_ERR_FULL : SWA_OK;
 }
+/* Of a record that was checked. */
 static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+
     swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
     s->end = s->begun = swa__record_get(b, 1);
     for (i = 0; i < c->d.n_layers; i++) {
@@ -3031,8 +3173,10 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
     size_t at = sizeof head, n, record;
     int first, end, i;
     swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
+
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
+        /* what a blob of the right sum and geometry may still claim is asked of each record */
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
@@ -3041,13 +3185,15 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
         || head.bytes != bytes || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n))
         return SWA_ERR_BLOB;
 
-    for (i = first; i < end; i++) {      /* every record is checked before the first is taken */
+    /* every record is checked before the first is taken; a bad one comes before one that is only
+       too long */
+    for (i = first; i < end; i++) {
         const swa_status one = swa__record_check(c, b + at, n - at, &record);
         if (one == SWA_ERR_BLOB) return one;
         if (status == SWA_OK) status = one;
         at += record;
     }
-    if (at != n) return SWA_ERR_BLOB;
+    if (at != n) return SWA_ERR_BLOB;    /* more than the records */
     if (status != SWA_OK) return status;
     for (i = first, at = sizeof head; i < end; i++, at += record) {
         (void)swa__record_check(c, b + at, n - at, &record);
@@ -3069,7 +3215,8 @@ static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
             if (x->scale != NULL) memset(swa__operand_scale(x, h, slot), 0xff, sizeof *x->scale);
         }
 }
-/* Oldest row that must stay in a layer's ring while the step that begins at pos runs. */
+/* Oldest row that must stay in a layer's ring while the step that begins at pos runs. All layers
+   that read its rows are asked: of two windows that reach equally far one may end lower here. */
 static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
     int64_t from = swa__first(c, layer, seq);
     int i;
@@ -3086,6 +3233,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     swa__operand x[SWA__OPERANDS];
     int layer;
     int64_t i;
+
     SWA_ASSERT(s->start >= 0 && s->start <= s->end);
     if (!c->d.audit) return;
     for (layer = 0; layer < c->d.n_layers; layer++) {
@@ -3100,6 +3248,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
             if (i >= l->pinned || i < s->start || i >= to) swa__poison_slot(heads, x, i);
+        /* slot i is that of position from + (i - at) mod cap */
         for (i = 0; i < l->cap; i++)
             if (swa__mod(i - at, l->cap) >= to - from)
                 swa__poison_slot(heads, x, l->sink_slots + i);
