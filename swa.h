@@ -1316,7 +1316,13 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
 }
 
 /* ==== [SECTION 3] NUMBERS ========================================================================
-   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. */
+   Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. All
+   sections below compute their sizes by these functions. Masks and single numbers are converted by
+   them too; rows by the kernels, whose scalar instance is made of them: so what rounds to which
+   bits is said once, and tests hold every other instruction set to it. */
+
+/* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
+   that wraps round would pass as a small size, and the memory that it asks for be written over. */
 
 static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
     if (b != 0 && a > (size_t)-1 / b) return 0;
@@ -1328,7 +1334,9 @@ static int swa__add(size_t a, size_t b, size_t *r) {
     *r = a + b;
     return 1;
 }
-/* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. */
+/* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. Bases are aligned
+   to 64 as well (swa__align64), so a region begins on a cache line and suits the widest vector, and
+   what one part writes shares no line with what another does. */
 static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
     size_t n;
     if (!swa__mul(a, b, &n) || !swa__mul(n, c, &n) || !swa__add(n, 63, &n)) return 0;
@@ -1342,6 +1350,8 @@ static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
 enum { SWA__TILE = 16 };
 static int64_t swa__round16(int64_t n) { return (n + SWA__TILE - 1) / SWA__TILE * SWA__TILE; }
 
+/* The bits of a number, by memcpy: compilers make one move of it, and reading a float through a
+   uint32_t pointer is undefined. */
 static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
 
@@ -1349,27 +1359,37 @@ static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u;
    masks refuse it, stored rows are cut to the type's range. */
 static uint16_t swa__f16_from_f32(float f) {
     uint32_t u = swa__bits_of(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu, shift, m;
+
+    /* 65536 and more; what only rounds up to it, from 65520 on, carries into infinity below */
     if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
+    /* from 2^-14 on a normal half: the exponent's bias goes from 127 to 15 (-112 << 23), and half
+       of the lowest bit that stays, minus one, is added to what is cut off; plus one where that bit
+       is odd */
     if (a >= 0x38800000u) {
         a += 0xc8000fffu + ((a >> 13) & 1);
         return (uint16_t)(sign | (a >> 13));
     }
+    /* below 2^-25, half of the smallest; that half itself is a tie, and goes to 0 further down */
     if (a < 0x33000000u) return (uint16_t)sign;
-    shift = 126 - (a >> 23); /* a subnormal half: shift the mantissa in, then round */
+    shift = 126 - (a >> 23); /* a subnormal half counts in 2^-24: shift the mantissa in, then round */
     m = (a & 0x7fffffu) | 0x800000u;
     a = m >> shift;
     m &= (1u << shift) - 1;
     a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
     return (uint16_t)(sign | a);
 }
+/* Exact. A NaN becomes a quiet one, as F16C makes it. */
 static float swa__f32_from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
     if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
     if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
     if (m == 0) return swa__float_of(sign);
+    /* a subnormal is m * 2^-24: bit 10 would make it 2^-14, whose exponent field is 113 */
     for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
     return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
 }
+/* The upper half, rounded to nearest even; what rounds beyond the largest carries into infinity. A
+   NaN could carry into its sign: none comes here either. */
 static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
@@ -1380,9 +1400,11 @@ static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h <
 static swa_type swa__type_or(swa_type type, swa_type fallback) {
     return type != SWA_TYPE_DEFAULT ? type : fallback;
 }
+/* Bytes of a number; what is still 0 counts as f32. A scale of q8 is an array of its own. */
 static size_t swa__type_size(int type) {
     return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
 }
+/* Number i of an array; of q8 the integer alone. A type that is left out never comes this far. */
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
     if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
@@ -1401,16 +1423,34 @@ SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
                                         "max_context reached",
                                         "not supported with this type, instruction set or window",
                                         "blob cut, altered, or of another geometry" };
+
     return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
 }
 
 /* ==== [SECTION 4] WINDOW =========================================================================
    Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is
    membership in it, and masks, tile bounds, eviction, capacity and the rollback law are all derived
-   from these two. */
+   from these two. A query sees one interval of keys, and pinned sinks before it;
+   left or right -1 is no limit on that side:
+
+       0   n_sink          lo               q          hi
+       |sinks|.............|________________|__________|.........    keys, by position
+
+       kind      lo                   hi
+       CAUSAL    0                    q + 1
+       BAND      max(0, q - left)     q + 1 + right         sliding(W): left = W-1, right = 0
+       CHUNKED   q - q mod left       q + 1                 left: the chunk
+       prefix    at most its first    at least its end      for queries within it, on top
+
+   Neither end moves back as q grows. So what the first query of a run does not see on its left no
+   later one sees, and first and last query bound what all of them touch: eviction, the rollback law
+   and the blocks of a unit ([SECTION 12]) rest on that. Sinks are not part of the interval, because
+   between them and it are keys that nobody sees. */
 
 enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
 
+/* Nonsense keeps its numbers and gets a kind that no check accepts: a constructor returns a struct,
+   so the status has to come from the call that is given it. */
 static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
     swa_window w;
     w.kind = ok ? kind : -1;
@@ -1422,6 +1462,7 @@ static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
 }
 SWA_API swa_window swa_window_causal(void) { return swa__window(1, SWA__CAUSAL, 0, 0); }
 SWA_API swa_window swa_window_sliding(int64_t W) {
+    /* W - 1 of the smallest W would overflow */
     return swa__window(W > 0, SWA__BAND, W - (W > 0), 0);
 }
 SWA_API swa_window swa_window_flash(int64_t left, int64_t right) {
@@ -1443,41 +1484,51 @@ SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
     w.prefix = prefix;
     return w;
 }
+/* Asked wherever a window is given, constructors notwithstanding: the fields are the caller's,
+   n_sink is meant to be set by hand, and zeros are the causal window. */
 static int swa__window_ok(const swa_window *w) {
     if (w == NULL || w->n_sink < 0 || w->prefix < 0 || w->prefix_first < 0) return 0;
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
     return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
 }
-/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo,
-   *hi). */
+/* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi).
+   *hi INT64_MAX: all that there are, since no key has that position. */
 static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi) {
     int64_t right = w->kind == SWA__BAND ? w->right : 0;
+
     *lo = 0;
     /* q-k <= left, left = W-1 */
     if (w->kind == SWA__BAND && w->left >= 0 && q > w->left) *lo = q - w->left;
     if (w->kind == SWA__CHUNKED) *lo = q - q % w->left;
+    /* compared before it is added: right may be as large as the type holds */
     *hi = right < 0 || right > INT64_MAX - 1 - q ? INT64_MAX : q + 1 + right;
+    /* the prefix comes last: it only adds to what the window shows, on either side */
     if (q >= w->prefix_first && q < w->prefix) {
         *lo = swa__min64(*lo, w->prefix_first);
         *hi = swa__max64(*hi, w->prefix);
     }
 }
+/* The end that decides what a ring has to keep. */
 static int64_t swa__lowest(const swa_window *w, int64_t q) {
     int64_t lo, hi;
     swa__bounds(w, q, &lo, &hi);
     return lo;
 }
 /* The first query from q on that sees, sinks apart, no key before `from`, or none before itself;
-   INT64_MAX: none. */
+   INT64_MAX: none. Asked where a sequence may end when rows before `from` are lost
+   (swa_cache_min_end). */
 static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
     const int64_t lo = swa__lowest(w, q);
     if (lo >= from || lo >= q) return q;
-    /* a chunk begins */
+    /* the next chunk begins, and its first query sees nothing before itself */
     if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;
+
+    /* the first one that `from` is the lowest key of; a causal one sees all, however late */
     return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left
                                                                                : INT64_MAX;
 }
-/* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. */
+/* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. What
+   lies to the right does not count: a ring has none of it. */
 static int64_t swa__reach(const swa_window *w) {
     if (w->kind == SWA__CHUNKED) return w->left;
     return w->kind == SWA__BAND && w->left >= 0 && w->left < INT64_MAX ? w->left + 1 : INT64_MAX;
@@ -1497,9 +1548,12 @@ SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_
 }
 SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
     int64_t lo, hi;
+
     if (!swa__window_ok(window)) return "hidden: the window is invalid";
     if (q < 0 || k < 0 || q == INT64_MAX) return "hidden: there is no such position";
+
     swa__bounds(window, q, &lo, &hi);
+    /* in this order: a sink that the window still shows is said to be in the window */
     if (k >= lo && k < hi)
         return k > q ? "visible: ahead, by the right extent or the prefix"
                      : "visible: in the window";
@@ -1513,9 +1567,17 @@ SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, i
    Dense masks for other people's kernels, written row by row as ranges: the row is filled as
    hidden, then what swa_visible_range() and n_sink give is opened. Nothing here knows what a window
    is. Cells are stored by memcpy, so the buffer may have any alignment; values are judged by their
-   bits, so -ffast-math changes nothing. */
+   bits, so -ffast-math changes nothing.
+
+                     block 0: n_k[0] keys    block 1: n_k[1] keys    (k_padding: each that wide)
+       n_q[0] rows   ranges are opened       hidden
+       n_q[1] rows   hidden                  ranges are opened
+
+   Rows of all blocks follow each other, and each is as wide as all columns together. */
 
 #if SWA__MASKS
+/* A cell of `size` bytes, as the type has it. Visible is all zeros but for BOOL_KEEP: a mask is
+   added to the scores, or says which are to be dropped. */
 typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_cell;
 
 /* What a hidden and a visible entry look like; 0 = no mask type, or a masked value it cannot hold:
@@ -1523,6 +1585,7 @@ typedef struct { size_t size; unsigned char hidden[4], visible[4]; } swa__mask_c
    visible. -inf always fits. */
 static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) {
     uint32_t magnitude;
+
     memset(cell, 0, sizeof *cell);
     type = swa__type_or(type, SWA_F32);
     if (type == SWA_BOOL_MASKED || type == SWA_BOOL_KEEP) {
@@ -1532,7 +1595,9 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
         return 1;
     }
     if (type != SWA_F32 && type != SWA_F16 && type != SWA_BF16) return 0;
+
     magnitude = swa__bits_of(masked) & 0x7fffffffu;
+    /* a NaN; then 0 and -0, which ask for the default */
     if (magnitude > 0x7f800000u) return 0;
     if (magnitude == 0) masked = type == SWA_F16 ? -65504.0f : -65536.0f;
     if (type == SWA_F32) {
@@ -1541,6 +1606,7 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
     } else {
         uint16_t bits = type == SWA_F16 ? swa__f16_from_f32(masked) : swa__bf16_from_f32(masked);
         unsigned infinite = type == SWA_F16 ? 0x7c00u : 0x7f80u, rounded = bits & 0x7fffu;
+        /* the two ways in which a number does not fit; infinity, given as such, does */
         if (rounded == 0 || (rounded >= infinite && magnitude != 0x7f800000u)) return 0;
         cell->size = 2;
         memcpy(cell->hidden, &bits, 2);
@@ -1548,7 +1614,8 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
     return 1;
 }
 
-/* n > 0 cells at p become copies of value; each memcpy doubles what is there. */
+/* n > 0 cells at p become copies of value; each memcpy doubles what is there. So it needs no loop
+   per type, and a row of any width takes few calls. */
 static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsigned char *value) {
     size_t total = n * size, done = size, more;
     memcpy(p, value, size);
@@ -1558,11 +1625,13 @@ static void swa__mask_fill(unsigned char *p, size_t n, size_t size, const unsign
     }
 }
 
-/* Checks a desc and measures its mask. What is wrong comes before what is too large. */
+/* Checks a desc and measures its mask. What is wrong comes before what is too large, also where a
+   later block is wrong and an earlier one too large: so the loop goes on after an overflow. */
 static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *cell,
                                     size_t *columns, size_t *bytes) {
     size_t rows = 0, packed = 0;
     int b, n, fits = 1;
+
     if (!desc || !desc->n_q || !desc->n_k || desc->n_blocks < 0 || desc->k_padding < 0)
         return SWA_ERR_ARG;
     if (!swa__window_ok(&desc->window) || !swa__mask_cell_of(desc->type, desc->masked, cell))
@@ -1573,9 +1642,11 @@ static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *c
         int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
         if (nq < 0 || nk < 0 || q0 < 0 || k0 < 0 || (desc->k_padding && nk > desc->k_padding))
             return SWA_ERR_ARG;
+        /* rows end at INT64_MAX - 1 at the latest, the last position that swa__bounds takes */
         fits = fits && q0 <= INT64_MAX - nq && k0 <= INT64_MAX - nk;
         fits = fits && swa__add(rows, (size_t)nq, &rows) && swa__add(packed, (size_t)nk, &packed);
     }
+
     *columns = packed;
     if (desc->k_padding) fits = fits && swa__mul((size_t)n, (size_t)desc->k_padding, columns);
     fits = fits && swa__mul(rows, *columns, bytes) && swa__mul(*bytes, cell->size, bytes);
@@ -1585,6 +1656,7 @@ static swa_status swa__mask_measure(const swa_mask_desc *desc, swa__mask_cell *c
 /* Opens keys [lo, hi) in a row whose n cells, from p on, stand for the keys from k0 on. */
 static void swa__mask_open(unsigned char *p, int64_t k0, int64_t n, int64_t lo, int64_t hi,
                            const swa__mask_cell *cell) {
+    /* clipped before anything is subtracted: hi is INT64_MAX where a window has no limit */
     if (lo < k0) lo = k0;
     if (hi > k0 + n) hi = k0 + n;
     if (lo < hi)
@@ -1604,10 +1676,12 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
     unsigned char *row = (unsigned char *)out;
     swa_status status = swa__mask_measure(desc, &cell, &columns, &need);
     int b, n;
+
     if (status != SWA_OK) return status;
     if (need == 0) return SWA_OK; /* no rows or no columns: nothing to write, out may be NULL */
     if (!out) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
+
     n = desc->n_blocks ? desc->n_blocks : 1;
     for (b = 0; b < n; b++) {
         int64_t q0 = desc->q_pos0 ? desc->q_pos0[b] : 0, k0 = desc->k_pos0 ? desc->k_pos0[b] : 0;
@@ -1616,6 +1690,9 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
         for (i = 0; i < desc->n_q[b]; i++) {
             int64_t q = q0 + i, lo = 0, hi = 0, sinks = desc->window.n_sink;
             unsigned char *block = row + first * cell.size;
+
+            /* the whole row first: other blocks' columns and padding are hidden too. The two ranges
+               that are opened may overlap, and no sink lies after the query */
             swa__mask_fill(row, columns, cell.size, cell.hidden);
             swa__bounds(&desc->window, q, &lo, &hi);
             swa__mask_open(block, k0, nk, lo, hi, &cell);
@@ -1647,6 +1724,8 @@ SWA__COLD SWA_API swa_status swa_mask(const swa_mask_desc *desc, void *out, size
    3B, where it has T = 3B for 2B, and never rounds the head up to a multiple of 16 before it
    divides. A model of the kernels' public source; no NPU was asked. */
 
+/* B rows of the head are at most 16384 numbers, in whole 16s, and B at most 128. The two samples
+   round otherwise: see above. */
 SWA__COLD SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     if (head_dim < 1) return 0;
     if (kind == SWA_COMPRESSED_PY) return head_dim <= 128 ? 128 : 64;
@@ -1656,6 +1735,8 @@ SWA__COLD SWA_API int swa_compressed_block(swa_compressed kind, int head_dim) {
     return head_dim <= 128 ? 128 : 16384 / ((head_dim + 15) / 16 * 16) / 16 * 16;
 }
 
+/* T of the table: W as it is while the picture has a band for each tile, and else 2B and what W has
+   beyond its last whole tile. 910B counts a whole tile as such a rest, 310P as none. */
 SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, int head_dim) {
     int64_t B = swa_compressed_block(kind, head_dim), rest;
     if (B == 0 || W <= 0) return 0;
@@ -1665,12 +1746,15 @@ SWA__COLD SWA_API int64_t swa_compressed_band(swa_compressed kind, int64_t W, in
     return 2 * B + rest;
 }
 
+/* The picture is the mask of an ordinary window of T keys over 512 positions: the bands, which the
+   kernels cut out of its left columns, have distances b*B + r-c by themselves. */
 SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
                                                  swa_type type, float masked, void *out,
                                                  size_t bytes) {
     static const int32_t side[1] = { 512 };
     int64_t band = swa_compressed_band(kind, W, head_dim);
     swa_mask_desc desc;
+
     if (band == 0) return SWA_ERR_ARG;
     memset(&desc, 0, sizeof desc);
     desc.window = swa_window_sliding(band);
@@ -1680,18 +1764,22 @@ SWA__COLD SWA_API swa_status swa_mask_compressed(swa_compressed kind, int64_t W,
     return swa_mask(&desc, out, bytes);
 }
 
+/* Tiles for which a kernel reads no band: not computed, or all visible. */
 enum { SWA__TILE_SKIPPED = -2, SWA__TILE_OPEN = -1 };
 
 /* The band 0..3 that a kernel reads for the tile delta >= 0 tiles left of the diagonal, or
    SWA__TILE_*. */
 static int swa__compressed_tile(swa_compressed kind, int64_t W, int64_t B, int64_t delta) {
     int64_t f = W / B, n = f + (W % B != 0);
+
     if (delta > n) return SWA__TILE_SKIPPED;
     if (delta == 0) return 0;
     if (kind == SWA_COMPRESSED_910B || kind == SWA_COMPRESSED_PY) {
+        /* up to three tiles each has its own band; of more the last two show the window's edge */
         if (n <= 3 || delta == 1) return (int)delta;
         return delta < n - 1 ? SWA__TILE_OPEN : delta == n ? 3 : 2;
     }
+
     if (f < 2) f = 2;
     if (delta >= f) return delta == f ? 2 : 3;
     return W >= 2 * B ? SWA__TILE_OPEN : 1;
@@ -1706,12 +1794,16 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
     /* the kernels' tile, not a sample's */
     int64_t B = swa_compressed_block(SWA_COMPRESSED_910B, head_dim), i;
     swa__mask_cell cell;
+
     if (!mask512 || !out || W <= 0 || S <= 0 || B == 0 || swa_compressed_block(kind, head_dim) == 0)
         return SWA_ERR_ARG;
     if (!swa__mask_cell_of(SWA_F32, masked, &cell)) return SWA_ERR_ARG;
     if ((int64_t)side != S || !swa__mul(side, side, &need) || !swa__mul(need, 4, &need))
         return SWA_ERR_OVERFLOW;
     if (bytes < need) return SWA_ERR_MEMORY;
+
+    /* row by row, and in a row from the diagonal's tile to the left, until one is too far: then so
+       are all behind it */
     for (i = 0; i < S; i++, row += side * 4) {
         int64_t delta;
         swa__mask_fill(row, side, 4, cell.hidden);
@@ -1733,7 +1825,8 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
 /* ==== [SECTION 6] HELPERS ========================================================================
    Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles
    and sums are in double and results are rounded to float once, so compiler flags and libm versions
-   rarely reach the last bit. */
+   rarely reach the last bit. That is less than what attention promises, which is given rows
+   that are rotated already. MLA's block ([SECTION 13]) takes its rotations and norms from here. */
 
 static uint64_t swa__double_bits(double d) {
     uint64_t bits;
@@ -1752,18 +1845,23 @@ static int swa__positive(double d) {
    upper 26 bits and the rest), each goes through libm, which reduces any argument, and the
    rotations are multiplied: 1e-15 at any position. */
 static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
+    /* as unsigned: the smallest int64_t has no negative of its own type */
     uint64_t rest = pos < 0 ? 0 - (uint64_t)pos : (uint64_t)pos, bits = swa__double_bits(freq);
+
     if (rest < (uint64_t)1 << 24) {
         *c = cos((double)rest * freq);
         *s = sin((double)rest * freq);
     } else {
         double part[2], digit_value = 1.0;
         int i;
+        /* 26 bits of freq with the implicit one, and at most 27 in the rest: times a digit of 26
+           bits both fit the 53 of a double */
         bits = bits >> 27 << 27;
         memcpy(&part[0], &bits, sizeof bits);
         part[1] = freq - part[0];
         *c = 1.0;
         *s = 0.0;
+        /* by the sum of angles: (c, s) is multiplied by each product's rotation */
         for (; rest; rest >>= 26, digit_value *= 67108864.0) {
             double digit = (double)(rest & 0x3ffffffu) * digit_value;
             for (i = 0; i < 2; i++) {
@@ -1773,10 +1871,11 @@ static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
             }
         }
     }
-    if (pos < 0) *s = -*s;
+    if (pos < 0) *s = -*s;               /* cos is even, sin odd */
 }
 
-/* Rotates n pairs of one head: the numbers step*i and step*i + apart. */
+/* Rotates n pairs of one head: the numbers step*i and step*i + apart. step and apart are 2 and 1
+   where pairs are neighbours, 1 and half the rotated numbers where halves are. */
 static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c,
                             const double *s) {
     int i;
@@ -1790,18 +1889,23 @@ static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const do
 SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                             const double *freq, int rotary, swa_rope_pairs pairs, double mscale) {
     enum { CHUNK = 64 }; /* pairs whose cos and sin are at hand for all heads */
-    double c[CHUNK], s[CHUNK];
+    double c[CHUNK], s[CHUNK];           /* 1 KB of stack */
     size_t step = pairs == SWA_ROPE_HALF ? 1 : 2, apart, row, total;
     int32_t t;
     int from, count, i, h;
+
     if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0
         || rotary > head_dim || (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x
         || !pos || !freq)
         return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
         !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
+
     apart = pairs == SWA_ROPE_HALF ? (size_t)(rotary / 2) : 1;
+    /* 0, and -0 */
     if (swa__double_bits(mscale) << 1 == 0) mscale = 1.0;
+
+    /* cos and sin cost more than the rotation: of a token once, for all its heads */
     for (t = 0; t < n; t++, x += row) {
         for (from = 0; from < rotary / 2; from += count) {
             count = rotary / 2 - from < CHUNK ? rotary / 2 - from : CHUNK;
@@ -1829,11 +1933,14 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
                                       double *mscale) {
     double fast = 32.0, slow = 1.0, low = 0.0, high = 0.0;
     int i, stretch;
+
     if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base))
         return SWA_ERR_ARG;
     if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
     stretch = desc->scale > 1.0;
     if (stretch) {
+        /* pairs that turn more than `fast` times within the original context lie below `low` and
+           stay, those that turn less than `slow` times lie above `high` and are stretched */
         if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
         if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
         if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
@@ -1842,10 +1949,12 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
         high = swa__yarn_pair(desc, rotary, slow);
         if (desc->truncate) { low = floor(low); high = ceil(high); }
         if (low < 0.0) low = 0.0;
+        /* the published codes' bound, although pairs end at half of that */
         if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
         if (high <= low) high = low + 0.001; /* a step where the published codes divide by 0 or
                                                 less */
     }
+
     for (i = 0; i < rotary / 2; i++) {
         double ramp = 0.0, f = pow(desc->base, -2.0 * (double)i / (double)rotary);
         if (stretch) {
@@ -1856,6 +1965,7 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
         }
         freq[i] = f;
     }
+
     if (mscale) *mscale = stretch ? 0.1 * log(desc->scale) + 1.0 : 1.0;
     return SWA_OK;
 }
@@ -1867,28 +1977,36 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
                            double e) {
     int32_t r;
     int i, j;
+
     for (r = 0; r < rows; r++, x += dim, out += dim) {
         double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
+
         for (i = 0; i + 8 <= dim; i += 8)
             for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        /* what is left of the row goes on in the same sums; then a tree over them */
         for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
         for (j = 4; j; j /= 2)
             for (i = 0; i < j; i++) sum[i] += sum[i + j];
         mean = sum[0] / (double)dim + e;
+        /* 1/sqrt(0) times 0 would be NaN */
         scale = mean > 0.0 ? 1.0 / sqrt(mean) : 0.0;
         for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
     }
 }
-/* Sums and differences first, so that no compiler makes a multiply-add of them. */
+/* Sums and differences first, so that no compiler makes a multiply-add of them. The matrix of
+   `block` is that of two applied to neighbours 1, 2, 4, .. block/2 apart: log2(block) additions a
+   number instead of block; the factor that all share comes last. */
 SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, int block) {
     size_t total, at;
     float scale;
     int half, i, j;
+
     if (x == NULL || n < 0 || n_heads <= 0 || head_dim <= 0 || block <= 0
         || (block & (block - 1)) != 0 || head_dim % block != 0)
         return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &total) || !swa__mul(total, (size_t)n, &total)
         || !swa__mul(total, sizeof *x, &at)) return SWA_ERR_OVERFLOW;
+
     scale = (float)(1.0 / sqrt((double)block));
     for (at = 0; at < total; at += (size_t)block, x += block) {
         for (half = 1; half < block; half *= 2)
@@ -1925,7 +2043,14 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
    follows. With capacity and origin multiples of 16 a tile's keys go by position mod 16, and a
    block that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in
    place all the same, and decode moves the scores; a block with a seam in it, and prefill, move the
-   keys ([SECTION 12]).
+   keys ([SECTION 12]). Four sinks, capacity 32, origin 0, after 70 tokens:
+
+       slot        0 .. 3    4 .. 15    16 .. 21    22 .. 31    32 .. 47
+       position    0 .. 3       -       64 .. 69    38 .. 47    48 .. 63
+                   sinks     padding    newest      oldest: first = end - capacity = 38
+
+   In order of position that is three spans: 0..3, then 38..63 in the slots from 22 on, then 64..69
+   in those from 16 on. Nothing is ever moved to make it fewer.
 
    What is known of a sequence is two things. The sequence consists of positions [start, end). And a
    layer's ring holds the rows [first, stored) of them, besides the pinned ones, and no others:
@@ -1933,6 +2058,10 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
      * A step that appends up to e overwrites the slots of all rows below e - capacity:
        first = max(first, e - capacity).
      * Forgetting the rows from e on overwrites none: first = min(first, e).
+
+       start              first                 stored           end
+         |____ lost ________|____ in the ring ____|__ announced __|
+
    One interval is the whole truth, because rows that stand in a ring always follow each other. They
    do at first, when there are none; a row that is appended takes the slot of the row `capacity`
    before it, which is the first one if it is there at all; and to forget rows shortens the interval
@@ -1941,19 +2070,32 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 
    stored <= end: rows from there on have been announced by a step and not written yet. What changes
    end downwards lowers it, only a store or a load raises it, so that a layer that a step left out
-   is refused later, not read. */
+   is refused later, not read. first is the other way about: from begin on it says what will be left
+   when the step has been stored (it may lie beyond stored then), although the step's own queries
+   still find what it pushes out.
 
+   In this order: operands say where a number lies, layout what a cache's memory consists of;
+   slots answer every question of the interval; spans hand it out in order of position, to attention
+   too; the rest are copies. [SECTION 8] moves the interval, [SECTION 12] reads and fills slots. */
+
+/* One sequence, in all layers alike. start and origin stay until the sequence is emptied; begin,
+   truncate, commit, copy and load set end. */
 typedef struct {
     int64_t start, end, origin;
     int64_t begun, mark;    /* where its last run began; in the step that is being checked        */
     const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
     uint64_t tree;          /* a hash of what begin found there: it is the caller's memory        */
 } swa__seq;
+/* Of one layer and sequence: see above. Layers that share rows share this too. */
 typedef struct { int64_t first, stored; } swa__held;
 enum { SWA__PARTS = 64 };                /* parts of which is known whether they ended a call     */
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
-   moves or stages rows says it once, for each of the three. */
+   moves or stages rows says it once, for each of the three. In bytes from p on, number d of row i
+   of head h is at
+       rows         h*head + i*row + d*step                               step = size
+       tiled, K     h*head + i/16 * 16*row + i%16 * size + d*step         step = 16*size
+   so that number d of 16 keys is one vector. */
 enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
 typedef struct {
     int      dim;                        /* numbers of a row; 0: no such array                    */
@@ -1967,6 +2109,7 @@ typedef struct {
     const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL       */
 } swa__operand;
 
+/* A layer: what the desc says of it, and where its rows lie. Written by init, then only read. */
 typedef struct {
     swa_window window;
     swa_shape  shape;                    /* resolved, and so are                                  */
@@ -1981,6 +2124,13 @@ typedef struct {
     size_t     at[SWA__OPERANDS], scale_at[SWA__OPERANDS];   /* offsets in those                  */
     swa__operand x[SWA__OPERANDS];       /* the arrays there, without where: swa__ring_operands   */
 } swa__layer;
+/* The head of a cache's memory, which is in this order; seqs and the rest are where each begins:
+
+     head, layers | sequences | held          | tickets      | runs     | data
+                    [n_seqs]    [seq][layer]    [n_layers],    [n_seqs]   of a layer all sequences,
+                                                open parts                then the next layer
+
+   All of it is there from init on, and whatever one step leaves for the next stands here. */
 typedef struct {
     swa_cache_desc d;                    /* resolved: no zero is left that means a default        */
     size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                  */
@@ -1996,13 +2146,17 @@ typedef struct {
     swa__layer layer[1];                 /* [n_layers]                                            */
 } swa__cache;
 
+/* A cache takes memory of any alignment, and 63 bytes more than it fills. */
 static unsigned char *swa__align64(const void *p) {
     return (unsigned char *)((uintptr_t)p + ((0u - (uintptr_t)p) & 63u));
 }
+/* The head behind the caller's handle. NULL: there is none; a handle of zeros is what init leaves
+   when it refuses. */
 static swa__cache *swa__get(const swa_cache *c) {
     return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
 }
-/* What lies so many bytes behind a cache's head. */
+/* What lies so many bytes behind a cache's head. Not const, so that readers and writers find it by
+   one function; who only reads says so by its own type. */
 static void *swa__behind(const swa__cache *c, size_t offset) {
     return (unsigned char *)(uintptr_t)c + offset;
 }
@@ -2018,15 +2172,19 @@ static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
 static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
-/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0
-   = none. The last one: there may be some. */
+/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended;
+   0 = none. The last one: there may be some. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
+
+/* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
 static swa_run *swa__runs_of(const swa__cache *c) { return (swa_run *)swa__behind(c, c->runs); }
+/* Where a layer's rows of a sequence begin; of one that shares rows, the other layer's. */
 static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
     const swa__layer *l = &c->layer[layer];
     return (unsigned char *)swa__behind(c, c->data + l->base + (size_t)seq * l->stride);
 }
 
+/* What K, V and a tail may be stored in; left out types are none. */
 static int swa__type_ok(swa_type t) {
     return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t)
         || SWA__IS_Q8(t);
@@ -2035,12 +2193,14 @@ static int swa__type_ok(swa_type t) {
 static int swa__types_ok(swa_type k, swa_type v, swa_type tail) {
     return swa__type_ok(k) && swa__type_ok(v) && swa__type_ok(tail);
 }
+/* ARG: no such number, on any machine; UNSUPPORTED: not on this one. */
 static swa_status swa__isa_check(int isa) {
     if (isa < 0 || isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
     return isa == 0 || swa_isa_usable(isa) ? SWA_OK : SWA_ERR_UNSUPPORTED;
 }
 
-/* Fills in the defaults; 0 = inconsistent. */
+/* Fills in the defaults; 0 = inconsistent. Up to 2^20 each, so that the numbers of 16 rows can be
+   counted in int; no model comes near. */
 static int swa__shape_resolve(swa_shape *s) {
     if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0
         || s->tail_dim < 0)
@@ -2070,6 +2230,8 @@ static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int whi
     x.size = swa__type_size((int)type);
     return x;
 }
+
+/* Types of a segment, resolved. */
 static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, SWA_F32); }
 static int swa__v_type(const swa_kv *kv) {
     return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv));
@@ -2087,6 +2249,7 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
     const int64_t size = (int64_t)x.size;
 
+    /* no such array, whatever the caller left in its fields */
     if (x.dim == 0) return x;
     x.p = (const unsigned char *)(which == SWA__K ? kv->k : which == SWA__V ? kv->v : kv->tail);
     x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
@@ -2096,6 +2259,7 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     if (token == 0) token = x.tiled ? x.dim : (int64_t)s->n_kv_heads * x.dim;
     if (x.head == 0) x.head = x.dim;
 
+    /* from elements to bytes: types differ, and readers step through all three alike */
     x.head *= size;
     x.row = token * size;
     x.step = x.tiled ? SWA__TILE * size : size;
@@ -2127,22 +2291,29 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     /* slots are counted in int32 by a segment */
     const int64_t most = INT32_MAX / SWA__TILE * SWA__TILE;
 
+    /* bounded: every position that may come has a slot of its own, and nothing is overwritten */
     l->bounded =
         reach == INT64_MAX || (d->capacity == 0 && d->max_context > 0 && reach > d->max_context);
     if (l->bounded && d->max_context <= 0) return SWA_ERR_ARG;
     if (!l->bounded && d->capacity == 0 && reach - 1 > most - rollback) return SWA_ERR_OVERFLOW;
+    /* The law of a ring that is attended before it is stored: the next query needs W-1 older rows,
+       and each row that may be taken back is one more that must not have been overwritten. */
     if (!l->bounded && d->capacity > 0 && d->capacity - d->max_rollback < reach - 1)
         return SWA_ERR_ARG;
 
     l->cap = l->bounded ? d->max_context : d->capacity > 0 ? d->capacity : reach - 1 + rollback;
     if (l->cap > most) return SWA_ERR_OVERFLOW;
+    /* whole tiles, unless somebody counts on a slot rule with exactly so many */
     if (l->bounded || d->capacity == 0) l->cap = swa__round16(l->cap);
+
+    /* sinks fill whole tiles too, so that the ring begins at one */
     l->pinned = l->window.n_sink;
     l->sink_slots = swa__round16(l->pinned);
     l->slots = l->sink_slots + swa__round16(l->cap);
     return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
 }
-/* The bytes of a layer's region, and what lies where in it. */
+/* The bytes of a layer's region, and what lies where in it. Scales are arrays of their own, and
+   come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
     const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
     size_t bytes = 0;
@@ -2169,9 +2340,11 @@ static swa_status swa__layer_region(swa__layer *l) {
     l->stride = bytes;
     return SWA_OK;
 }
-/* Layer i by itself. */
+/* Layer i by itself. A window's prefix belongs to a run; and a query that saw keys to its right
+   would see more of them or fewer by how a prompt was cut into steps. */
 static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
     swa_status status;
+
     memset(l, 0, sizeof *l);
     l->ring = i;
     if (d->n_windows > 0) l->window = d->windows[i % d->n_windows];
@@ -2183,7 +2356,6 @@ static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) 
 
     if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
     if (!SWA__LATENTS && (l->shape.tail_dim > 0 || l->shape.v_in_k)) return SWA_ERR_UNSUPPORTED;
-    /* of runs, here */
     if (l->window.prefix != 0 || l->window.prefix_first != 0) return SWA_ERR_UNSUPPORTED;
     if (l->window.kind == SWA__BAND && l->window.right != 0) return SWA_ERR_UNSUPPORTED;
     status = swa__layer_slots(l, d);
@@ -2198,6 +2370,7 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     const swa_shape shape = l->shape;
 
     if (status != SWA_OK || ring == i) return status;
+    /* no chains: the other one has rows of its own */
     if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
     if (swa__layer_own(d, ring, l) != SWA_OK) return SWA_ERR_ARG;
     if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
@@ -2206,10 +2379,13 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     l->shape = shape;
     return SWA_OK;
 }
+/* What can be said without looking at a layer. A count and its array are given both or not at all:
+   one alone was forgotten. */
 static swa_status swa__desc_check(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
     swa_status status;
     int i;
+
     if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
         return SWA_ERR_ARG;
     if (d->n_k_rows < 0 || (d->n_k_rows > 0) != (d->k_rows != NULL)) return SWA_ERR_ARG;
@@ -2227,7 +2403,8 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
 }
 
 /* The whole layout: the cache's head with its layers, sequences, data. total is what the caller
-   pays, with 63 bytes of slack. layer: NULL, or where the layers are to stand. */
+   pays, with 63 bytes of slack. layer: NULL, or where the layers are to stand. Runs once to ask for
+   the size, when there is no memory yet, and in init a second time to write the layers. */
 static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__layer *layer) {
     swa_status status = swa__desc_check(desc);
     size_t at = 0, data = 0, layers, seqs;
@@ -2238,7 +2415,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->d = *desc;
     if (c->d.n_seqs == 0) c->d.n_seqs = 1;
     if (c->d.isa == 0) c->d.isa = swa_isa_best();
-    c->status = SWA_ERR_ORDER;
+    c->status = SWA_ERR_ORDER;           /* no step is begun */
     c->limit = INT64_MAX;
 
     for (i = 0; i < desc->n_layers; i++) {
@@ -2248,6 +2425,8 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
         if (l.bounded) c->limit = desc->max_context;
         if (l.shape.n_heads / l.shape.n_kv_heads > c->group)
             c->group = l.shape.n_heads / l.shape.n_kv_heads;
+        /* one that shares rows takes none; where they are is known when all layers have been laid
+           out, since the other may come later */
         l.base = data;
         if (l.ring == i && !swa__region(&data, l.stride, (size_t)c->d.n_seqs, 1))
             return SWA_ERR_OVERFLOW;
@@ -2256,6 +2435,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
 
     layers = (size_t)c->d.n_layers;
     seqs = (size_t)c->d.n_seqs;
+    /* one layer stands in the head itself */
     if (!swa__region(&at, layers - 1, sizeof(swa__layer), 1)) return SWA_ERR_OVERFLOW;
     if (!swa__region(&at, sizeof *c, 1, 1)) return SWA_ERR_OVERFLOW;
     c->seqs = at;
@@ -2278,6 +2458,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     swa__cache head, *c;
     swa_status status = swa__layout(desc, &head, NULL);
     int i;
+
     /* what is refused is a cache that all calls refuse */
     if (cache != NULL) memset(cache, 0, sizeof *cache);
     if (status != SWA_OK) return status;
@@ -2286,6 +2467,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
 
     cache->mem_ = mem;
     cache->bytes_ = bytes;
+    /* nothing can be refused from here on */
     c = swa__get(cache);
     *c = head;
     (void)swa__layout(desc, &head, c->layer);
@@ -2294,13 +2476,16 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     c->d.shapes = NULL;
     c->d.kv_layer = NULL;
     c->d.k_rows = NULL;
-    /* every sequence is empty, nothing is stored */
+    /* every sequence is empty, nothing is stored. Rows are left as they are: a slot is first read
+       after it was written, and a large cache's pages are first touched then */
     memset(swa__seq_of(c, 0), 0, c->data - c->seqs);
     return SWA_OK;
 }
 
 /* ---- slots, and what they hold ---- */
 
+/* Of a negative number too, for which C's remainder is negative: a position may lie before
+   origin. */
 static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a % n; }
 /* Slot of a position; sinks have the first ones, the ring begins at a tile. */
 static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
@@ -2322,7 +2507,13 @@ static int64_t swa__first(const swa__cache *c, int layer, int seq) {
                                          swa__floor(swa__layer_of(c, layer), s)));
 }
 /* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
-   query at pos needs. It asks for all rows from the needed one on, or for none. */
+   query at pos needs. It asks for all rows from the needed one on, or for none. What that query
+   needs is enough for all that follow, because no window's lower end moves back.
+
+       needed          first            pos
+         |______ lost ____|____ held ____|        refused: the row at `needed` is overwritten
+
+   Sinks are not asked for: their slots are never given to another row. */
 static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     const swa__seq *s = swa__seq_of(c, seq);
     int i;
@@ -2332,6 +2523,7 @@ static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     }
     return 1;
 }
+/* The cache, if it has that sequence; NULL else, which every call takes for a bad argument. */
 static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
     swa__cache *c = swa__get(cache);
     return c != NULL && seq >= 0 && seq < c->d.n_seqs ? c : NULL;
@@ -2357,6 +2549,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+    /* stored stays: the rows are announced, and each layer writes its own when it is called */
     s->end += n;
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
@@ -2366,6 +2559,8 @@ static void swa__append(const swa__cache *c, int seq, int32_t n) {
 static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+
+    /* which leaves start == end == pos, so that the next test is the end of it */
     if (pos <= s->start) swa__empty(c, seq, pos, s->origin);
     if (pos >= s->end) return;
     s->end = pos;
@@ -2391,11 +2586,13 @@ static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
     return pos <= s->start || pos >= s->end || swa__exact(c, seq, pos) ? SWA_OK : SWA_ERR_LOST;
 }
 
+/* Nothing of the ring is touched: a slot is not read before it is written. */
 SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start,
                                              int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
+
     swa__empty(c, seq, start, origin);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
@@ -2423,6 +2620,7 @@ SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
     const swa__cache *c = swa__check_seq(cache, seq);
     int i = 0;
     if (c == NULL) return -1;
+    /* a layer that reads another's rows stores none of its own */
     while (i < c->d.n_layers && (swa__layer_of(c, i)->ring != i
                                  || swa__held_of(c, i, seq)->stored >= swa__seq_of(c, seq)->end))
         i++;
@@ -2433,10 +2631,12 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     const swa__seq *s;
     int64_t pos, next;
     int i;
+
     if (c == NULL) return -1;
     s = swa__seq_of(c, seq);
     /* each layer moves the end up to where it is exact, until none does: for windows and chunks two
-       rounds, or three */
+       rounds, or three. One that has lost nothing (its first row is the oldest that it could hold)
+       never moves it; nor does one for an end so early that no ring row stands before it */
     for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
         for (pos = next, i = 0; i < c->d.n_layers; i++) {
             const swa__layer *l = swa__layer_of(c, i);
@@ -2444,25 +2644,34 @@ SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
             if (next > floor && first > floor)
                 next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
+    /* inside a tree nothing can end */
     return pos <= swa__settled(s) ? pos : s->end;
 }
 SWA__COLD SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
     swa__cache *c = swa__check_seq(cache, seq);
     const swa__seq *s;
     int i;
+
     if (c == NULL || pos < 0 || pos == INT64_MAX) return -1;
     s = swa__seq_of(c, seq);
+
+    /* From the last layer down: its query at pos needs the outputs of the layer below from its
+       window's lower end on, those need that layer's from theirs on, and so forth. A pinned sink is
+       needed by every query, and so is all that made it. */
     for (i = c->d.n_layers - 1; i >= 0 && pos > s->start; i--) {
         const swa__layer *l = swa__layer_of(c, i);
         pos = l->window.n_sink > 0 ? s->start : swa__lowest(&l->window, pos);
     }
     return swa__max64(pos, s->start);
 }
+/* Counted as the slot rules count: what fills the sinks' last tile up is no slot to them. */
 SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     const swa__layer *l;
     const swa__seq *s;
+
     if (c == NULL) return -1;
+
     l = swa__layer_of(c, layer);
     s = swa__seq_of(c, seq);
     if (pos < s->start || pos >= swa__settled(s)
@@ -2474,7 +2683,9 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
                                                 int64_t max_chunk_put_first, int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
     if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
+
     reach = swa__reach(window);
+    /* no limit ends here too: `more` is at least 1 */
     return reach - 1 > INT64_MAX - 1 - more || window->right != 0 ? 0 : reach - 1 + more;
 }
 
@@ -2483,11 +2694,15 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
 /* Positions [pos, pos + n), in the slots from `slot` on. */
 typedef struct { int64_t pos, n, slot; } swa__span;
 
-/* Positions [from, to) of the ring and the sinks before them, ascending in position. */
+/* Positions [from, to) of the ring and the sinks before them, ascending in position. [from, to)
+   holds no more positions than the ring has slots, so that it meets the wrap once at the most:
+   sinks, up to the wrap, from slot 0 of the ring on. */
 static int swa__spans(const swa__layer *l, const swa__seq *s, int64_t from, int64_t to,
                       swa__span out[3]) {
     const int64_t sink_end = swa__min64(l->pinned, to);
     int count = 0;
+
+    /* a sequence that began at a later position has fewer sinks, or none */
     if (s->start < sink_end) {
         out->pos = out->slot = s->start;
         out->n = sink_end - s->start;
@@ -2514,7 +2729,10 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
             x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
     }
 }
-/* A span of a ring whose operands are x, as the caller may hand it to swa_attention. */
+/* A span of a ring whose operands are x, as the caller may hand it to swa_attention.
+   swa__operand_of reads it back: from bytes to elements here, and to bytes there. Tiles are told by
+   a stride of 0, which rows in a ring never have; 1 + the slot in layout_ tells a ring from the
+   caller's rows. */
 static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL], *v = &x[SWA__V];
     swa_kv kv;
@@ -2542,7 +2760,8 @@ static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     kv.layout_ = 1 + (int32_t)span->slot;
     return kv;
 }
-/* The end of the positions that stand in a layer's ring. */
+/* The end of the positions that stand in a layer's ring. A row of a tree is none: it waits in the
+   slot of a position that is not its own. */
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
     return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
 }
@@ -2551,6 +2770,7 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
     swa__operand x[SWA__OPERANDS];
     swa__span span[3];
     int i, count;
+
     if (c == NULL || out == NULL) return -1;
     count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), swa__first(c, layer, seq),
                        swa__readable(c, layer, seq), span);
@@ -2561,6 +2781,7 @@ SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv o
 
 /* ---- one row in, one row out ---- */
 
+/* Row i of head h as f32, number by number: this is for looking at a ring, not for computing. */
 static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, float *to) {
     const unsigned char *from = swa__operand_at(x, h, i);
     const float *scale = swa__operand_scale(x, h, i), mul = scale != NULL ? *scale : 1.0f;
@@ -2574,11 +2795,14 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
     swa__operand x[SWA__OPERANDS];
     int64_t p;
     int h;
+
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
+    /* all are checked before the first is written: a refused call changes nothing */
     for (p = pos; p < pos + n; p++) {
         if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
+
     l = swa__layer_of(c, layer);
     swa__ring_operands(c, layer, seq, x);
     for (p = pos; p < pos + n; p++) {
@@ -2601,6 +2825,8 @@ SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, in
 
 /* ---- copies of a sequence: fork, save, load ---- */
 
+/* A product carries bits upwards only: without the shift the upper half of a word would never reach
+   the lower half of the sum. It finds damage, not intent. */
 static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
     const unsigned char *b = (const unsigned char *)p;
     uint64_t word;
@@ -2613,10 +2839,11 @@ static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a ove
     return h;
 }
 /* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
-   slots. */
+   slots. Nor whether K lies in tiles: copies go number by number where the two differ. */
 static uint64_t swa__geometry(const swa__cache *c) {
     uint64_t h = swa__hash(0xcbf29ce484222325u, &c->d.n_layers, sizeof c->d.n_layers);
     int i, which;
+
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         int64_t v[6 + 2 * SWA__OPERANDS];
@@ -2645,11 +2872,14 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
     }
 }
 /* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
-   lie together in both. */
+   lie together in both. Of tiles only whole ones that begin at a tile on both sides lie together:
+   others, and rows into tiles, go number by number, a row at a time. Within one ring the slots must
+   differ. */
 static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const swa__operand *src,
                            int64_t from, int64_t n) {
     int which, h;
     int64_t i, step;
+
     for (which = 0; which < SWA__OPERANDS; which++, dst++, src++)
         for (h = 0; h < heads && dst->dim > 0; h++) {
             for (i = 0; i < n; i += step) {
@@ -2658,6 +2888,7 @@ static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const
                 const int tiles = dst->tiled && (to + i) % SWA__TILE == 0
                                   && (from + i) % SWA__TILE == 0;
 
+                /* 0 of the last, incomplete tile */
                 step = tiles ? (n - i) / SWA__TILE * SWA__TILE : n;
                 if (dst->tiled != src->tiled || (dst->tiled && (!tiles || step == 0))) {
                     swa__numbers(a, dst->step, b, src->step, dst->dim, dst->size);
@@ -2669,7 +2900,8 @@ static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const
                        (size_t)n * sizeof(float));
         }
 }
-/* The rows that dst is said to hold, from src, whose slots may be others. */
+/* The rows that dst is said to hold, from src, whose slots may be others. Both sides' spans cover
+   the same positions, cut at their own wraps: each pair of spans shares an interval, or none. */
 static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
                             int layer) {
     const swa__held *held = swa__held_of(to, layer, dst);
@@ -2691,12 +2923,15 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
                                b[j].slot + lo - b[j].pos, hi - lo);
         }
 }
+/* dst gets src's interval first, as if it had been there all along; then it forgets and appends as
+   any sequence does, and what it is left to hold is what is copied. */
 SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
                                             int64_t end) {
     swa__cache *t = swa__check_seq(to, dst), *f = swa__check_seq(from, src);
     swa__seq *s;
     swa_status status;
     int i;
+
     if (t == NULL || f == NULL || end < -1 || (t != f && swa__geometry(t) != swa__geometry(f)))
         return SWA_ERR_ARG;
     s = swa__seq_of(f, src);
@@ -2710,6 +2945,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
 
     *swa__seq_of(t, dst) = *s;
     for (i = 0; i < t->d.n_layers; i++) *swa__held_of(t, i, dst) = *swa__held_of(f, i, src);
+        /* a tree too, because end is its root at the latest */
     swa__forget(t, dst, end);
     swa__append(t, dst, 0);              /* its rings may be shorter */
     for (i = 0; i < t->d.n_layers; i++)
@@ -2725,7 +2961,14 @@ SWA__COLD SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, 
 /* A blob: this head, then a record per sequence, then the checksum. A record: start, end, origin
    and each layer's first row as int64; then of each layer that has a ring the sinks' rows and those
    from the first one on, of a row K, tail, V and their scales, head by head. Written in the
-   machine's own byte order. */
+   machine's own byte order.
+
+     head | start end origin first[n_layers] | layer 0: sinks, [first, end) | layer 1 .. | sum
+            record of the first sequence; its size follows from these numbers
+
+   Rows stand in order of position and dense, so that slots, tiles and paddings of the writer
+   mean nothing to the reader: its own may differ. Nothing in a blob is aligned, so all goes by
+   memcpy. */
 typedef struct {
     char     magic[4];
     uint32_t version, order;             /* order reads 0x01020304 in the writer's byte order     */
@@ -2734,6 +2977,7 @@ typedef struct {
 } swa__blob;
 enum { SWA__BLOB_VERSION = 2, SWA__RECORD = 3 }; /* numbers of a record before the layers'        */
 
+/* Number i of a record: start, end, origin, then the layers' first rows. */
 static int64_t swa__record_get(const unsigned char *b, int i) {
     int64_t x;
     memcpy(&x, b + (size_t)i * sizeof x, sizeof x);
@@ -2751,10 +2995,12 @@ static size_t swa__row_bytes(const swa__layer *l) {
         n += (size_t)l->x[i].dim * l->x[i].size + (swa__has_scale(l, i) ? sizeof(float) : 0);
     return n * (size_t)l->shape.n_kv_heads;
 }
+/* Pinned rows that the sequence has: from its start on, and up to its end. */
 static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
     return swa__max64(swa__min64(l->pinned, s->end) - s->start, 0);
 }
-/* Adds the bytes of a layer's rows from first on; 0 = too many. */
+/* Adds the bytes of a layer's rows from first on; 0 = too many. A position is 64 bits wide also
+   where a size is 32. */
 static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first, size_t *bytes) {
     const uint64_t rows = (uint64_t)(s->end - first) + (uint64_t)swa__sink_rows(l, s);
     size_t n;
@@ -2772,7 +3018,9 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     size_t n = sizeof(swa__blob) + sizeof(uint64_t);
     int i, end, layer;
     const swa__cache *c = swa__check_seqs(cache, seq, &i, &end);
+
     if (c == NULL) return 0;
+
     for (; i < end; i++) {
         n += (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
         for (layer = 0; layer < c->d.n_layers; layer++)          /* it is there, so its size fits */
@@ -2782,10 +3030,12 @@ SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     }
     return n;
 }
-/* Copies the row in a slot, all heads, to a blob or from it. */
+/* Copies the row in a slot, all heads, to a blob or from it. One function for both ways, so that
+   what is written and what is read cannot differ. */
 static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, unsigned char *b,
                           int save) {
     int which, h;
+
     for (h = 0; h < heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
             const swa__operand *x = &ring[which];
@@ -2824,6 +3074,7 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
         n = swa__spans(l, s, swa__first(c, layer, seq), s->end, span);
         for (i = 0; i < n; i++)
             for (r = 0; r < span[i].n; r++) {
+                /* the record may begin with rows that this cache has no slots for */
                 const int64_t pos = span[i].pos + r,
                               at = pos < l->pinned ? pos - s->start : sinks + pos - first;
                 swa__blob_row(l->shape.n_kv_heads, x, span[i].slot + r, b + (size_t)at * row, save);
@@ -2839,8 +3090,10 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     uint64_t sum;
     int first, end, i, layer;
     const swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
+
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < need) return SWA_ERR_MEMORY;
+    /* what is only announced is no row yet, and a tree's rows are not where positions are */
     for (i = first; i < end; i++)
         if (swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
             < swa__seq_of(c, i)->end)
@@ -2853,6 +3106,7 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     head.bytes = need;
     head.geometry = swa__geometry(c);
     memcpy(b, &head, sizeof head);
+
     b += sizeof head;
     for (i = first; i < end; i++) {
         const swa__seq *s = swa__seq_of(c, i);
@@ -2868,11 +3122,13 @@ SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, s
     return SWA_OK;
 }
 /* Whether some history of calls could have produced a record, and whether this cache can hold it.
-   bytes: its size. */
+   bytes: its size. A blob may come from anywhere: what passes here is never questioned again, and
+   rows are read by its numbers. */
 static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left,
                                     size_t *bytes) {
     swa__seq s;
     int i;
+
     *bytes = (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
     if (left < *bytes) return SWA_ERR_BLOB;
     memset(&s, 0, sizeof s);
@@ -2884,6 +3140,8 @@ static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         const int64_t first = swa__record_get(b, SWA__RECORD + i), need = swa__needed(l, &s, s.end);
+        /* no row before the oldest that a ring could hold, and, as begin sees to, all that the next
+           query needs; layers that share rows agree on them */
         if (first > s.end || first < swa__min64(s.end, swa__floor(l, &s))) return SWA_ERR_BLOB;
         if (need < s.end && need < first) return SWA_ERR_BLOB;
         if (first != swa__record_get(b, SWA__RECORD + l->ring)) return SWA_ERR_BLOB;
@@ -2892,9 +3150,11 @@ static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
     if (left < *bytes) return SWA_ERR_BLOB;
     return s.end - s.start > c->limit ? SWA_ERR_FULL : SWA_OK;
 }
+/* Of a record that was checked. */
 static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+
     swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
     s->end = s->begun = swa__record_get(b, 1);
     for (i = 0; i < c->d.n_layers; i++) {
@@ -2913,8 +3173,10 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
     size_t at = sizeof head, n, record;
     int first, end, i;
     swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
+
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
+        /* what a blob of the right sum and geometry may still claim is asked of each record */
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
@@ -2923,13 +3185,15 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
         || head.bytes != bytes || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n))
         return SWA_ERR_BLOB;
 
-    for (i = first; i < end; i++) {      /* every record is checked before the first is taken */
+    /* every record is checked before the first is taken; a bad one comes before one that is only
+       too long */
+    for (i = first; i < end; i++) {
         const swa_status one = swa__record_check(c, b + at, n - at, &record);
         if (one == SWA_ERR_BLOB) return one;
         if (status == SWA_OK) status = one;
         at += record;
     }
-    if (at != n) return SWA_ERR_BLOB;
+    if (at != n) return SWA_ERR_BLOB;    /* more than the records */
     if (status != SWA_OK) return status;
     for (i = first, at = sizeof head; i < end; i++, at += record) {
         (void)swa__record_check(c, b + at, n - at, &record);
@@ -2951,7 +3215,8 @@ static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
             if (x->scale != NULL) memset(swa__operand_scale(x, h, slot), 0xff, sizeof *x->scale);
         }
 }
-/* Oldest row that must stay in a layer's ring while the step that begins at pos runs. */
+/* Oldest row that must stay in a layer's ring while the step that begins at pos runs. All layers
+   that read its rows are asked: of two windows that reach equally far one may end lower here. */
 static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
     int64_t from = swa__first(c, layer, seq);
     int i;
@@ -2968,6 +3233,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     swa__operand x[SWA__OPERANDS];
     int layer;
     int64_t i;
+
     SWA_ASSERT(s->start >= 0 && s->start <= s->end);
     if (!c->d.audit) return;
     for (layer = 0; layer < c->d.n_layers; layer++) {
@@ -2982,6 +3248,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
             if (i >= l->pinned || i < s->start || i >= to) swa__poison_slot(heads, x, i);
+        /* slot i is that of position from + (i - at) mod cap */
         for (i = 0; i < l->cap; i++)
             if (swa__mod(i - at, l->cap) >= to - from)
                 swa__poison_slot(heads, x, l->sink_slots + i);
