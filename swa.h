@@ -3257,16 +3257,35 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 
 /* ==== [SECTION 8] STEP ===========================================================================
    Which tokens come now. begin is the only place where a step changes state; what follows per layer
-   moves data. */
+   moves data. It comes in two halves: every run is checked against every layer and nothing is
+   changed, then all are taken over, which cannot fail. So a refused step has moved no sequence.
+
+   A run that is taken over forgets what stood from its position on, and announces its rows: end and
+   first move ([SECTION 7]), stored does not. Each layer then raises its own stored when it has
+   written them (swa__store_rows, [SECTION 12]), so that at the next begin the least of them tells
+   whether a layer was left out. What a part left unwritten lowers it again (swa__parts_check).
+
+   A tree of drafts is announced as a chain of as many tokens is, row i in the slot of position
+   pos + i, and sorted out when a path of it is accepted:
+
+       parents  -1  0  0  1  2         0             commit of the path 0, 2, 4:
+       row       0  1  2  3  4        / \            rows 2 and 4 move to the slots of pos + 1
+       depth     0  1  1  2  2       1   2           and pos + 2; 1 and 3 are forgotten
+       position  pos + depth         3   4
+
+   Until then nobody may ask for a position from pos on: swa__settled ends there. */
 
 enum { SWA__NODES = 1 << 15 };           /* most of a tree: SWA__LISTED bits hold them            */
 
-/* How many nodes stand above node i. */
+/* How many nodes stand above node i. It ends because a parent comes before its child, which begin
+   has checked. */
 static int32_t swa__depth(const int32_t *parents, int32_t i) {
     int32_t depth = 0;
     for (i = parents[i]; i >= 0; i = parents[i]) depth++;
     return depth;
 }
+/* Of a chain too, so that nobody has to ask which of them a run is. What a tree looked like at
+   begin has to be what attend and commit see: its array is the caller's. */
 static uint64_t swa__tree_hash(const int32_t *parents, int64_t n) {
     return swa__hash((uint64_t)n, parents, parents != NULL ? (size_t)n * sizeof *parents : 0);
 }
@@ -3283,22 +3302,30 @@ static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s = swa__seq_of(c, r->seq);
     const swa_status status = swa__parents_check(r->parents, r->n);
     int i;
+
     if (status != SWA_OK) return status;
     if (!SWA__LISTS) return SWA_ERR_UNSUPPORTED; /* their keys are gathered as a list's are */
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         const int64_t need = swa__needed(l, s, r->pos);
+        /* rows of the tree in each other's slots; or what appending will push out is still
+           needed */
         if (r->n > l->cap || (need < r->pos && need < r->pos + r->n - l->cap))
             return SWA_ERR_CAPACITY;
     }
     return SWA_OK;
 }
+/* Whether a run may follow what its sequence holds, in all layers; nothing is changed. The
+   arguments come first, then what is out of order, then what the rings cannot hold, or cannot give
+   back any more. */
 static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
+
     if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n <= 0 || r->pos < 0) return SWA_ERR_ARG;
     s = swa__seq_of(c, r->seq);
     if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
+    /* the end, too, is less than INT64_MAX, where no query stands */
     if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
     if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
@@ -3306,14 +3333,19 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     least = swa__least_stored(c, r->seq);
     /* a gap, or a tree that was not committed; a layer lacks rows of an earlier step */
     if (r->pos > swa__settled(s) || r->pos > least) return SWA_ERR_ORDER;
+    /* back only if that is meant, or the last run died before all layers had stored it and is begun
+       again */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
         return SWA_ERR_ORDER;
+    /* positions from the start on, which is pos if the run goes back before it */
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
     /* queries of a KV head */
     if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;
     if (swa__forget_check(c, r->seq, r->pos) != SWA_OK) return SWA_ERR_LOST;
     return r->parents != NULL ? swa__tree_check(c, r) : SWA_OK;
 }
+/* Takes over a run that has been checked. Old rows below its position stay in the slots that it
+   will overwrite until a layer stores: its own queries need them. */
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__forget(c, r->seq, r->pos);
     swa__append(c, r->seq, r->n);
@@ -3322,17 +3354,21 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq_of(c, r->seq)->tree = swa__tree_hash(r->parents, r->n);
     swa__audit(c, r->seq, r->pos);
 }
-/* No part is within a call from here on. */
+/* No part from number `from` on is within a call. open[SWA__PARTS] tells in one look that none is,
+   as always with one thread. */
 static void swa__parts_close(const swa__cache *c, int from) {
     int64_t *open = swa__open_of(c);
     if (open[SWA__PARTS] == 0) return;
     if (from == 0) open[SWA__PARTS] = 0;
     for (; from < SWA__PARTS; from++) open[from] = 0;
 }
-/* A part that left out the end of a call has left rows unwritten: its layer has not stored them. */
+/* A part that left out the end of a call has left rows unwritten: its layer has not stored them.
+   The next check of the sequence finds that, as if the layer had not been called. Only where the
+   sequence still has that step's rows. */
 static void swa__parts_check(const swa__cache *c) {
     const int64_t *open = swa__open_of(c);
     int part, i;
+
     for (part = 0; open[SWA__PARTS] != 0 && part < SWA__PARTS; part++)
         for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
             const swa_run *r = &swa__runs_of(c)[i];
@@ -3343,11 +3379,13 @@ static void swa__parts_check(const swa__cache *c) {
         }
     swa__parts_close(c, 0);
 }
-/* Checks all runs; writes what became of each, and its row. */
+/* Checks all runs; writes what became of each, and its row. It goes on after the first that is
+   refused, so that each has its own answer; the step's is the first one. */
 static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs) {
     swa_status status = SWA_OK;
     int64_t rows = 0;
     int i;
+
     for (i = 0; i < n_runs; i++) {
         runs[i].row = (int32_t)rows;
         runs[i].status = swa__run_check(c, &runs[i]);
@@ -3359,14 +3397,19 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
         } else if (status == SWA_OK) status = runs[i].status;
     }
     for (i = 0; i < n_runs; i++)
+        /* no mark outlives the check, whatever came out: the next one would see a second run in
+           it */
         if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
     return status;
 }
 SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__cache *c = swa__get(cache);
     int i;
+
     if (c == NULL) return SWA_ERR_ARG;
+
     swa__parts_check(c);
+    /* from here on there is no step, also not the one before, until this one is accepted */
     c->n_runs = 0;
     c->n_tokens = 0;
     c->status = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
@@ -3398,14 +3441,18 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
                                       int64_t *positions) {
     swa_status status;
     int32_t i;
+
     if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
     if (pos > INT64_MAX - 1 - n) return SWA_ERR_OVERFLOW;
     status = swa__parents_check(parents, n);
     for (i = 0; i < n && status == SWA_OK; i++)
+        /* the parent's is there already: it comes first */
         positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
     return status;
 }
-/* Rows move towards the front, first things first: none is overwritten before it has moved. */
+/* Rows move towards the front, first things first: none is overwritten before it has moved. For a
+   path ascends, so that its i-th node is row i or a later one, and the row that it overwrites is
+   the path's own, moved already, or not of the path. */
 SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path,
                                               int32_t n) {
     swa__cache *c = swa__check_seq(cache, seq);
@@ -3413,7 +3460,9 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     swa__seq *s;
     int32_t i;
     int layer;
+
     if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
+
     s = swa__seq_of(c, seq);
     swa__parts_check(c);
     if (s->parents == NULL || swa__least_stored(c, seq) < s->end
@@ -3423,6 +3472,7 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
         if (path[i] < 0 || path[i] >= s->end - s->begun
             || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
             return SWA_ERR_ARG;
+
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
         swa__ring_operands(c, layer, seq, x);
@@ -3431,16 +3481,19 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
                 swa__rows_copy(l->shape.n_kv_heads, x, swa__slot(l, s, s->begun + i), x,
                                swa__slot(l, s, s->begun + path[i]), 1);
     }
+    /* forget has nothing to do where all of the tree stays: then this alone makes it positions */
     s->parents = NULL;
     swa__forget(c, seq, s->begun + n);
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
 
+/* Looks at all prompts once, so that next has nothing to refuse. */
 SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs,
                                                const int64_t *start, const int32_t *lens,
                                                int n_seqs, int32_t chunk) {
     int i;
+
     if (plan == NULL || lens == NULL || n_seqs <= 0 || chunk <= 0) return SWA_ERR_ARG;
     for (i = 0; i < n_seqs; i++) {
         if (lens[i] < 0 || (seqs != NULL && seqs[i] < 0) || (start != NULL && start[i] < 0))
@@ -3455,11 +3508,15 @@ SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs,
     plan->done = 0;
     return SWA_OK;
 }
+/* All prompts advance together, a chunk at a time: one number says how far, and a prompt that is
+   shorter has dropped out. */
 SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
     int i, n = 0;
+
     if (n_runs != NULL) *n_runs = 0;
     if (plan == NULL || runs == NULL || n_runs == NULL || plan->lens == NULL || plan->chunk <= 0)
         return 0;
+
     for (i = 0; i < plan->n_seqs; i++) {
         int32_t left = plan->lens[i] - plan->done;
         if (left <= 0) continue;
