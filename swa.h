@@ -10188,7 +10188,30 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
 
    Most of that is a table of products. A phase's outputs are counted through, and a part takes its
    share of the count, cut where the matrices allow it. An output's sum never depends on the cut:
-   the same bits for any number of parts. */
+   the same bits for any number of parts.
+
+   One score, of head h, for a query with q_nope, q_rope and a key with latent c and k_rope:
+
+       q_nope . (W_UK c) + q_rope . k_rope          naive: K of the head, then an ordinary product
+     = (W_UK^T q_nope) . c + q_rope . k_rope        absorbed: one product with the row as cached
+
+   and so for the values: the sum of p * (W_UV c) is W_UV times the sum of p * c. Naive costs
+   nope + rope + v a pair of query and key, but W_UK and W_UV once per key; absorbed 2 * kv_lora +
+   rope a pair, but those once per query: many new tokens make the first cheaper, few the second
+   (swa__mla_rule). Merged is absorbed with W_UK^T W_UQ and W_O W_UV multiplied beforehand.
+
+   The arrays of a call, all [n tokens][..] in the scratch, and what each phase makes of them:
+
+       phase   all runs           absorbed                 naive        expanded cache
+       0, 1    h -> CQ, CKV, KROPE
+       2       CQ -> Q            merged: CQ -> WIDE
+       3       RoPE of Q          else: Q -> WIDE                       CKV, KROPE -> K, V
+       4, 5                       WIDE, QROPE -> WIDE      Q -> O       Q -> O
+               then stored: CKV, KROPE                                  K, V
+       6                          WIDE -> O
+       7       O -> out           merged: WIDE -> out
+
+   Runs of one step may go either way, each by its own length and history. */
 #if SWA__MLA
 
 enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
@@ -10212,6 +10235,8 @@ enum {
     SWA__W_UKT,
     SWA__WEIGHTS
 }; /* the last is W_UK once more, multiplied from its other side */
+/* Row r of head h is row first + h*per + r of the matrix, [rows][cols] of a head. transposed: it is
+   multiplied from its other side, so that cols are the outputs. */
 typedef struct {
     const swa_matrix *w;
     int32_t heads, rows, cols; /* heads 0: this block has no such weight, or does not read it */
@@ -10227,10 +10252,13 @@ enum { SWA__A_H, SWA__A_OUT,                      /* [hidden] */
                                                      sinks see it                                 */
        SWA__A_WIDE, SWA__A_O, SWA__A_K, SWA__A_V, /* [latent], [v], [nope | rope], [v] */
        SWA__ARRAYS };
+/* in and out are the same place, but of h and the output, each of which has one of them. Strides in
+   floats; head 0: all heads see the same. */
 typedef struct { const float *in; float *out; int64_t token, head; } swa__array;
 
 enum { SWA__ALWAYS, SWA__EXPANDED, SWA__ABSORBED };
-/* the block: out = w in */
+/* the block: out = w in. What a phase reads the phases before have written; within one no product
+   reads what another writes */
 static const struct { int phase, when, w, in, out; } swa__products[] = {
     { 0, SWA__ALWAYS, SWA__W_DQ, SWA__A_H, SWA__A_CQ },
     { 0, SWA__ALWAYS, SWA__W_DKV, SWA__A_H, SWA__A_CKV },
@@ -10246,6 +10274,8 @@ static const struct { int phase, when, w, in, out; } swa__products[] = {
     { 7, SWA__ALWAYS, SWA__W_UVO, SWA__A_WIDE, SWA__A_OUT },
 };
 
+/* One part of a call, or (base NULL) the question how large its memory is. What does not depend on
+   the part comes out the same in each. */
 typedef struct {
     const swa_mla *m;
     const swa__cache *c;
@@ -10282,6 +10312,7 @@ static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matr
 static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     const int q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden, latent = m->kv_lora_rank;
     int i;
+
     swa__weight_pair(t + SWA__W_DQ, &m->w_dq, NULL, m->q_lora_rank, 0, m->hidden);
     swa__weight_pair(t + SWA__W_DKV, &m->w_dkv, &m->w_kr, latent, m->rope_dim, m->hidden);
     swa__weight_pair(t + SWA__W_UQ, &m->w_uq, &m->w_qr, m->nope_dim, m->rope_dim, q_in);
@@ -10289,6 +10320,7 @@ static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     swa__weight_pair(t + SWA__W_O, &m->w_o, NULL, m->hidden, 0, m->n_heads * m->v_dim);
     swa__weight_pair(t + SWA__W_UQK, &m->w_uqk, NULL, m->n_heads * latent, 0, q_in);
     swa__weight_pair(t + SWA__W_UVO, &m->w_uvo, NULL, m->hidden, 0, m->n_heads * latent);
+    /* four have rows for each head; the others are multiplied whole */
     for (i = SWA__W_UQ; i <= SWA__W_UV; i++) t[i].heads = m->n_heads;
     t[SWA__W_UKT] = t[SWA__W_UK];
     t[SWA__W_UKT].transposed = 1;
@@ -10298,6 +10330,8 @@ static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
         t[SWA__W_UQ].rows = m->n_heads * (m->nope_dim + m->rope_dim);
         t[SWA__W_QR].heads = 0;
     }
+
+    /* of the factors and their product one side is not read */
     if (uqk) t[SWA__W_UQ].heads = t[SWA__W_UK].heads = t[SWA__W_UKT].heads = 0;
     else t[SWA__W_UQK].heads = 0;
     if (uvo) t[SWA__W_UV].heads = t[SWA__W_O].heads = 0;
@@ -10305,12 +10339,14 @@ static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     for (i = 0; i < SWA__WEIGHTS; i++)
         if (t[i].rows == 0) t[i].heads = 0;
 }
+/* Numbers per token that a product with it gives, all heads together. */
 static int64_t swa__outputs(const swa__weight *w) {
     return (int64_t)w->heads * (w->transposed ? w->cols : w->rows);
 }
 static int64_t swa__row_stride(const swa__weight *w) {
     return w->w->stride > 0 ? w->w->stride : w->cols;
 }
+/* A number of a matrix that is not OPAQUE. */
 static const void *swa__weight_at(const swa__weight *w, int64_t row, int64_t col) {
     return (const unsigned char *)w->w->p
            + (size_t)(row * swa__row_stride(w) + col) * swa__type_size((int)w->w->type);
@@ -10321,10 +10357,13 @@ static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa
                              int64_t row, int n, float *out) {
     float scale;
     int i;
+
     if (w->w->type == SWA_OPAQUE) {
         m->rows(m->user, w->w, row, n, out);
         return;
     }
+    /* f32 is rounded to f32 as well, which copies; what the kernel fills up behind a row the next
+       one overwrites */
     for (i = 0; i < n; i++, out += w->cols)
         kr->round(SWA_F32, swa__weight_at(w, row + i, 0), (int)swa__type_or(w->w->type, SWA_F32),
                   w->cols, out, &scale);
@@ -10332,9 +10371,12 @@ static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa
 
 /* ---- checks and sizes ---- */
 
+/* Each dimension in its range, and all heads' rows of any weight countable in int32: matrices of
+   that many rows are multiplied as one. */
 static swa_status swa__mla_dims_check(const swa_mla *m) {
     int dims[7], i;
     int64_t most;
+
     if (m == NULL || m->rope_dim % 2 != 0) return SWA_ERR_ARG;
     dims[0] = m->hidden;
     dims[1] = m->n_heads;
@@ -10355,6 +10397,7 @@ static swa_status swa__mla_dims_check(const swa_mla *m) {
    between two weights that lie in one matrix. */
 static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     const swa_matrix *a = w->w;
+
     if (w->heads == 0) return SWA_OK;
     if (a->p == NULL || a->stride < 0 || a->block_rows < 0 || a->block_cols < 0) return SWA_ERR_ARG;
     if (a->block_rows > 1
@@ -10369,7 +10412,10 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
 static int swa__twice(const swa_matrix *a, const swa_matrix *b) {
     return a->p != NULL && a->p == b->p;
 }
+/* Whether W_UQ and W_UK come as their product. */
 static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
+/* Merged weights hold no W_UK to expand keys by, and a list's keys are gathered as they are
+   cached. */
 static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
 /* w: the weights as this block has them. */
@@ -10377,22 +10423,27 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     swa_status status = swa__mla_dims_check(m);
     double factor[3];
     int i;
+
     if (status != SWA_OK) return status;
     if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0)
         return SWA_ERR_ARG;
     if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF))
         return SWA_ERR_ARG;
+    /* a NaN, too, is not >= 0 */
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
     if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
     if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f)) return SWA_ERR_ARG;
     if (swa__twice(&m->w_uq, &m->w_qr) || swa__twice(&m->w_dkv, &m->w_kr)
         || swa__twice(&m->w_uk, &m->w_uv))
         return SWA_ERR_ARG;
+    /* 0 is the default in each */
+
     factor[0] = m->scale;
     factor[1] = m->mscale;
     factor[2] = m->rope_mscale;
     for (i = 0; i < 3; i++)
         if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
+
     if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
     /* or is the W_UV in w_uk left out? */
     if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;
@@ -10406,6 +10457,7 @@ SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
 }
 SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     swa_shape s;
+
     memset(&s, 0, sizeof s);
     if (mla == NULL) return s;
     s.n_heads = mla->n_heads;
@@ -10422,7 +10474,9 @@ static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
 
 /* ---- the rule ---- */
 
-/* What swa_mla_choose says, of valid dimensions. */
+/* What swa_mla_choose says, of valid dimensions: there stands the inequality, in which the number
+   of heads, the rope numbers and all other products have cancelled. In double, because a history
+   may be as long as positions go. */
 static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_new) {
     const double a = (double)m->kv_lora_rank * ((double)m->nope_dim + m->v_dim);
     const double b = 2.0 * m->kv_lora_rank - m->nope_dim - m->v_dim, s = n_new,
@@ -10439,7 +10493,7 @@ static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
         || (n < 16 && swa__mla_rule(m, 16 - n, n) == SWA_MLA_NAIVE);
 }
 /* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE
-   ones. */
+   ones. W_UK from its other side, the last of them, is not counted again. */
 static double swa__weight_count(const swa__weight *w, double *bytes) {
     double all = 0, n;
     int i;
@@ -10451,12 +10505,15 @@ static double swa__weight_count(const swa__weight *w, double *bytes) {
     }
     return all;
 }
+/* Pairs of a query and a key that it may see, if nothing is windowed: every old one, and of the new
+   ones half a square. Way 2 has w_uqk and w_uvo, way 3 an expanded cache. */
 static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
     const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim,
                  expanded = (double)m->nope_dim + r + m->v_dim;
     const double pairs = (n * cached + n * (n + 1) / 2) * h;
     swa__weight w[SWA__WEIGHTS];
     int i;
+
     for (i = 0; i < 4; i++) {
         swa__weights(m, i == 2, i == 2, w);
         /* every weight, once a token */
@@ -10479,9 +10536,11 @@ static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
     const swa_window *window = &x->l->window;
     const int64_t lo =
         swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
+
     if (x->expanded) return SWA_MLA_NAIVE;
     if (x->m->path != SWA_MLA_AUTO) return x->m->path;
     if (run->parents != NULL) return SWA_MLA_ABSORBED;   /* which gathers keys as they are */
+    /* cached rows in reach: from the window's lower end on, and the sinks before it */
     return swa__mla_rule(x->m, run->pos - lo + swa__min64(window->n_sink, lo), run->n);
 }
 
@@ -10502,6 +10561,7 @@ static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned char *base,
                  dvp = swa__pad16(m->v_dim);
     const swa_shape shape = swa_mla_shape(m, 1);
     swa__scratch w;
+
     memset(&w, 0, sizeof w);
     w.bytes = swa__part_bytes(&shape, sinks);
     swa__take(&w, base, &e->latents.k, SWA_BLOCK * row);
@@ -10525,12 +10585,17 @@ static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
     a->head = heads > 1 ? dim : 0;
     a->in = a->out = (float *)swa__mla_take(x, (size_t)x->n, (size_t)a->token * sizeof(float));
 }
-/* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. */
+/* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. Every call
+   of every phase carves anew, from the block, the step and the number of parts: so all parts and
+   phases find the arrays in the same places, and nothing about them is kept. */
 static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base) {
     const swa_mla *m = x->m;
     const int heads = m->n_heads, dk = m->nope_dim + m->rope_dim;
     swa__naive e;
+
     x->n = n;
+    /* which paths some run may take, by the block and the step's length: a run's own path is asked
+       for later, and needs what it reads to be there */
     x->absorbed = !x->expanded && m->path != SWA_MLA_NAIVE;
     x->naive = !x->expanded && m->path != SWA_MLA_ABSORBED
                && (m->path == SWA_MLA_NAIVE || swa__mla_may_expand(m, (int32_t)n));
@@ -10545,29 +10610,35 @@ static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base
     swa__mla_array(x, SWA__A_Q, heads, dk);
     x->a[SWA__A_QROPE] = x->a[SWA__A_Q];
     if (base != NULL) x->a[SWA__A_QROPE].in = x->a[SWA__A_QROPE].out += m->nope_dim;
+    /* arrays that nobody will read are empty */
     swa__mla_array(x, SWA__A_QSINK, x->sinks ? heads : 0, dk);
     swa__mla_array(x, SWA__A_WIDE, x->absorbed ? heads : 0, m->kv_lora_rank);
     swa__mla_array(x, SWA__A_O, m->w_uvo.p == NULL ? heads : 0, m->v_dim);
     swa__mla_array(x, SWA__A_K, x->expanded ? heads : 0, dk);
     swa__mla_array(x, SWA__A_V, x->expanded ? heads : 0, m->v_dim);
+
     x->angles = (double *)swa__mla_take(
         x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim * sizeof(double));
     x->naive_bytes = x->naive ? swa__naive_carve(m, x->sinks, NULL, &e) : 0;
     x->naive_parts = (unsigned char *)swa__mla_take(x, (size_t)parts, x->naive_bytes);
+    /* of one token a product packs nothing */
     x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
     return x->fits;
 }
 /* x for a checked block and a layer, or why they do not go together. */
 static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
     swa_shape shape = swa_mla_shape(m, 0);
+
     x->m = m;
     x->l = l;
     x->expanded = !swa__shape_is(&l->shape, &shape);
+
     shape = swa_mla_shape(m, 1);
     if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
         if (m->path == SWA_MLA_ABSORBED || swa__never_naive(m)) return SWA_ERR_ARG;
         return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
     }
+    /* a run may be naive, for which the part that expands keys has to read W_UK and W_UV itself */
     if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
     return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE
              ? SWA_ERR_ARG
@@ -10580,7 +10651,9 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
     swa__layer l;
     swa__mla x;
     int i;
+
     if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w) != SWA_OK) return 0;
+
     memset(x.a, 0, sizeof x.a);
     for (i = 0; i < desc->n_layers; i++) { /* of the layers that fit, the one that needs most */
         if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x) != SWA_OK) continue;
@@ -10593,9 +10666,15 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
 /* ---- products ---- */
 
 /* A part's share [a, b) of the outputs of a phase, of which `at` have gone by, for n tokens from t0
-   on. */
+   on.
+
+       at                   |<- W_DQ ->|<-- W_DKV -->|<- W_KR ->|       outputs of phase 0
+       parts                |   0    |   1    |   2    |   3    |       may cut a matrix anywhere
+
+   A share begins at a multiple of 16 outputs, so that two parts seldom write one line. */
 typedef struct { int64_t a, b, at, t0, n; } swa__share;
 
+/* By outputs, not by matrices: those are of very different sizes. */
 static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
     const int64_t units = (outputs + 15) / 16;
     swa__share s;
@@ -10606,7 +10685,8 @@ static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
     return s;
 }
 /* Where in a matrix of n outputs a share ends: down to where it may be cut, as its neighbour
-   does. */
+   does: the end of one share and the beginning of the next are the same number, and come out
+   alike. */
 static int64_t swa__cut_at(int64_t at, int64_t n, int64_t step) {
     return at <= 0 ? 0 : at >= n ? n : step > 1 ? at / step * step : at;
 }
@@ -10618,10 +10698,12 @@ static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w
     int64_t a, b;
     swa_gemm p;
     int32_t h;
+
     for (h = 0; h < w->heads; h++, s->at += n_out) {
         a = swa__cut_at(s->a - s->at, n_out, step);
         b = swa__cut_at(s->b - s->at, n_out, step);
         if (a == b) continue;
+        /* this part's outputs [a, b) of head h */
         p.n = (int32_t)s->n;
         p.n_in = w->transposed ? w->rows : w->cols;
         p.n_out = (int32_t)(b - a);
@@ -10632,13 +10714,14 @@ static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w
         p.col = w->transposed ? a : 0;
         p.y = out->out + s->t0 * out->token + h * out->head + a;
         p.y_stride = out->token;
-        p.w = *w->w;
+        p.w = *w->w;                     /* with the host's pointer, by which its gemm knows it */
         p.w.type = swa__type_or(p.w.type, SWA_F32);
         if (p.w.type != SWA_OPAQUE) p.w.stride = swa__row_stride(w);
         if (x->m->gemm != NULL) {
             x->m->gemm(x->m->user, &p);
             continue;
         }
+
         p.w.p = swa__weight_at(w, p.row, p.col);
         swa__kernels_of(x->c->d.isa)->product(&p, x->pack + (size_t)x->part * SWA__PACK);
     }
@@ -10656,16 +10739,19 @@ static int swa__absorbed_rows(const swa__mla *x, int *i, swa__share *s) {
     return s->n > 0;
 }
 
-/* The products of a phase; some are only for the rows that take the absorbed path. */
+/* The products of a phase; some are only for the rows that take the absorbed path. Such a product
+   is the only one of its phase: so each stretch of rows counts its outputs from 0. */
 static void swa__mla_products(const swa__mla *x, int phase) {
     enum { N = sizeof swa__products / sizeof *swa__products };
     const int when[] = { 1, x->expanded, x->absorbed };
     swa__share s;
     int64_t outputs = 0;
     int i, run = 0;
+
     for (i = 0; i < N; i++)
         if (swa__products[i].phase == phase && when[swa__products[i].when])
             outputs += swa__outputs(&x->w[swa__products[i].w]);
+
     s = swa__share_of(x, outputs);
     for (i = 0; i < N; i++) {
         const swa__weight *w = &x->w[swa__products[i].w];
@@ -10682,6 +10768,7 @@ static void swa__mla_products(const swa__mla *x, int phase) {
 static double *swa__mla_angles(const swa__mla *x, int which, int64_t t) {
     return x->angles + (which * x->n + t) * x->m->rope_dim;
 }
+/* As many as half the rope numbers, once per token: every head takes them, and k_rope. */
 static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_t pos) {
     const double mscale = x->m->rope_mscale != 0 ? x->m->rope_mscale : 1.0;
     const int half = x->m->rope_dim / 2;
@@ -10693,24 +10780,31 @@ static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_
         c[half + d] *= mscale;
     }
 }
+/* Rotates the rope part at v in place. */
 static void swa__mla_rotate(const swa__mla *x, const double *angles, float *v) {
     const size_t half = (size_t)x->m->rope_dim / 2;
     const int apart = x->m->pairs == SWA_ROPE_HALF;
     swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, angles, angles + half);
 }
+/* A row in place, if there is such a norm. */
 static void swa__mla_norm(const swa__mla *x, int array, int64_t t, const float *w) {
     float *row = x->a[array].out + t * x->a[array].token;
     if (w != NULL) swa__norm_rows(row, row, w, 1, (int)x->a[array].token, (double)x->m->eps);
 }
+/* Phase 1, token by token: angles, norms of c_q and of the latent, RoPE of k. From here on latent
+   and k_rope are what the cache will hold, but for rounding. */
 static void swa__mla_norms(const swa__mla *x) {
     const swa_run *run = swa__runs_of(x->c);
     int i;
+
     for (i = 0; i < x->c->n_runs; i++, run++) {
         int64_t t;
         for (t = run->row; t < run->row + run->n; t++) {
             const int32_t node = (int32_t)(t - run->row);
             int64_t pos = run->pos + node;
+
             if (t % x->parts != x->part) continue;
+            /* a node of a tree stands below its parent, not behind the row before */
             if (run->parents != NULL) pos = run->pos + swa__depth(run->parents, node);
             swa__mla_angles_make(x, 0, t, pos);
             if (x->sinks) swa__mla_angles_make(x, 1, t, swa__min64(pos, x->m->sink_pos));
@@ -10722,10 +10816,12 @@ static void swa__mla_norms(const swa__mla *x) {
     }
 }
 /* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where
-   it is expanded. */
+   it is expanded. Products of the same phase go on meanwhile in other parts: they read q's nope
+   numbers and write K's, neither of which is written here. */
 static void swa__mla_rope(const swa__mla *x) {
     const int64_t nope = x->m->nope_dim, rope = x->m->rope_dim, dk = nope + rope;
     int64_t i;
+
     for (i = x->part; rope > 0 && i < x->n * x->m->n_heads; i += x->parts) {
         const int64_t t = i / x->m->n_heads;
         float *q = x->a[SWA__A_Q].out + i * dk, *sink;
@@ -10743,7 +10839,8 @@ static void swa__mla_rope(const swa__mla *x) {
 
 /* ---- attention ---- */
 
-/* A weight's rows of head h in panels; where they are OPAQUE, 16 of them at a time in `rows`. */
+/* A weight's rows of head h as f32 in panels of 16 rows, [rows/16][cols][16], as the kernel that
+   expands tiles reads them; where they are OPAQUE, 16 of them at a time in `rows`. */
 static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, float *rows,
                                float *to) {
     const swa__kernels *kr = swa__kernels_of(x->c->d.isa);
@@ -10751,6 +10848,7 @@ static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, f
     const void *src[SWA__TILE];
     int64_t row = w->first + h * w->per;
     int d, i, n;
+
     for (d = 0; d < w->rows; d += n, row += n, to += SWA__TILE * (size_t)w->cols) {
         n = w->rows - d < SWA__TILE ? w->rows - d : SWA__TILE;
         if (opaque) swa__weight_rows(x->m, kr, w, row, n, rows);
@@ -10772,23 +10870,32 @@ static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__ro
     const float *from[2];
     float *k[2], *dims[2];
     int i, d;
+
     for (i = 0; i < 2; i++) {
         from[i] = (const float *)latents->tile[t[i]].k;
         k[i] = room->k + (size_t)t[i] * SWA__TILE * (size_t)(m->nope_dim + m->rope_dim);
         dims[i] = t0 == t1 ? e->dims : e->dims + i * SWA__TILE * dvp;
+        /* dims that fill V's rows up to 16 are zeros */
         memset(dims[i], 0, SWA__TILE * (size_t)dvp * sizeof(float));
     }
+
+    /* the kernel takes two tiles at once; where one is left it is given twice, with the same
+       result */
     kr->expand(m->nope_dim, m->kv_lora_rank, e->w_uk, from, k);
     kr->expand(m->v_dim, m->kv_lora_rank, e->w_uv, from, dims);
     for (i = 0; i < 2 && (i == 0 || t0 != t1); i++) {
         const swa__tile *x = &latents->tile[t[i]];
         const float *ks = x->k_scale, *ts = x->tail_scale, *tail = (const float *)x->tail;
         float *v = room->v + (size_t)t[i] * SWA__TILE * (size_t)dvp;
+
+                /* in q8 the latents came as integers: the key's scale is multiplied in behind the
+                   product, and the rope part has one of its own */
         for (d = 0; ks != NULL && d < nope; d++) k[i][d] *= ks[d % SWA__TILE];
         for (d = 0; ks != NULL && d < SWA__TILE * m->v_dim; d++) dims[i][d] *= ks[d % SWA__TILE];
         for (d = 0; d < SWA__TILE * m->rope_dim; d++)
             k[i][nope + d] = ts != NULL ? tail[d] * ts[d % SWA__TILE] : tail[d];
         kr->to_rows(dvp, dims[i], v, (size_t)dvp);
+
         memset(&b->tile[t[i]], 0, sizeof b->tile[t[i]]);
         swa__tile_put(&b->tile[t[i]], SWA__K, k[i], SWA_F32, NULL);
         swa__tile_put(&b->tile[t[i]], SWA__V, v, SWA_F32, NULL);
@@ -10796,7 +10903,9 @@ static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__ro
     }
 }
 /* In place of swa__stage: the latents as the ring holds them, widened, then K and V of head h, two
-   tiles at a time. */
+   tiles at a time. The attention around it takes what it is given for tiles of an ordinary head.
+   The caller's keys are latents (shape and base are theirs), only wanted in f32 whatever the heads
+   are multiplied in. */
 static void swa__expand_stage(void *user, const swa__keys *keys, int h, const int range[4],
                               const swa__room *room, swa__block *b) {
     swa__naive *e = (swa__naive *)user;
@@ -10804,6 +10913,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     swa__cursor in = swa__cursor_at(&rows, 0);
     swa__block latents;
     int t, before = -1;
+
     rows.as_f32 = 1;
     rows.paired = 0;
     e->latents.present = room->present;
@@ -10811,18 +10921,22 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     swa__stage(&in, range, &e->latents, &latents);
     b->present = latents.present;
     b->shift = 0;
+
     if (e->h != h) {                     /* weights are packed once per head */
         e->h = h;
         swa__expand_weight(e->x, &e->x->w[SWA__W_UK], h, e->latents.row, e->w_uk);
         swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
     }
+
     for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
         if (swa__tile_seen(range, t) == 0) continue;
+        /* a tile waits for the next one that is seen */
         if (before >= 0) swa__expand_tiles(e, before, t, room, &latents, b);
         before = before >= 0 ? -1 : t;
     }
     if (before >= 0) swa__expand_tiles(e, before, before, room, &latents, b);
 }
+/* Whether a run is for this call: of the two over one step each skips what the other takes. */
 static int swa__takes_naive(const void *user, const swa_run *run) {
     return swa__mla_path_of(((const swa__naive *)user)->x, run) == SWA_MLA_NAIVE;
 }
@@ -10830,6 +10944,7 @@ static int swa__takes_absorbed(const void *user, const swa_run *run) {
     return !swa__takes_naive(user, run);
 }
 
+/* An array as attention takes its inputs, from number `first` of each row on. */
 static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
     swa_in in;
     in.p = x->a[array].in + first;
@@ -10838,16 +10953,18 @@ static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
     return in;
 }
 /* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage
-   makes. */
+   makes. Without an absorbed run the call over latents only stores: the naive one attends. */
 static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     const swa_mla *m = x->m;
     const int heads = x->expanded || naive, out = heads ? SWA__A_O : SWA__A_WIDE;
     swa_attn a;
+
     memset(&a, 0, sizeof a);
     a.scale =
         (float)(m->scale != 0 ? m->scale : swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale));
     a.compute = m->compute;
     if (!heads && !x->absorbed) a.mode = SWA_STORE_ONLY;
+
     a.q = swa__reads(x, heads ? SWA__A_Q : SWA__A_WIDE, 0);
     a.k = swa__reads(x, x->expanded ? SWA__A_K : SWA__A_CKV, 0);
     if (x->expanded) a.v = swa__reads(x, SWA__A_V, 0);
@@ -10855,22 +10972,28 @@ static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     a.out.token = x->a[out].token;
     a.out.head = x->a[out].head;
     if (x->sinks && heads) a.q_sink = swa__reads(x, SWA__A_QSINK, 0);
+
     a.pick = m->pick;
     a.pick_token = m->pick_token;
     a.pick_n = m->pick_n;
     a.pick_block = m->pick_block;
     a.pick_window = m->pick_window;
+
+    /* an ordinary head has its rope part in q and K; only latents have it as a tail */
     if (heads || m->rope_dim == 0) return a;
     a.k_tail = swa__reads(x, SWA__A_KROPE, 0);
     a.q_tail = swa__reads(x, SWA__A_QROPE, 0);
     if (x->sinks) a.q_sink_tail = swa__reads(x, SWA__A_QSINK, m->nope_dim);
     return a;
 }
-/* The naive call over the step of the other: ordinary heads, over the same rows. */
+/* The naive call over the step of the other: ordinary heads, over the same rows. What describes q
+   and out is the heads' (shape, geo, group), what describes keys stays the latents': the stage
+   stands between the two. */
 static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     const swa_shape shape = swa_mla_shape(x->m, 1);
     const swa_attn a = swa__mla_attn(x, 1);
     swa__call call = *latent, heads;
+
     swa__call_begin(&heads, &a);
     swa__call_base(&heads, &shape, x->c->d.isa);
     call.shape = shape;
@@ -10879,24 +11002,29 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     call.qscale = heads.qscale;
     call.group = heads.group;
     call.sinks = x->sinks;
+
     swa__call_slices(&call, x->naive_parts);
     call.part_bytes = x->naive_bytes;
+    /* partial results of split keys: the other call's memory, in rows of another length */
     if (x->absorbed) call.split_rows = 0;                /* its memory may be in use */
     else
         call.split_rows =
             latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
     return call;
 }
-/* Attention comes first, by path; then all new rows are stored. */
+/* Attention comes first, by path; then all new rows are stored. Neither of the two calls stores:
+   each knows the runs of its own path alone. */
 SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
     swa__call call = x->call;
     swa__part store;
     swa__naive e;
     swa__ops ops;
+
     if (x->expanded) {
         swa__phase(&x->call, phase, x->part, x->parts);
         return;
     }
+
     e.x = x;
     e.h = -1;
     ops.user = &e;
@@ -10905,6 +11033,7 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
     call.ops = &ops;
     call.a.mode = SWA_ATTEND_NO_STORE;
     if (x->absorbed) swa__phase(&call, phase, x->part, x->parts);
+
     if (x->naive) {
         call = swa__mla_naive(x, &x->call);
         call.ops = &ops;
@@ -10915,6 +11044,7 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
         ops.stage = swa__expand_stage;
         swa__phase(&call, phase, x->part, x->parts);
     }
+
     if (phase == 0) return;
     swa__part_begin(&x->call, x->part, x->parts, &store);
     swa__store_rows(&store);
@@ -10923,13 +11053,15 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
 /* ---- merged weights ---- */
 
 /* Where W_UVO and the rows being multiplied lie, in floats from a multiple of 64 bytes on. 0 =
-   overflow. */
+   overflow. For W_UQK one head's W_UK, the same transposed, and its W_UQ are in f32 at a time; for
+   W_UVO some rows of W_O, and one head's W_UV. */
 static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_t *bytes) {
     const size_t heads = (size_t)m->n_heads, latent = (size_t)m->kv_lora_rank,
                  nope = (size_t)m->nope_dim;
     const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden),
                  v = (size_t)m->v_dim;
     size_t n = 0;
+
     if (!swa__region(&n, heads * latent, q_in, sizeof(float))) return 0;
     *uvo = n / sizeof(float);
     if (!swa__region(&n, heads * latent, (size_t)m->hidden, sizeof(float))) return 0;
@@ -10938,16 +11070,19 @@ static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_
                        sizeof(float), 1)
         && swa__add(n, 63, bytes);
 }
+/* By dimensions alone, so that it can be asked before there are weights. */
 SWA__COLD SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
     size_t uvo, rows, bytes;
     return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes)
              ? bytes
              : 0;
 }
-/* y [n][cols] = x [n][..] times head h of w, whose f32 rows come into buf. */
+/* y [n][cols] = x [n][..] times head h of w, whose f32 rows come into buf. The instruction set
+   makes no difference: sums have one order. */
 static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float *buf,
                             swa_gemm *p) {
     const swa__kernels *kr = swa__kernels_of(swa_isa_best());
+
     swa__weight_rows(m, kr, w, w->first + h * w->per, w->rows, buf);
     p->n_in = w->rows;
     p->n_out = w->cols;
@@ -10957,18 +11092,20 @@ static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float
     p->w.stride = w->cols;
     kr->product(p, NULL);
 }
-/* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of
-   W_UQ. */
+/* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of W_UQ.
+   Each head by itself: [latent][nope] times [nope][q_in]. */
 static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, float *rows) {
     const swa__weight *uk = &w[SWA__W_UK], *uq = &w[SWA__W_UQ];
     const size_t n = (size_t)uk->rows * (size_t)uk->cols;
     float *left = rows + n + 16;
     swa_gemm p;
     int h, c, d;
+
     p.n = uk->cols;
     p.x = left;
     p.x_stride = uk->rows;
     p.y_stride = uq->cols;
+
     for (h = 0; h < m->n_heads; h++) {
         swa__weight_rows(m, swa__kernels_of(swa_isa_best()), uk, uk->first + h * uk->per, uk->rows,
                          rows);
@@ -10978,11 +11115,13 @@ static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, f
         swa__merge_head(m, uq, h, left + n, &p);
     }
 }
-/* Rows of W_O, some at a time, stand on the left of every head's W_UV as they are. */
+/* Rows of W_O, some at a time, stand on the left of every head's W_UV as they are. All heads'
+   outputs of a row of W_UVO lie side by side. */
 static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, float *rows) {
     const swa__weight *uv = &w[SWA__W_UV], *o = &w[SWA__W_O];
     swa_gemm p;
     int h, r;
+
     p.x_stride = o->cols;
     p.y_stride = (int64_t)m->n_heads * uv->cols;
     for (r = 0; r < o->rows; r += p.n) {
@@ -11004,9 +11143,11 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
     swa_mla merged;
     float *base;
     int i;
+
     if (status != SWA_OK) return status;
     if (mem == NULL || dst == NULL || swa__merged(src) || src->path == SWA_MLA_NAIVE)
         return SWA_ERR_ARG;
+    /* all four factors are read here, so OPAQUE ones through rows */
     for (i = SWA__W_UQ; i <= SWA__W_O; i++)
         if (i != SWA__W_QR && w[i].w->type == SWA_OPAQUE && src->rows == NULL) return SWA_ERR_ARG;
     if (!swa__merged_layout(src, &uvo, &rows, &total)) return SWA_ERR_OVERFLOW;
@@ -11015,6 +11156,7 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
 
     merged = *src;
     merged.w_uk = merged.w_uv = merged.w_o = merged.w_uqk = merged.w_uvo = none;
+    /* W_QR's rows are still read, where they lie in w_uq */
     if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
     merged.w_uqk.p = base;
     merged.w_uvo.p = base + uvo;
@@ -11031,15 +11173,19 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
 
 /* ---- the public calls ---- */
 
-/* The call's arguments, checked; the rest of x is for swa__mla_ready. */
+/* The call's arguments, checked; the rest of x is for swa__mla_ready. What does not depend on the
+   step comes first: a block that does not fit the layer is refused before the step is looked at. */
 static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla,
                                  const float *h, float *out, swa__mla *x) {
     const swa__cache *c = swa__get(cache);
     swa_status status;
+
     if (c == NULL || h == NULL || out == NULL) return SWA_ERR_ARG;
+
     status = swa__mla_check(mla, x->w);
     if (status != SWA_OK) return status;
     if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+
     x->c = c;
     x->layer = layer;
     x->a[SWA__A_H].in = h;
@@ -11048,25 +11194,33 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
     x->a[SWA__A_H].head = x->a[SWA__A_OUT].head = 0;
     return swa__mla_fit(mla, swa__layer_of(c, layer), x);
 }
-/* Places the call's arrays, and readies the attention among them. */
+/* Places the call's arrays, and readies the attention among them. To its checks, which are made in
+   every phase of the block, attention is in phase 0 up to the one in which it attends, and in phase
+   1 from then on. */
 static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const swa__cache *c = x->c;
     swa_status status;
     swa_attn a;
+
     if (!swa__part_ok(phase, SWA_MLA_PHASES, part, parts)) return SWA_ERR_ORDER;
     if (c->status != SWA_OK) return c->status;
+
     x->part = part;
     x->parts = parts;
     if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
     if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
+
     a = swa__mla_attn(x, 0);
     status = swa__ring_call(c, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
+    /* a tree's keys are gathered as they are cached, which only the absorbed path reads */
     if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed)
         status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
+/* A part of one phase. Norms and rotations come before the products that stand in the same phase,
+   and work on other numbers. */
 static void swa__mla_phase(const void *call, int phase, int part, int parts) {
     swa__mla x = *(const swa__mla *)call;
     x.part = part;
@@ -11077,6 +11231,8 @@ static void swa__mla_phase(const void *call, int phase, int part, int parts) {
         swa__mla_attend(&x, phase - SWA__MLA_ATTEND);
     else swa__mla_products(&x, phase);
 }
+/* Every part and phase makes the call anew from the arguments; tickets in the scratch tell whether
+   all parts have been through the phase before. */
 SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla,
                                         const float *h, float *out, int phase, int part,
                                         int parts) {
@@ -11093,10 +11249,13 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     swa__mla x;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
     int parts = SWA__THREADS();
+
     if (status != SWA_OK) return status;
+    /* fewer parts, if the scratch has no room */
     do status = swa__mla_ready(&x, 0, 0, parts);
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status != SWA_OK) return status;
+
     swa__parts_close(x.c, 0);
     swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
     return status;
