@@ -10999,6 +10999,7 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     call.shape = shape;
     call.a = heads.a;
     call.geo = heads.geo;
+    call.geo.dots = 0;                   /* SWA_Q8: q is rounded, but a head's K is no int8 */
     call.qscale = heads.qscale;
     call.group = heads.group;
     call.sinks = x->sinks;
