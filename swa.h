@@ -2945,7 +2945,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
 
     *swa__seq_of(t, dst) = *s;
     for (i = 0; i < t->d.n_layers; i++) *swa__held_of(t, i, dst) = *swa__held_of(f, i, src);
-        /* a tree too, because end is its root at the latest */
+    /* a tree too, because end is its root at the latest */
     swa__forget(t, dst, end);
     swa__append(t, dst, 0);              /* its rings may be shorter */
     for (i = 0; i < t->d.n_layers; i++)
@@ -3176,7 +3176,7 @@ SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, s
 
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
     if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
-        /* what a blob of the right sum and geometry may still claim is asked of each record */
+    /* what a blob of the right sum and geometry may still claim is asked of each record */
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
@@ -10888,8 +10888,8 @@ static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__ro
         const float *ks = x->k_scale, *ts = x->tail_scale, *tail = (const float *)x->tail;
         float *v = room->v + (size_t)t[i] * SWA__TILE * (size_t)dvp;
 
-                /* in q8 the latents came as integers: the key's scale is multiplied in behind the
-                   product, and the rope part has one of its own */
+        /* in q8 the latents came as integers: the key's scale is multiplied in behind the
+           product, and the rope part has one of its own */
         for (d = 0; ks != NULL && d < nope; d++) k[i][d] *= ks[d % SWA__TILE];
         for (d = 0; ks != NULL && d < SWA__TILE * m->v_dim; d++) dims[i][d] *= ks[d % SWA__TILE];
         for (d = 0; d < SWA__TILE * m->rope_dim; d++)
@@ -11274,7 +11274,18 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 
    The blocks of all tokens, one token after another, are one line, cut into equal shares for the
    parts. A token whose blocks lie in several shares leaves candidates with each part, which the
-   part of its first block joins in phase 1. */
+   part of its first block joins in phase 1.
+
+       tokens    |t0 |  t1   |  t2   |   t3   |      3, 5, 5 and 6 blocks
+       shares    |   0    |    1    |    2    |      from 0, 6 and 12 on
+
+   Here t0 and t3 are whole: parts 0 and 2 write their lists at once. Part 0 keeps what t1's first
+   blocks gave, part 1 the rest of t1 and the beginning of t2, part 2 the rest of t2; then part 0
+   joins t1, part 1 joins t2. So a part keeps at most two tokens: one that began before its share,
+   kept[0], and one that begins in it and goes on behind it, kept[1].
+
+   Jobs, blocks, the stage and the checks of a call are those of [SECTION 12], without V; what is
+   this section's own begins where a block has its scores. */
 #if SWA__INDEX
 
 enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening
@@ -11294,6 +11305,9 @@ typedef struct {                         /* one call                            
    not come in. */
 typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
 
+/* p is what attention's functions are given of a part (jobs, scratch), with this section's own
+   regions in p.own. */
+
 typedef struct {                         /* one part of it                                        */
     const swa__select *s;
     swa__part p;
@@ -11302,11 +11316,12 @@ typedef struct {                         /* one part of it                      
     swa__best best, kept;   /* [tokens of a batch][lists] with top + spare; [2][lists] with top   */
 } swa__picker;
 
-/* Floats of 16 rows of q, with what stands behind them as integers. */
+/* Floats of 16 rows of q, with what stands behind them as integers (swa__few_integers). */
 static size_t swa__index_q(const swa__select *s) {
     const size_t dk = (size_t)s->call.shape.head_dim;
     return SWA__FEW * (dk + (dk + 3) / 4 + 1);
 }
+/* Candidates of some lists, `all` of them together. */
 static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t all,
                             swa__best *x) {
     x->n = (int32_t *)(void *)swa__take_bytes(w, base, lists * 4);
@@ -11320,8 +11335,10 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top,
                  all = lists * (top + (size_t)s->spare);
     swa__scratch *w = &x->p.own;
+
     x->p.w = w;
     memset(w, 0, sizeof *w);
+    /* tickets first, where all parts look for them */
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
     swa__best_carve(w, base, 2 * lists, 2 * lists * top, &x->kept);
     swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > least ? all : least, &x->best);
@@ -11339,13 +11356,16 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
 
 /* ---- ranks, and the best of them ---- */
 
-/* Sorts as the score does, -0 as 0; NaN and hidden: 0. */
+/* Sorts as the score does, -0 as 0; NaN and hidden: 0. A float's bits ascend with it, but negative
+   ones the other way: those are inverted, the others get the upper bit. Nothing visible has rank 0,
+   -inf has 0x007fffff. */
 static uint32_t swa__rank_of(float score) {
     uint32_t u = swa__bits_of(score);
     if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
     if (u == 0x80000000u) u = 0;
     return u ^ ((0u - (u >> 31)) | 0x80000000u);
 }
+/* The score again, so that it need not be kept; -inf for hidden. */
 static float swa__rank_score(uint32_t rank) {
     if (rank == 0) return swa__float_of(0xff800000u);
     return swa__float_of(rank >> 31 ? rank ^ 0x80000000u : ~rank);
@@ -11356,6 +11376,9 @@ static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count
     static const int shift[3] = { 32 - SWA__DIGIT, 32 - 2 * SWA__DIGIT, 0 };
     uint32_t found = 0, known = 0;
     int pass, i, d;
+
+    /* 11, 11 and 10 bits from the top: those that agree with the digits found so far are counted by
+       their next one, and counts are taken off k from the largest digit down */
     for (pass = 0; pass < 3; pass++) {
         const uint32_t digit = (pass < 2 ? 1u << SWA__DIGIT : 1u << shift[1]) - 1;
         memset(count, 0, 4u << SWA__DIGIT);
@@ -11368,6 +11391,7 @@ static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count
     *same = k;
     return found;
 }
+/* Candidates of one list; each: how many it has room for. */
 static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
     swa__best x;
     x.n = all->n + list;
@@ -11376,11 +11400,14 @@ static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
     x.at = all->at + list * each;
     return x;
 }
-/* The best `top` stay. */
+/* The best `top` stay, in their order. Of ranks equal to the least that stays the first ones do,
+   which are the lower positions. */
 static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
     int i, n = 0, same;
     uint32_t least;
+
     if (*x->n <= top) return;
+
     least = swa__rank_at(x->rank, *x->n, top, count, &same);
     for (i = 0; i < *x->n; i++) {
         const int stays = x->rank[i] > least || (x->rank[i] == least && same-- > 0);
@@ -11391,7 +11418,9 @@ static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
     *x->n = n;
     *x->floor = least;
 }
-/* n ranks of entries from `at` on, of which those above the floor come in. spare >= n. */
+/* n ranks of entries from `at` on, of which those above the floor come in. spare >= n, so that
+   behind a cut all of them have room. The floor is 0 until then: hidden ones never come in. Each is
+   written, and counts if it comes in: no branch on data. */
 static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *count,
                           const uint32_t *rank, int n, int32_t at) {
     int i, to;
@@ -11407,7 +11436,8 @@ static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *coun
 /* ---- a block of scores ---- */
 
 /* The ranks of a block's entries, for token t of the batch: of its visible keys, those of one entry
-   joined. */
+   joined. Every key of the block has a sum, also those that this token does not see: other rows of
+   the batch do. */
 static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, int64_t hi,
                              const swa__block *b, const float *sum) {
     const swa__job *j = &x->p.job;
@@ -11415,17 +11445,20 @@ static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, in
     const int sinks = swa__clip(swa__sinks_of(j, token) - b->pos);
     uint32_t *rank = x->rank;
     int k, e;
+
     memset(rank, 0, SWA_BLOCK * sizeof *rank);
     for (k = swa__clip(j->keys_from - b->pos); k < sinks; k++) rank[k] = swa__rank_of(sum[k]);
     for (k = from; k < to; k++) rank[k] = swa__rank_of(sum[k]);
     for (k = 0; k < SWA_BLOCK && b->present != NULL; k++)
         if (b->present[k] < 0.5f) rank[k] = 0;
+    /* in place: an entry's keys never lie before it */
     for (e = 0; e * block < SWA_BLOCK && block > 1; e++) {
         uint32_t most = 0;
         for (k = e * block; k < (e + 1) * block; k++) most = rank[k] > most ? rank[k] : most;
         rank[e] = most;
     }
 }
+/* Scores of the entries [from, to), as far as they are asked for; rank NULL: all are hidden. */
 static void swa__index_score_out(const swa__picker *x, int64_t row, int list, int64_t from,
                                  int64_t to, const uint32_t *rank) {
     const swa_index *ix = &x->s->ix;
@@ -11444,8 +11477,10 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
     const swa__best best = swa__best_of(&x->best, (size_t)t * (size_t)ix->lists + (size_t)list,
                                         (size_t)ix->top + (size_t)x->s->spare);
     int64_t e;
+
     swa__index_ranks(x, t0 + t, x->p.w->lo[t], x->p.w->hi[t], b, sum);
     if (ix->score != NULL) swa__index_score_out(x, j->row + t0 + t, list, at, at + n, x->rank);
+    /* local entries outrank every score, after scores have gone out; hidden ones stay so */
     for (e = swa__max64(own - ix->local + 1, at); e <= own && e < at + n; e++)
         if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
     if (ix->top > 0) swa__best_add(&best, ix->top, x->s->spare, x->count, x->rank, n, (int32_t)at);
@@ -11462,9 +11497,11 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     swa__scores scores;
     swa__block b;
     swa__sight l;
+
     swa__block_begin(j, &b);
     b.pos = at * SWA_BLOCK;
 
+    /* what any row of the batch sees of the block is staged, and what follows is fetched */
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
     swa__ranges(&l, 1, range);
     swa__stage(in, range, &w->room, &b);
@@ -11478,6 +11515,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
                                               would follow                                        */
     }
 
+    /* heads of a list are added up in their order, key by key: one chain each */
     memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
     scores.per = s->per;
     scores.least = s->ix.linear ? -FLT_MAX : 0.0f;
@@ -11506,12 +11544,14 @@ static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     const swa_in q[2] = { s->call.a.q, s->call.a.q_tail };
     swa__unit few = *u;
     int i;
+
     for (i = 0; i < u->n; i += SWA__FEW) {
         few.r0 = u->r0 + i;
         few.n = u->n - i < SWA__FEW ? u->n - i : SWA__FEW;
         swa__pack_few(j, &few, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s),
                       w->q_scale + i);
     }
+    /* scores are linear in q's scale as long as it is positive, so it goes into the weight */
     for (i = 0; i < u->n; i++) {
         const int64_t row = j->row + (u->r0 + i) / group,
                       head = (int64_t)u->h * group + (u->r0 + i) % group;
@@ -11519,7 +11559,7 @@ static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
         w->q_scale[i] = s->ix.compute == SWA_Q8 ? weight * w->q_scale[i] : weight;
     }
 }
-/* The candidates of a row's list become the list. */
+/* The candidates of a row's list become the list: ascending as they are, then -1. */
 static void swa__index_list(const swa__picker *x, int64_t row, int list, const swa__best *best) {
     const swa_index *ix = &x->s->ix;
     int32_t *pick = ix->pick + row * ix->pick_token + list * ix->pick_list, i;
@@ -11548,6 +11588,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     size_t i;
     int64_t at, b;
     swa__unit u;
+
     u.r0 = t0 * s->call.group;
     u.n = n * s->call.group;
     u.list = swa__blocks_of(j, t0, t0 + n - 1);
@@ -11556,14 +11597,17 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     memset(x->best.n, 0, (size_t)n * lists * sizeof *x->best.n);
     memset(x->best.floor, 0, (size_t)n * lists * sizeof *x->best.floor);
     x->p.ahead.in.h = -1;
+
     for (u.h = 0; u.h < s->call.shape.n_kv_heads; u.h++) {
         swa__cursor in = swa__cursor_at(&j->keys, u.h);
         swa__index_pack(x, &u);
+        /* a list's heads all read this KV head: behind its blocks the list is whole */
         for (b = 0, at = -1; b < skip + blocks && b < u.list.n; b++) {
             at = swa__block_from(&j->keys, &u.list, at + 1);
             if (b >= skip) swa__index_block(x, &u, &in, at);
         }
     }
+    /* once for each token: the part of its first block does it */
     for (b = 0; b < n && s->ix.score != NULL && skip == 0; b++)
         swa__index_gaps(x, &u.list, j->row + t0 + b);
     for (i = 0; i < (size_t)n * lists && s->ix.top > 0; i++) {
@@ -11582,6 +11626,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
 
 /* ---- parts: shares of the line of blocks ---- */
 
+/* A job as attention makes it, its keys in the form that scores are computed in. */
 static const swa__job *swa__index_job(swa__picker *x, int i) {
     const swa__job *j = swa__job_of(&x->p, i);
     x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
@@ -11591,6 +11636,7 @@ static const swa__job *swa__index_job(swa__picker *x, int i) {
 static int64_t swa__index_length(const swa__job *j, int t) {
     return swa__max64(swa__blocks_of(j, t, t).n, 1);
 }
+/* The length of the line: blocks of all tokens. */
 static int64_t swa__index_line(swa__picker *x) {
     int64_t total = 0;
     int i, t;
@@ -11601,9 +11647,12 @@ static int64_t swa__index_line(swa__picker *x) {
     return total;
 }
 static int64_t swa__index_share(int64_t total, int part, int parts) { /* where a part's begins */
+    /* total * part / parts, which could overflow */
     return total / parts * part + total % parts * part / parts;
 }
-/* The lists of token t, which begins at `from` on the line: of what its parts have kept. */
+/* The lists of token t, which begins at `from` on the line: of what its parts have kept, in order
+   of the parts, which is that of positions. This part's own is kept[1], the token having begun in
+   it; to all that follow it began before their share. Cut after each, there is room for two. */
 static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t length,
                             int64_t total) {
     const swa__select *s = x->s;
@@ -11611,6 +11660,7 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
     const int top = s->ix.top;
     int list, part;
     swa__picker other;
+
     for (list = 0; list < s->ix.lists; list++) {
         const swa__best best = swa__best_of(&x->best, 0, 0);
         *best.n = 0;
@@ -11636,13 +11686,17 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
     swa__picker x;
     int64_t total, lo, hi, at = 0, length = 0;
     int i, t, n;
+
     x.s = s;
     x.p.call = &s->call;
     x.p.part = part;
     x.p.parts = parts;
     x.p.made = -1;
     (void)swa__index_carve(s, s->call.scratch + (size_t)part * s->call.part_bytes, &x);
+
+    /* one part has no token in pieces; without lists there is nothing to join */
     if (phase == 1 && (parts == 1 || s->ix.top == 0)) return;
+
     total = swa__index_line(&x);
     lo = swa__index_share(total, part, parts);
     hi = swa__index_share(total, part + 1, parts);
@@ -11652,6 +11706,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
             const int64_t first = at;
             n = 1;
             length = swa__index_length(j, t);
+            /* at: the token's place on the line; both phases walk it alike */
             if (at >= lo && at + length <= hi) { /* it is whole, and so may be the next ones */
                 for (; phase == 0 && n < s->batch && t + n < j->n; n++) {
                     const int64_t next = swa__index_length(j, t + n);
@@ -11670,6 +11725,8 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
 
 /* ---- a call ---- */
 
+/* What swa_index asks for, against a shape; its arrays and strides are looked at where the call
+   is. */
 static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
     const int lists = ix->lists > 0 ? ix->lists : 1;
     if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0
@@ -11683,6 +11740,7 @@ static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
 /* Shape and sizes of a call; the shape resolved. */
 static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa_index *ix) {
     swa_index *x = &s->ix;
+
     *x = *ix;
     if (x->lists == 0) x->lists = 1;
     if (x->block == 0) x->block = 1;
@@ -11691,17 +11749,21 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
     if (x->pick_token == 0) x->pick_token = (int64_t)x->lists * x->top;
     if (x->score_list == 0) x->score_list = x->score_n;
     if (x->score_token == 0 && x->score != NULL) x->score_token = x->lists * x->score_n;
+
     s->call.shape = *shape;
     s->call.shape.v_dim = s->call.shape.v_in_k = 1; /* V is not looked at, and needs no room */
     s->call.group = shape->n_heads / shape->n_kv_heads;
     s->per = shape->n_heads / x->lists;
+    /* a batch: so many rows that widening K is hidden, unless their candidates would fill too much
+       memory */
     s->batch = shape->n_heads < SWA__INDEX_ROWS ? SWA__INDEX_ROWS / shape->n_heads : 1;
     s->spare = x->top > SWA__INDEX_SPARE ? x->top : SWA__INDEX_SPARE;
     while (s->batch > 1
            && (double)s->batch * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST)
         s->batch /= 2;
 }
-/* Bytes of one part; 0 = overflow. */
+/* Bytes of one part; 0 = overflow. Carving adds up unchecked: an upper bound, in double, says
+   beforehand whether it can. */
 static size_t swa__index_bytes(const swa__select *s) {
     const double heads = s->call.shape.n_heads + (double)SWA__INDEX_ROWS,
                  dim = s->call.shape.head_dim + 256.0;
@@ -11715,14 +11777,17 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
     swa__select s;
     swa_shape resolved;
     size_t n = 0, one;
+
     if (shape == NULL || index == NULL || !swa__parts_ok(parts)) return 0;
+
     resolved = *shape;
     if (!swa__shape_resolve(&resolved) || swa__index_check(&resolved, index) != SWA_OK) return 0;
     swa__index_resolve(&s, &resolved, index);
     one = swa__index_bytes(&s);
     return one > 0 && swa__region(&n, one, (size_t)parts, 1) && swa__add(n, 63, &n) ? n : 0;
 }
-/* What the calls' own checks of attention need: the index as queries over stored rows. */
+/* What the calls' own checks of attention need: the index as queries over stored rows. The output
+   is the scores or the lists, by which the phases of a call know each other. */
 static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
     memset(a, 0, sizeof *a);
     if (ix == NULL || ix->q.p == NULL || (ix->top > 0) != (ix->pick != NULL)) return SWA_ERR_ARG;
@@ -11732,9 +11797,9 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
         return SWA_ERR_ARG;
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
     if (swa__rounds_products(ix->compute)) return SWA_ERR_UNSUPPORTED;
+
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
-    /* by which phases know each other */
     a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;
     a->compute = ix->compute;
     a->scale = 1.0f;
@@ -11749,12 +11814,15 @@ static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scr
     const swa_in w = { NULL, ix->w_token, 0 }, pick = { NULL, ix->pick_token, ix->pick_list },
                  score = { NULL, ix->score_token, ix->score_list };
     swa_status status = swa__index_check(&shape, ix);
+
     if (status != SWA_OK) return status;
     if (!swa__apart(w, n, 1, shape.n_heads) || !swa__apart(pick, n, lists, ix->top)
         || !swa__apart(score, n, lists, ix->score != NULL ? ix->score_n : 0))
         return SWA_ERR_ARG;
+
     swa__index_resolve(s, &shape, ix);
-    if (last / s->ix.block > INT32_MAX) return SWA_ERR_OVERFLOW;
+    if (last / s->ix.block > INT32_MAX) return SWA_ERR_OVERFLOW; /* an entry is an int32 */
+
     s->call.keys.shape = s->call.shape;
     s->call.geo.dv = s->call.geo.v_in_k = 1;
     s->call.geo.dvp = (int)swa__pad16(1);
@@ -11765,6 +11833,7 @@ static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scr
     if (s->call.part_bytes == 0) return SWA_ERR_OVERFLOW;
     return scratch != NULL && bytes / (size_t)parts >= s->call.part_bytes ? SWA_OK : SWA_ERR_MEMORY;
 }
+/* A call over a layer's ring, checked and made; the step's last position is the last key's. */
 static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix,
                                    int phase, int part, int parts, swa__select *s) {
     swa_attn a;
@@ -11772,9 +11841,11 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     int64_t last = 0;
     int i;
     const swa__cache *c = swa__get(cache);
+
     if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
     if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0)
         return SWA_ERR_UNSUPPORTED;
+
     status = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
     if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
@@ -11782,15 +11853,18 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
         last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);
 }
+/* A call over the caller's rows: scratch of any alignment, of which 63 bytes may go. */
 static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
                                   swa__select *s) {
     swa_attn a;
     swa_status status = swa__index_attn(ix, &a);
     int64_t last;
     int i;
+
     if (status == SWA_OK && rows != NULL && rows->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
     if (status == SWA_OK) status = swa__rows_begin(rows, &a, parts, &s->call);
     if (status != SWA_OK) return status;
+
     last = rows->pos + rows->n_tokens;
     for (i = 0; i < rows->n_kv; i++) last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
     return swa__index_call(s, ix, rows->scratch,
