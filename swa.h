@@ -2218,7 +2218,8 @@ static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
 
 /* ---- operands ---- */
 
-/* What an array holds, without where. V that is part of K is no array of its own. */
+/* What an array holds, without where. V that is part of K is no array of its own. All else in it is
+   0. */
 static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int which) {
     swa__operand x;
     memset(&x, 0, sizeof x);
@@ -2500,7 +2501,8 @@ static int64_t swa__floor(const swa__layer *l, const swa__seq *s) {
 static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
     return swa__max64(swa__lowest(&l->window, q), swa__floor(l, s));
 }
-/* The oldest row in the ring; end if there is none. */
+/* The oldest row in the ring; end if there is none. The interval begins at the start also where
+   tokens are pinned; those are not the ring's. */
 static int64_t swa__first(const swa__cache *c, int layer, int seq) {
     const swa__seq *s = swa__seq_of(c, seq);
     return swa__min64(s->end, swa__max64(swa__held_of(c, layer, seq)->first,
@@ -10298,7 +10300,7 @@ typedef struct {
 /* ---- weights ---- */
 
 /* Weights t[0] and t[1] of matrices a and b. b->p NULL: a holds the rows of both; b NULL: there is
-   no second. */
+   no second. Rows of one head lie together: of both, [a | b], where they share a matrix. */
 static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matrix *b, int rows_a,
                              int rows_b, int cols) {
     const int apart = b != NULL && b->p != NULL, both = rows_a + rows_b;
@@ -10486,7 +10488,8 @@ static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_
 }
 /* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the
    sooner it does; over the history its two sides are straight lines with a bend at 16 keys, so the
-   bend and the ends decide. */
+   bend and the ends decide. Asked before memory is carved: where no run can be naive, none is taken
+   for it. */
 static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
     return swa__mla_rule(m, 0, n) == SWA_MLA_NAIVE
         || swa__mla_rule(m, INT64_MAX / 2, n) == SWA_MLA_NAIVE
@@ -10625,7 +10628,8 @@ static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base
     x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
     return x->fits;
 }
-/* x for a checked block and a layer, or why they do not go together. */
+/* x for a checked block and a layer, or why they do not go together. A cache is taken for latents
+   if it has their shape, else it has to be of expanded heads. */
 static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
     swa_shape shape = swa_mla_shape(m, 0);
 
@@ -10726,7 +10730,8 @@ static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w
         swa__kernels_of(x->c->d.isa)->product(&p, x->pack + (size_t)x->part * SWA__PACK);
     }
 }
-/* The next stretch of packed rows, from run *i on, that take the absorbed path; 0 at the end. */
+/* The next stretch of packed rows, from run *i on, that take the absorbed path; 0 at the end. Runs
+   of that path which follow each other are one product, with more tokens to share the weights. */
 static int swa__absorbed_rows(const swa__mla *x, int *i, swa__share *s) {
     s->at = s->n = 0;
     for (; *i < x->c->n_runs; (*i)++) {
@@ -10840,7 +10845,8 @@ static void swa__mla_rope(const swa__mla *x) {
 /* ---- attention ---- */
 
 /* A weight's rows of head h as f32 in panels of 16 rows, [rows/16][cols][16], as the kernel that
-   expands tiles reads them; where they are OPAQUE, 16 of them at a time in `rows`. */
+   expands tiles reads them; where they are OPAQUE, 16 of them at a time in `rows`. They stay until
+   the head changes. */
 static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, float *rows,
                                float *to) {
     const swa__kernels *kr = swa__kernels_of(x->c->d.isa);
@@ -11307,7 +11313,6 @@ typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
 
 /* p is what attention's functions are given of a part (jobs, scratch), with this section's own
    regions in p.own. */
-
 typedef struct {                         /* one part of it                                        */
     const swa__select *s;
     swa__part p;
@@ -11378,7 +11383,8 @@ static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count
     int pass, i, d;
 
     /* 11, 11 and 10 bits from the top: those that agree with the digits found so far are counted by
-       their next one, and counts are taken off k from the largest digit down */
+       their next one, and counts are taken off k from the largest digit down. They add up to k at
+       least, so d stays >= 0 */
     for (pass = 0; pass < 3; pass++) {
         const uint32_t digit = (pass < 2 ? 1u << SWA__DIGIT : 1u << shift[1]) - 1;
         memset(count, 0, 4u << SWA__DIGIT);
@@ -11566,7 +11572,8 @@ static void swa__index_list(const swa__picker *x, int64_t row, int list, const s
     swa__best_cut(best, ix->top, x->count);
     for (i = 0; i < ix->top; i++) pick[i] = i < *best->n ? best->at[i] : -1;
 }
-/* Entries between blocks that a token sees nothing of: their scores. */
+/* Entries between blocks that a token sees nothing of: their scores. A row of scores is written
+   whole, so that the caller need not fill it. */
 static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64_t row) {
     const int64_t n = SWA_BLOCK / x->s->ix.block;
     int64_t from = 0, at = -1;
@@ -11579,7 +11586,8 @@ static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64
     } while (at < list->hi);
 }
 /* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where
-   the candidates of one whose other blocks are another part's go; -1: the lists are whole. */
+   the candidates of one whose other blocks are another part's go; -1: the lists are whole. First
+   every block's scores, by KV head, then what has become of each list. */
 static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_t blocks,
                              int keep) {
     const swa__select *s = x->s;
@@ -11594,6 +11602,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     u.list = swa__blocks_of(j, t0, t0 + n - 1);
     if (keep < 0) blocks = u.list.n;
     for (b = 0; b < n; b++) swa__window_of(j, t0 + (int)b, &x->p.w->lo[b], &x->p.w->hi[b]);
+    /* no candidates yet, and any rank but 0 is above the floor */
     memset(x->best.n, 0, (size_t)n * lists * sizeof *x->best.n);
     memset(x->best.floor, 0, (size_t)n * lists * sizeof *x->best.floor);
     x->p.ahead.in.h = -1;
@@ -11613,6 +11622,8 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     for (i = 0; i < (size_t)n * lists && s->ix.top > 0; i++) {
         const swa__best best = swa__best_of(&x->best, i, top + (size_t)s->spare);
         const swa__best kept = swa__best_of(&x->kept, (size_t)(keep > 0) * lists + i, top);
+        /* whole: straight into the caller's list; else the best `top` of these blocks, which is all
+           that can be among the best of all */
         if (keep < 0) {
             swa__index_list(x, j->row + t0 + (int64_t)(i / lists), (int)(i % lists), &best);
             continue;
@@ -11680,7 +11691,10 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
         swa__index_list(x, x->p.job.row + t, list, &best);
     }
 }
-/* One part of a phase: its share of the line. Phase 0 finds, phase 1 joins. */
+/* One part of a phase: its share of the line. Phase 0 finds, phase 1 joins. Tokens that are whole
+   within the share go in batches, since a staged block then serves the rows of all; one that lies
+   in pieces goes alone. A part knows its share by counting everybody's blocks, which costs little
+   beside scoring them. */
 static void swa__index_phase(const void *call, int phase, int part, int parts) {
     const swa__select *s = (const swa__select *)call;
     swa__picker x;
