@@ -2094,7 +2094,7 @@ enum { SWA__PARTS = 64 };                /* parts of which is known whether they
    moves or stages rows says it once, for each of the three. In bytes from p on, number d of row i
    of head h is at
        rows         h*head + i*row + d*step                               step = size
-       tiled, K     h*head + i/16 * 16*row + i%16 * size + d*step         step = 16*size
+       tiled        h*head + i/16 * 16*row + i%16 * size + d*step         step = 16*size
    so that number d of 16 keys is one vector. */
 enum { SWA__K, SWA__TAIL, SWA__V, SWA__OPERANDS };
 typedef struct {
@@ -10213,7 +10213,8 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
        6                          WIDE -> O
        7       O -> out           merged: WIDE -> out
 
-   Runs of one step may go either way, each by its own length and history. */
+   Runs of one step may go either way, each by its own length and history. Merged, Q has no nope
+   part. */
 #if SWA__MLA
 
 enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
