@@ -618,14 +618,15 @@ typedef struct {
        sinks: a union, under one softmax. Entry j of packed row t and KV head g is pick[t*pick_token
        + g*pick_head + j], a position divided by pick_block. A list is a set: any order of it, and
        entries that stand twice, give the same bits; one of all keys gives those of a call without a
-       list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the
-       query or that the window hides (a ring has lost them), or that no segment holds. Cost follows
-       the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
-       gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
-       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. With
-       compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one
-       instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth of a
-       call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact */
+       list. Entries that name nothing are skipped: negative ones (-1 = none), positions that the
+       window hides (after the query, but for a prefix or a right extent; or lost by a ring), or
+       that no segment holds. Cost follows the list, not the context: keys in whole aligned tiles
+       of 16 are read in place, others are gathered, which wants rows (k_rows, or swa_attention's
+       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
+       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
+       add p.v of neighbours by position in one instruction, and a listed key seldom has its
+       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is
+       fine: its products are f32's, and more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -8502,16 +8503,19 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
         x.near = swa__max64(x.near, x.lo);
         x.until = swa__min64(x.until, x.hi);
     }
-    swa__wanted_sort(&x, x.lo >> x.shift);
+    /* what is listed ends there, and positions do not: base + SWA__LISTED is one too */
+    swa__wanted_sort(&x, swa__min64(x.lo >> x.shift, INT32_MAX));
     return x;
 }
 /* The first block from `at` on with keys that are seen, and which those are, if a segment holds
    them; -1 after the last. */
 static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, uint64_t seen[4]) {
     const int per = x->shift, numbers = SWA_BLOCK >> x->shift;
-    int64_t e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per), next = INT64_MAX,
-            pos;
-    if (e <= (x->hi - 1) >> per && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
+    const int64_t last = (x->hi - 1) >> per;
+    int64_t e, next = INT64_MAX, pos, first;
+    if (at > INT64_MAX / SWA_BLOCK) return -1;
+    e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per);
+    if (e <= last && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
     if (at * SWA_BLOCK < x->sinks)
         next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
     if (swa__max64(at * SWA_BLOCK, x->near) < x->until)
@@ -8519,16 +8523,17 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
     if (next == INT64_MAX) return -1;
 
     pos = next * SWA_BLOCK;
+    first = pos >> per;
     memset(seen, 0, 4 * sizeof *seen);
     if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo
         && pos + SWA_BLOCK <= x->hi) {
         /* all of the block as it stands */
         memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);
         e = INT64_MAX;
-    } else e -= pos >> per;
-    for (; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
-        swa__bits_set(seen, swa__max64(e << per, x->lo - pos),
-                      swa__min64((e + 1) << per, x->hi - pos));
+    }
+    for (; e <= last && e - first < numbers; e = swa__wanted_from(x, e + 1))
+        swa__bits_set(seen, swa__max64((e - first) << per, x->lo - pos),
+                      swa__min64((e - first + 1) << per, x->hi - pos));
     swa__bits_set(seen, x->near - pos, x->until - pos);
     swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
     return next;

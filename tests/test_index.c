@@ -385,9 +385,8 @@ TEST(long_contexts) {
         t_free_to(mark);
     }
 }
-/* The caller's own rows, cut anywhere, and the spans of a ring. */
-/* Every score and every entry of a list is written by one part of one phase, whatever their number; and no part of phase
-   0 has many more than its share of the scores. Five tokens behind 1,500 of history, or 70 of them. */
+/* Every score and every entry of a list is written by one part of one phase, whatever their number; and no part of
+   phase 0 has many more than its share of the scores. Five tokens behind 1,500 of history, or 70 of them. */
 TEST(parts_share_out_the_index) {
     for (int many = 0; many < 2; many++) {
         ix_case c = case_new(8, 1, 16, many ? 70 : 1500, 0), few = c;
@@ -443,6 +442,7 @@ TEST(parts_share_out_the_index) {
         }
     }
 }
+/* The caller's own rows, cut anywhere, and the spans of a ring. */
 TEST_EACH_ISA(rows_without_a_ring) {
     for (int i = 0; i < 24; i++) {
         ix_case c = some_case(i);

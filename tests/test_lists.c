@@ -201,6 +201,7 @@ TEST_EACH_ISA(lists_of_all_keys) {
         how.isa = t_other(isa);
         t_label("case %d", i);
         c.pick_window = NULL;
+        if (i % 4 == 1) c.span = c.n < 30 ? c.n : 30; /* keys after the query, which the list names too */
         if (!at_ring(&c, &d, &how, out, lse)) continue;
         how.isa = isa;
         list_all(&c, &d);
@@ -434,6 +435,32 @@ TEST(lists_of_far_positions) {
         CHECK_BITS(out, want, HEADS * DK);
         t_free_to(mark);
     }
+}
+/* At the last positions that there are no list reaches: what is seen besides it is all, and the end is found. */
+TEST(lists_of_the_last_positions) {
+    for (int per = 1; per <= 64; per *= 64)
+        for (int n = 20; n <= 300; n += 280) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(3, 1, 16, 16, n);
+            const size_t rows = (size_t)n * at_o_row(&c);
+            float *want = t_floats(rows);
+            const swa_window near = swa_window_sliding(13);
+            at_how how = at_on(SWA_ISA_BEST);
+            at_data d;
+            c.start = INT64_MAX - 1 - n;
+            at_sliding(&c, 13);
+            d = at_make(&c);
+            t_label("%d tokens, entries of %d", n, per);
+            REQUIRE(at_ring(&c, &d, &how, want, NULL));
+            at_sliding(&c, 200);
+            c.pick_window = &near;
+            c.pick_block = per;
+            c.pick_n = 9;
+            d.pick = (int32_t *)t_alloc((size_t)(n * 9) * sizeof *d.pick);
+            for (int i = 0; i < n * 9; i++) d.pick[i] = i % 2 ? INT32_MAX - t_int(0, 40000) : t_int(-5, INT32_MAX);
+            for (how.chunk = 0; how.chunk < 9; how.chunk += 8) same_bits(at_ring, &c, &d, &how, want, rows);
+            t_free_to(mark);
+        }
 }
 /* A few keys of each of many blocks: more than are gathered together, by blocks and by keys. */
 TEST_EACH_ISA(lists_over_many_blocks) {
