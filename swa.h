@@ -2922,8 +2922,8 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
             const int64_t lo = swa__max64(a[i].pos, b[j].pos);
             const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
             if (lo < hi)
-                swa__rows_copy(l->shape.n_kv_heads, x, a[i].slot + lo - a[i].pos, y,
-                               b[j].slot + lo - b[j].pos, hi - lo);
+                swa__rows_copy(l->shape.n_kv_heads, x, a[i].slot + (lo - a[i].pos), y,
+                               b[j].slot + (lo - b[j].pos), hi - lo);
         }
 }
 /* dst gets src's interval first, as if it had been there all along; then it forgets and appends as
@@ -7620,7 +7620,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
         const swa__source *src = swa__seek(in, s);
         const int from = (int)swa__max64(src->pos - pos, a),
                   end = (int)swa__min64(src->end - pos, b);
-        const int64_t row = src->first + pos + from - src->pos;
+        const int64_t row = src->first + (pos + from - src->pos);
         if (from >= end) continue;
         missing &= ~swa__key_bits(from, end);
         to->bare = from == a;
@@ -7703,7 +7703,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end) {
-            swa__stage_slots(src, src->first + b->pos - src->pos, first, end, room, b);
+            swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
     }
@@ -7718,7 +7718,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
-            swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
+            swa__tile_slots(keys, src, src->first + (pos - src->pos), lo, hi, &to, tile);
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
 #if SWA__DOTS
@@ -8617,7 +8617,7 @@ static int swa__node_key(const swa__list *x, int32_t node) {
 static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set,
                          int mark) {
     int n = 0;
-    for (; q >= pos + SWA_BLOCK; q--) t = j->parents[t];
+    for (; q - pos >= SWA_BLOCK; q--) t = j->parents[t];
     for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
     return n;
@@ -8682,7 +8682,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
         if (row / group != t) {
             int64_t at = q;
             int32_t last = t = row / group;
-            for (; at >= b->pos + SWA_BLOCK; at--) last = j->parents[last];
+            for (; at - b->pos >= SWA_BLOCK; at--) last = j->parents[last];
             node =
                 t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
         }
@@ -8768,7 +8768,7 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
         swa__seek(&x->in, s);
     }
     if (pos < src->pos || (!k->tiled && !j->few)) return;
-    row = src->first + pos - src->pos;
+    row = src->first + (pos - src->pos);
     if (k->tiled) row = row / SWA__TILE * SWA__TILE;
     else to->next_gap = k->row - k->dim * (int64_t)k->size;
     to->next = (const char *)k->p + row * k->row;
@@ -9006,7 +9006,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     src = swa__seek(&x->in, s);
     if (pos < src->pos) return swa__min64(n, src->pos - pos);
     n = swa__min64(n, src->end - pos);
-    row = src->first + pos - src->pos;
+    row = src->first + (pos - src->pos);
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *y = &src->x[i];
         int64_t tile = row / SWA__TILE * SWA__TILE;
@@ -9081,7 +9081,7 @@ static void swa__gather_sums(swa__list *list, int b) {
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
 static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
     const swa__source *src = swa__seek(&x->in, segment);
-    const int64_t row = src->first + pos - src->pos;
+    const int64_t row = src->first + (pos - src->pos);
     int i;
     for (i = 0; i < SWA__OPERANDS && x->first; i++) {
         const swa__operand *y = &src->x[i];
@@ -9102,7 +9102,7 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     tile = &x->b.tile[x->b.list->n / SWA__TILE];
     swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE, &to);
     src = swa__seek(&x->in, segment);
-    swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
+    swa__tile_slots(x->in.keys, src, src->first + (pos - src->pos), 0, SWA__TILE, &to, tile);
     return 1;
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
@@ -9217,7 +9217,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
 /* A unit of a tree: what is left for its rows, from the block of the first node on. */
 SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int t0 = u->r0 / j->call->group, end = (u->r0 + u->n - 1) / j->call->group + 1;
-    int64_t lo = w->lo[0], hi = w->hi[0];
+    int64_t lo = w->lo[0], hi = w->hi[0], left;
     swa__gather x;
     swa__picked last;
     swa__sight l;
@@ -9231,8 +9231,9 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         hi = swa__max64(hi, w->hi[t - t0]);
     }
 
-    for (x.b.pos = j->keys_to; x.b.pos < hi; x.b.pos += SWA_BLOCK) {
+    for (left = hi - j->keys_to; left > 0; left -= SWA_BLOCK) { /* the last may end past INT64_MAX */
         uint64_t seen[4] = { 0, 0, 0, 0 };
+        x.b.pos = hi - left;
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
         swa__gather_clear(&x);
