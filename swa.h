@@ -618,14 +618,15 @@ typedef struct {
        sinks: a union, under one softmax. Entry j of packed row t and KV head g is pick[t*pick_token
        + g*pick_head + j], a position divided by pick_block. A list is a set: any order of it, and
        entries that stand twice, give the same bits; one of all keys gives those of a call without a
-       list. Entries that name nothing are skipped: negative ones (-1 = none), positions after the
-       query or that the window hides (a ring has lost them), or that no segment holds. Cost follows
-       the list, not the context: keys in whole aligned tiles of 16 are read in place, others are
-       gathered, which wants rows (k_rows, or swa_attention's segments). Heads that share a list
-       gather it once; parts share it by tokens, KV heads and then query heads, never by keys. With
-       compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of neighbours by position in one
-       instruction, and a listed key seldom has its neighbour. Only q.k could gain, a sixth of a
-       call over 2048 latents. A cache in bf16 is fine: its products are f32's, and more exact */
+       list. Entries that name nothing are skipped: negative ones (-1 = none), positions that the
+       window hides (after the query, but for a prefix or a right extent; or lost by a ring), or
+       that no segment holds. Cost follows the list, not the context: keys in whole aligned tiles
+       of 16 are read in place, others are gathered, which wants rows (k_rows, or swa_attention's
+       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
+       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
+       add p.v of neighbours by position in one instruction, and a listed key seldom has its
+       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is
+       fine: its products are f32's, and more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -2921,8 +2922,8 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
             const int64_t lo = swa__max64(a[i].pos, b[j].pos);
             const int64_t hi = swa__min64(a[i].pos + a[i].n, b[j].pos + b[j].n);
             if (lo < hi)
-                swa__rows_copy(l->shape.n_kv_heads, x, a[i].slot + lo - a[i].pos, y,
-                               b[j].slot + lo - b[j].pos, hi - lo);
+                swa__rows_copy(l->shape.n_kv_heads, x, a[i].slot + (lo - a[i].pos), y,
+                               b[j].slot + (lo - b[j].pos), hi - lo);
         }
 }
 /* dst gets src's interval first, as if it had been there all along; then it forgets and appends as
@@ -7619,7 +7620,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
         const swa__source *src = swa__seek(in, s);
         const int from = (int)swa__max64(src->pos - pos, a),
                   end = (int)swa__min64(src->end - pos, b);
-        const int64_t row = src->first + pos + from - src->pos;
+        const int64_t row = src->first + (pos + from - src->pos);
         if (from >= end) continue;
         missing &= ~swa__key_bits(from, end);
         to->bare = from == a;
@@ -7702,7 +7703,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end) {
-            swa__stage_slots(src, src->first + b->pos - src->pos, first, end, room, b);
+            swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
     }
@@ -7717,7 +7718,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
-            swa__tile_slots(keys, src, src->first + pos - src->pos, lo, hi, &to, tile);
+            swa__tile_slots(keys, src, src->first + (pos - src->pos), lo, hi, &to, tile);
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
 #if SWA__DOTS
@@ -8502,16 +8503,19 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
         x.near = swa__max64(x.near, x.lo);
         x.until = swa__min64(x.until, x.hi);
     }
-    swa__wanted_sort(&x, x.lo >> x.shift);
+    /* what is listed ends there, and positions do not: base + SWA__LISTED is one too */
+    swa__wanted_sort(&x, swa__min64(x.lo >> x.shift, INT32_MAX));
     return x;
 }
 /* The first block from `at` on with keys that are seen, and which those are, if a segment holds
    them; -1 after the last. */
 static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, uint64_t seen[4]) {
     const int per = x->shift, numbers = SWA_BLOCK >> x->shift;
-    int64_t e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per), next = INT64_MAX,
-            pos;
-    if (e <= (x->hi - 1) >> per && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
+    const int64_t last = (x->hi - 1) >> per;
+    int64_t e, next = INT64_MAX, pos, first;
+    if (at > INT64_MAX / SWA_BLOCK) return -1;
+    e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per);
+    if (e <= last && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
     if (at * SWA_BLOCK < x->sinks)
         next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
     if (swa__max64(at * SWA_BLOCK, x->near) < x->until)
@@ -8519,16 +8523,17 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
     if (next == INT64_MAX) return -1;
 
     pos = next * SWA_BLOCK;
+    first = pos >> per;
     memset(seen, 0, 4 * sizeof *seen);
     if (per == 0 && pos >= x->base && pos < x->base + SWA__LISTED && pos >= x->lo
         && pos + SWA_BLOCK <= x->hi) {
         /* all of the block as it stands */
         memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);
         e = INT64_MAX;
-    } else e -= pos >> per;
-    for (; e < numbers; e = swa__wanted_from(x, (pos >> per) + e + 1) - (pos >> per))
-        swa__bits_set(seen, swa__max64(e << per, x->lo - pos),
-                      swa__min64((e + 1) << per, x->hi - pos));
+    }
+    for (; e <= last && e - first < numbers; e = swa__wanted_from(x, e + 1))
+        swa__bits_set(seen, swa__max64((e - first) << per, x->lo - pos),
+                      swa__min64((e - first + 1) << per, x->hi - pos));
     swa__bits_set(seen, x->near - pos, x->until - pos);
     swa__bits_set(seen, j->keys_from - pos, x->sinks - pos);
     return next;
@@ -8612,7 +8617,7 @@ static int swa__node_key(const swa__list *x, int32_t node) {
 static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set,
                          int mark) {
     int n = 0;
-    for (; q >= pos + SWA_BLOCK; q--) t = j->parents[t];
+    for (; q - pos >= SWA_BLOCK; q--) t = j->parents[t];
     for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
     return n;
@@ -8677,7 +8682,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
         if (row / group != t) {
             int64_t at = q;
             int32_t last = t = row / group;
-            for (; at >= b->pos + SWA_BLOCK; at--) last = j->parents[last];
+            for (; at - b->pos >= SWA_BLOCK; at--) last = j->parents[last];
             node =
                 t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
         }
@@ -8763,7 +8768,7 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
         swa__seek(&x->in, s);
     }
     if (pos < src->pos || (!k->tiled && !j->few)) return;
-    row = src->first + pos - src->pos;
+    row = src->first + (pos - src->pos);
     if (k->tiled) row = row / SWA__TILE * SWA__TILE;
     else to->next_gap = k->row - k->dim * (int64_t)k->size;
     to->next = (const char *)k->p + row * k->row;
@@ -9001,7 +9006,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     src = swa__seek(&x->in, s);
     if (pos < src->pos) return swa__min64(n, src->pos - pos);
     n = swa__min64(n, src->end - pos);
-    row = src->first + pos - src->pos;
+    row = src->first + (pos - src->pos);
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *y = &src->x[i];
         int64_t tile = row / SWA__TILE * SWA__TILE;
@@ -9076,7 +9081,7 @@ static void swa__gather_sums(swa__list *list, int b) {
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
 static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
     const swa__source *src = swa__seek(&x->in, segment);
-    const int64_t row = src->first + pos - src->pos;
+    const int64_t row = src->first + (pos - src->pos);
     int i;
     for (i = 0; i < SWA__OPERANDS && x->first; i++) {
         const swa__operand *y = &src->x[i];
@@ -9097,7 +9102,7 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     tile = &x->b.tile[x->b.list->n / SWA__TILE];
     swa__spot_of(x->in.keys, room, x->b.list->n / SWA__TILE, &to);
     src = swa__seek(&x->in, segment);
-    swa__tile_slots(x->in.keys, src, src->first + pos - src->pos, 0, SWA__TILE, &to, tile);
+    swa__tile_slots(x->in.keys, src, src->first + (pos - src->pos), 0, SWA__TILE, &to, tile);
     return 1;
 }
 /* How many keys there may be with those of one more block: whole tiles begin one. */
@@ -9212,7 +9217,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
 /* A unit of a tree: what is left for its rows, from the block of the first node on. */
 SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int t0 = u->r0 / j->call->group, end = (u->r0 + u->n - 1) / j->call->group + 1;
-    int64_t lo = w->lo[0], hi = w->hi[0];
+    int64_t lo = w->lo[0], hi = w->hi[0], left;
     swa__gather x;
     swa__picked last;
     swa__sight l;
@@ -9226,8 +9231,9 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
         hi = swa__max64(hi, w->hi[t - t0]);
     }
 
-    for (x.b.pos = j->keys_to; x.b.pos < hi; x.b.pos += SWA_BLOCK) {
+    for (left = hi - j->keys_to; left > 0; left -= SWA_BLOCK) { /* the last may end past INT64_MAX */
         uint64_t seen[4] = { 0, 0, 0, 0 };
+        x.b.pos = hi - left;
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
         swa__gather_clear(&x);

@@ -639,6 +639,37 @@ TEST_EACH_ISA(bits_bf16_of_any_size) {
     }
 }
 
+/* K and V up to the largest float, which bf16 would round to infinity: they are cut to its largest number instead. */
+TEST_EACH_ISA(bits_bf16_of_the_largest) {
+    for (int k = 0; k < 8; k++) {
+        at_case c = at_new(k & 1 ? 4 : 24, 1, 24, 16, 40);
+        at_how how = plain(SWA_ISA_SCALAR);
+        size_t n = 40 * at_o_row(&c), row, wild = 0;
+        float *want = t_floats(n), *out = t_floats(n);
+        at_data d;
+        at_sliding(&c, 3);
+        c.compute = k & 2 ? SWA_BF16_TILE : SWA_BF16;
+        c.shape.v_in_k = k >> 2;
+        d = at_make(&c);
+        for (size_t i = 0; i < 40 * at_q_row(&c); i++) d.q[i] = ldexpf(d.q[i], -50);
+        row = at_k_row(&c); /* of every fourth token, so that a query sees at most one */
+        for (size_t i = 0; i < 40 * row; i++)
+            if (i / row % 4 == 1 && t_int(0, 1)) d.k[i] = d.k[i] < 0 ? -FLT_MAX : FLT_MAX;
+        row = at_v_row(&c);
+        for (size_t i = 0; d.v != NULL && i < 40 * row; i++)
+            if (i / row % 4 == 1 && t_int(0, 1)) d.v[i] = d.v[i] < 0 ? -FLT_MAX : FLT_MAX;
+        REQUIRE(at_ring(&c, &d, &how, want, NULL));
+        for (size_t i = 0; i < n; i++) wild += !(fabsf(want[i]) <= 3.38953139e38f);
+        t_label("case %d", k);
+        CHECK_INT(wild, 0);
+        how = plain(isa);
+        for (how.chunk = 0; how.chunk < 27; how.chunk += 13) {
+            REQUIRE(at_ring(&c, &d, &how, out, NULL));
+            CHECK_BITS(out, want, n);
+        }
+    }
+}
+
 /* ---- other layers and a step that does not store ---- */
 
 TEST_EACH_ISA(bits_no_store) {

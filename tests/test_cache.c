@@ -1045,6 +1045,36 @@ TEST(impossible_states_are_refused) {
         CHECK(memcmp(before, t.mem, t.bytes) == 0);
     }
 }
+/* A ring of 4 that says it begins later than the next token looks back, its rows cut to match, so that nothing but that
+   tells: loaded, the step after it would read slots that hold nothing. */
+TEST(blobs_that_lack_a_needed_row_are_refused) {
+    const swa_window w = swa_window_sliding(4);
+    const size_t row = 2 * TOY_HEAD_DIM * sizeof(float), rows = HEAD + 8 * (FIRST + 1);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    float x[20 * TOY_DIM];
+    unsigned char *blob, *bad;
+    size_t n;
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 10, text, x), SWA_OK);
+    n = swa_cache_save_bytes(&t.kv, 0);
+    blob = (unsigned char *)t_alloc(n);
+    bad = (unsigned char *)t_alloc(n);
+    CHECK_OK(swa_cache_save(&t.kv, 0, blob, n));
+    REQUIRE(n == rows + (size_t)(10 - swa_cache_first(&t.kv, 0, 0)) * row + 8);
+    for (int64_t first = swa_cache_first(&t.kv, 0, 0); first <= 10; first++) {
+        const size_t left = (size_t)(10 - first) * row, length = rows + left + 8;
+        const uint64_t bytes = length;
+        t_label("first %d", (int)first);
+        memcpy(bad, blob, rows);
+        memcpy(bad + rows, blob + n - 8 - left, left);
+        memcpy(bad + LENGTH, &bytes, 8);
+        memcpy(bad + HEAD + 8 * FIRST, &first, 8);
+        sign(bad, length);
+        CHECK_STATUS(swa_cache_load(&t.kv, 0, bad, length), first <= 7 ? SWA_OK : SWA_ERR_BLOB);
+        CHECK_INT(swa_cache_first(&t.kv, 0, 0), first <= 7 ? first : 7);
+    }
+}
 /* Saved here, loaded there: only a cache of the same geometry takes it. */
 TEST(blobs_of_another_geometry_are_refused) {
     const swa_window w[2] = { swa_window_sliding(4), swa_window_sliding(5) }, sinks = swa_window_sinks(4, 1);

@@ -201,6 +201,7 @@ TEST_EACH_ISA(lists_of_all_keys) {
         how.isa = t_other(isa);
         t_label("case %d", i);
         c.pick_window = NULL;
+        if (i % 4 == 1) c.span = c.n < 30 ? c.n : 30; /* keys after the query, which the list names too */
         if (!at_ring(&c, &d, &how, out, lse)) continue;
         how.isa = isa;
         list_all(&c, &d);
@@ -265,6 +266,70 @@ TEST_EACH_ISA(lists_of_few_tokens_in_parts) {
     how.isa = isa;
     how.chunk = 2;
     for (how.parts = 3; how.parts <= 8; how.parts += 5) same_bits(at_ring, &c, &d, &how, out, n);
+}
+/* Every row of out is written whole by one part of one phase, whatever their number, with lists and without; no part
+   has all of them, nor twice its share where there is enough to share out. */
+TEST(parts_share_out_the_rows) {
+    static const int tokens[] = { 1, 3, 70 };
+    for (int i = 0; i < 12; i++) {
+        const t_block *mark = t_.blocks;
+        at_case c = i < 6 ? at_new(12, 2, 16, 16, 600) : at_new(40, 1, 16, 16, 600);
+        const int n = tokens[i % 3], rows = n * c.shape.n_heads, dim = c.shape.v_dim;
+        at_data d = at_make(&c);
+        at_how how = at_on(SWA_ISA_BEST);
+        float *whole = t_floats((size_t)(rows * dim)), *out = t_floats((size_t)(rows * dim));
+        unsigned char *done = (unsigned char *)t_alloc((size_t)rows);
+        swa_kv kv[AT_SEGMENTS];
+        swa_rows r;
+        swa_attn a;
+        memset(&r, 0, sizeof r);
+        memset(&a, 0, sizeof a);
+        r.shape = c.shape;
+        r.window = c.window;
+        r.kv = kv;
+        r.n_kv = at_segments(&c, &d, &how, kv);
+        r.pos = c.n - n;
+        r.n_tokens = n;
+        r.scratch_bytes = swa_attention_bytes(&r, 13);
+        r.scratch = t_alloc(r.scratch_bytes);
+        a.q.p = d.q + (size_t)r.pos * at_q_row(&c);
+        a.out.p = whole;
+        if (i / 3 % 2) {
+            c.pick_n = 30;
+            make_lists(&c, &d, c.pick_n, 0);
+            a.pick = d.pick + (size_t)(r.pos * c.shape.n_kv_heads * c.pick_n);
+            a.pick_n = c.pick_n;
+            a.pick_head = c.pick_n;
+            a.pick_token = c.shape.n_kv_heads * c.pick_n;
+        }
+        REQUIRE_OK(swa_attention(&r, &a));
+        a.out.p = out;
+        for (int parts = 1; parts <= 13; parts += 2) {
+            int wrong = 0, most = 0;
+            t_label("case %d, %d parts", i, parts);
+            memset(done, 0, (size_t)rows);
+            for (int call = 0; call < SWA_PHASES * parts; call++) {
+                int own = 0;
+                memset(out, 0xFF, (size_t)(rows * dim) * sizeof *out); /* NaN */
+                REQUIRE_OK(swa_attention_part(&r, &a, call / parts, call % parts, parts));
+                for (int j = 0; j < rows; j++) {
+                    int there = 0;
+                    for (int x = 0; x < dim; x++) there += out[j * dim + x] == out[j * dim + x];
+                    if (there == 0) continue;
+                    done[j]++;
+                    own++;
+                    wrong += memcmp(out + j * dim, whole + j * dim, (size_t)dim * sizeof *out) != 0;
+                }
+                if (own > most) most = own;
+            }
+            for (int j = 0; j < rows; j++) wrong += done[j] != 1;
+            CHECK_INT(wrong, 0);
+            if (n > 3) CHECK(most * parts <= 2 * rows);
+            if (n == 3 && parts > 1) CHECK(most * 2 <= rows);
+            if (parts > 1) CHECK(most < rows);
+        }
+        t_free_to(mark);
+    }
 }
 /* Lists of one block each, merged in order of position: the bits of the list of all. */
 TEST(lists_split_and_merged) {
@@ -370,6 +435,32 @@ TEST(lists_of_far_positions) {
         CHECK_BITS(out, want, HEADS * DK);
         t_free_to(mark);
     }
+}
+/* At the last positions that there are no list reaches: what is seen besides it is all, and the end is found. */
+TEST(lists_of_the_last_positions) {
+    for (int per = 1; per <= 64; per *= 64)
+        for (int n = 20; n <= 300; n += 280) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(3, 1, 16, 16, n);
+            const size_t rows = (size_t)n * at_o_row(&c);
+            float *want = t_floats(rows);
+            const swa_window near = swa_window_sliding(13);
+            at_how how = at_on(SWA_ISA_BEST);
+            at_data d;
+            c.start = INT64_MAX - 1 - n;
+            at_sliding(&c, 13);
+            d = at_make(&c);
+            t_label("%d tokens, entries of %d", n, per);
+            REQUIRE(at_ring(&c, &d, &how, want, NULL));
+            at_sliding(&c, 200);
+            c.pick_window = &near;
+            c.pick_block = per;
+            c.pick_n = 9;
+            d.pick = (int32_t *)t_alloc((size_t)(n * 9) * sizeof *d.pick);
+            for (int i = 0; i < n * 9; i++) d.pick[i] = i % 2 ? INT32_MAX - t_int(0, 40000) : t_int(-5, INT32_MAX);
+            for (how.chunk = 0; how.chunk < 9; how.chunk += 8) same_bits(at_ring, &c, &d, &how, want, rows);
+            t_free_to(mark);
+        }
 }
 /* A few keys of each of many blocks: more than are gathered together, by blocks and by keys. */
 TEST_EACH_ISA(lists_over_many_blocks) {

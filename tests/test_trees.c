@@ -243,6 +243,23 @@ TEST_EACH_ISA(trees_across_blocks) {
     }
 }
 
+/* At the last positions that there are: in the last block, whose end no number names, or over its edge. */
+TEST(trees_at_the_last_positions) {
+    for (int i = 0; i < 3; i++) {
+        const t_block *mark = t_.blocks;
+        at_case c = i % 2 ? at_new(8, 2, 16, 16, 1) : at_new(5, 1, 16, 24, 1);
+        pair x;
+        t_label("case %d", i);
+        at_sliding(&c, 40);
+        c.start = INT64_MAX - (i == 2 ? 290 : 230);
+        REQUIRE(pair_open(&x, &c, 120, SWA_ISA_BEST));
+        if (!pair_plain(&x, 30)) return;
+        if (!pair_tree(&x, 40)) return;
+        pair_rows(&x);
+        t_free_to(mark);
+    }
+}
+
 /* A bias by distance reaches over a block's edge: the nodes lie behind it, at one position, in several panels. */
 TEST_EACH_ISA(trees_with_a_bias_over_an_edge) {
     at_case c = at_new(8, 2, 16, 16, 1);
