@@ -21,7 +21,7 @@ OPENMP  := $(shell mkdir -p build; echo 'int main(void){return 0;}' > build/prob
 # fourth of the time.
 TESTS   := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 TFLAGS   = -std=c99 -O1 $(WARN) -DSWA_NODISCARD=
-LIBS    := -lm -lpthread
+LIBS    := -lm -lpthread $(OPENMP)
 HEADERS := swa.h $(wildcard tests/*.h examples/*.h)
 FRAMES  := -Wframe-larger-than=8192
 SAN     := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -43,9 +43,9 @@ help:           ## this list
 run: build/generate  ## build and run the example: a small model writes through a ring of 64 tokens (ARGS='-h')
 	./build/generate $(ARGS)
 
-# What takes longest is begun first: the two that compile a library of their own while the other core compiles the one
+# What takes longest is begun first: the one that compiles a library of its own while the other core compiles the one
 # that all tests link; the short ones fill the end.
-LONG    := tiles omp model bits mla attention lists cache families trees index
+LONG    := tiles model omp bits mla attention lists cache families trees index
 LOGS    := $(LONG:%=build/test_%.log) build/compile.log build/readme.log build/examples.log build/fuzz.log \
              $(filter-out $(LONG:%=build/test_%.log),$(TESTS:%=build/%.log)) build/manual.log
 ASANLOG := $(TESTS:%=build/%.asan.log)
@@ -151,9 +151,9 @@ dist:           ## build/dist: the one file and its SHA-256
 clean:          ## remove build/
 	rm -rf build
 
-# The library as all tests link it.
+# The library as all tests link it: with OpenMP, if there is one, for test_omp's sake. The others run on one thread.
 build/swa.o: swa.h tests/library.h build/flags
-	$(CC) -std=c99 $(CFLAGS) $(WARN) $(FRAMES) -DSWA_IMPLEMENTATION -x c -c tests/library.h -o $@
+	$(CC) -std=c99 $(CFLAGS) $(WARN) $(FRAMES) $(OPENMP) -DSWA_IMPLEMENTATION -x c -c tests/library.h -o $@
 build/swa.asan.o: swa.h tests/library.h build/flags
 	$(CC) -std=c99 -O1 -g $(SAN) -DSWA_IMPLEMENTATION -x c -c tests/library.h -o $@
 
@@ -167,12 +167,11 @@ build/test_%.asan: tests/test_%.c build/swa.asan.o $(HEADERS)
 # These run as long at most without -O1 as it takes: three seconds for the example's products, half a one for a test.
 CALM    := quants families bits mla trees layers checksums misuse step masks bias vocab window helpers
 $(CALM:%=build/test_%.o): TFLAGS += -O0
-# The library's own threads: the bits again, and the latent block. Without SIMD it compiles in a tenth of the time, and
-# the threads share out the same units.
-RUN     :=
+# The library's own threads: the bits again, and the latent block.
+RUN     := OMP_NUM_THREADS=1
 WORDS   :=
-build/test_omp: tests/test_mla.c tests/test_bits.c $(HEADERS) build/flags
-	$(CC) $(TFLAGS) $(OPENMP) -DSWA_NO_SIMD -include tests/test_mla.c tests/test_bits.c -o $@ $(LIBS)
+build/test_omp.o: tests/test_mla.c tests/test_bits.c $(HEADERS) build/flags
+	$(CC) $(TFLAGS) -O0 $(OPENMP) -DSWA__IMPLEMENTED -include tests/test_mla.c -c tests/test_bits.c -o $@
 build/test_omp.log: RUN = OMP_NUM_THREADS=3 OMP_WAIT_POLICY=passive
 build/test_omp.log: WORDS = ragged bits_chunks bits_stateless bits_put_first
 
@@ -190,7 +189,7 @@ build/fuzz_gguf: TFLAGS += -O0
 build/fuzz_blob: tests/fuzz/fuzz_blob.c tests/fuzz/fuzz.h $(HEADERS) build/flags
 	$(CC) $(TFLAGS) -O0 -DSWA_NO_SIMD $< -o $@ $(LIBS)
 build/fuzz.log: $(FUZZ) FORCE
-	@sh tests/fuzz/replay.sh $(FUZZ) > $@ 2>&1 || echo "exit code $$?" >> $@
+	@$(RUN) sh tests/fuzz/replay.sh $(FUZZ) > $@ 2>&1 || echo "exit code $$?" >> $@
 
 # A run that is stopped leaves what the tests have said until then.
 .PRECIOUS: build/%.log build/%.asan.log
@@ -207,7 +206,7 @@ build/manual.log: swa.h README.md FORCE
 build/readme.log: swa.h README.md FORCE
 	@sh tests/readme.sh '$(CC)' > $@ 2>&1 || echo "exit code $$?" >> $@
 build/examples.log: build/swa.o $(HEADERS) FORCE
-	@sh tests/examples.sh '$(CC)' '$(CXX)' build/swa.o > $@ 2>&1 || echo "exit code $$?" >> $@
+	@$(RUN) sh tests/examples.sh '$(CC)' '$(CXX)' build/swa.o $(OPENMP) > $@ 2>&1 || echo "exit code $$?" >> $@
 
 build/bench_mla: bench/mla.c $(wildcard bench/*.h) swa.h build/flags
 	$(CC) -O2 bench/mla.c -o $@ -pthread -lm

@@ -1,8 +1,8 @@
 #!/bin/sh
-# examples.sh CC CXX OBJECT - builds every small example against the library's object, runs it and compares what it
-# prints with examples/expected/NAME.txt. The text is the same on every machine: so are the bits. The code in
-# examples/hosts is compiled. The last line counts.
-cc=$1 cxx=$2 object=$3 passed=0 failed=0 skipped=0
+# examples.sh CC CXX OBJECT [FLAG] - builds every small example against the library's object, which takes FLAG to link,
+# runs it and compares what it prints with examples/expected/NAME.txt. The text is the same on every machine: so are the
+# bits. The code in examples/hosts is compiled. The last line counts.
+cc=$1 cxx=$2 object=$3 openmp=${4:-} passed=0 failed=0 skipped=0
 warn='-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror'
 mkdir -p build/examples
 
@@ -25,9 +25,9 @@ for expected in examples/expected/*.txt; do
             skipped=$((skipped + 1))
             continue
         fi
-        $cxx -std=c++11 -O1 $warn -DSWA__IMPLEMENTED "examples/$name.cpp" "$object" -o "build/examples/$name" -lm
+        $cxx -std=c++11 -O1 $warn -DSWA__IMPLEMENTED "examples/$name.cpp" "$object" -o "build/examples/$name" -lm $openmp
     else
-        $cc -std=c99 -O1 $warn -DSWA__IMPLEMENTED "examples/$name.c" "$object" -o "build/examples/$name" -lm -lpthread
+        $cc -std=c99 -O1 $warn -DSWA__IMPLEMENTED "examples/$name.c" "$object" -o "build/examples/$name" -lm -lpthread $openmp
     fi
     run "$name" "$name"
 done
