@@ -1411,7 +1411,11 @@ TEST(misuse_of_the_calls) {
     CHECK_OK(swa_step_one(&u.r.cache, 0, 0, 4));
     CHECK_OK(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out));
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER); /* this layer has stored it */
-    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_ARG);      /* the path is naive */
+    CHECK_OK(swa_step_one(&u.r.cache, 0, 4, 2)); /* thrown away before its rows are attended: that phase asks again */
+    for (int phase = 0; phase < 4; phase++) CHECK_OK(PART(phase, 0, 1));
+    CHECK_OK(swa_cache_truncate(&u.r.cache, 0, 4));
+    CHECK_STATUS(PART(4, 0, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_ARG); /* the path is naive */
     m.path = SWA_MLA_AUTO;
     CHECK_STATUS(swa_mla_merge(NULL, mem, sizeof mem, &merged), SWA_ERR_ARG);
     CHECK_STATUS(swa_mla_merge(&m, NULL, sizeof mem, &merged), SWA_ERR_ARG);
