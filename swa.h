@@ -3535,14 +3535,47 @@ SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
 }
 
 /* ==== [SECTION 9] KERNEL INTERFACE ===============================================================
-   The kernels of [SECTION 10] are written once in the operations below and included once per
-   instruction set. To add one: fill in this list. SWV is a vector of SWV_N floats; PICK(x, lo, hi,
-   a, b) is a where lo <= x < hi, else b; SCALE(p, n) is p * 2^n for integral n; TRANSPOSE works on
-   an array of SWV_N vectors; KEYS by VECTORS are the register block of the many-rows shape, DIMS
-   by VECTORS that of a list's p.v, twice; FEW(rows) the few-rows shape's width; EIGHT, if there is
-   one, that of 8 rows. AT(v, i), if there is one, is number i of v in all lanes, where an FMA takes
-   that at no cost: numbers that lie in a row are then loaded by the vector. What the template's
-   first lines define has a default. */
+   What [SECTION 12] hands to a kernel, and what comes back. A kernel knows of no ring, run or
+   window. It is given
+     block  256 positions from a multiple of 256 on, as tiles of 16 keys: where K, tail and V of
+            each lie, in which type, and what is to be fetched meanwhile
+     sight  what its rows may see of these keys, which are counted from the block's start
+     q      packed: steps of 4, 2 or 1 rows, [dk+dt][R], or a panel, [dk+dt][nr]
+   and gives of each row o, the sum of p.v, m, the maximum of its scores, and l, the sum of p. Two
+   shapes of kernel do the same arithmetic:
+            rows           lanes of q.k  lanes of p.v  K and V                      o, m, l
+     few    1 to 15        keys          dims          as stored, as a rule         of the block
+     many   panels of nr   rows          rows          f32, or bf16 as multiplied   folded
+   Few rows wait for memory, so their numbers are widened on the way into the registers; many rows
+   use each number so often that the stage had better widen it once.
+
+   The sight of three tokens through a sliding window:
+
+       key         0     lo        full_lo            full_hi   hi        256
+       token t           |############################|
+       token t+1              |############################|
+       token t+2                   |############################|
+
+   Which row sees a key is asked before full_lo and from full_hi on alone. Pinned sinks are a
+   second interval, number 0; scores are computed per interval, p.v takes no key twice.
+
+   The kernels of [SECTION 10] are written once in the operations below (SWV_ left out), and
+   included once per instruction set. To add one: fill in this list.
+     SWV, N                 a vector, and how many floats it holds
+     KEYS by VECTORS        sums in registers, many rows: keys, and vectors of rows; a panel has
+                            nr = VECTORS*N rows. HALF_PANEL: panels of one vector, more keys
+     DIMS by VECTORS        the same of a list's p.v, which holds them twice
+     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
+                            something, FEW_F32 and INDEX: of keys of four rows in f32, of an
+                            index's rows; EIGHT: of dims of eight rows
+     PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
+     SCALE(p, n)            p * 2^n for integral n
+     TRANSPOSE(x)           an array of N vectors
+     AT(v, i)               number i of v in all lanes, where an FMA takes that at no cost:
+                            numbers that lie in a row are then loaded by the vector
+     ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
+     PAIR, FMA2, FMA2_AT    two rows' bf16 as one; products of such pairs. DOTS: of integers
+   What the template's first lines define has a default. */
 
 enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are summed alone, and */
        SWA__GEMM_CHAIN = 512,            /* of one chain: constants of the bits promise, see
@@ -3582,6 +3615,7 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 } swa__tile;
 enum { SWA__STRETCHES = 16 };
 typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
+
 /* Keys of a list, gathered in order of position: those that it names of some blocks of 256
    positions, each of which is reduced alone. */
 typedef struct {
@@ -3615,6 +3649,7 @@ typedef struct {
                                                 out): nodes are counted branch by branch, so that
                                                 what lies below one follows it                    */
 } swa__list;
+
 #if SWA__BF16
 /* out [rows][nr] = the sum over the numbers [from, to) of a times b in the order of SWA_BF16_TILE,
    or (more) that is added. a: of rows `along` apart from number to number (tiles: from 32 to 32), b
@@ -3623,6 +3658,7 @@ typedef struct {
 typedef struct { const float *a, *b; size_t along; int form, from, to; } swa__summed;
 typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
 #endif
+
 typedef struct {                         /* what all rows of a call share                         */
     int   dk, dt, dv, dvp, v_in_k;       /* numbers per K row, tail, V row; V's stride            */
     float softcap_log2;                  /* softcap * log2 e, 0 = off                             */
@@ -3635,6 +3671,8 @@ typedef struct {                         /* what all rows of a call share       
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
 } swa__geo;
+/* Made anew for each block: tiles and shift by the stage, what they fetch by swa__look_ahead. Of
+   the tiles those that hold a key of the sight are defined, the others are not. */
 typedef struct {
     const swa__geo *g;
     int64_t      pos;        /* of key 0, a multiple of SWA_BLOCK                                 */
@@ -3667,9 +3705,15 @@ enum {
     SWA__TILE_AMX,
     SWA__SUMMED = 32                     /* numbers of a bundle                                   */
 };
+/* 2^-56, 2^-82 and 2^-112. A number in bf16 has 8 bits, so q and K from 2^-56 on are multiples of
+   2^-63, and their products of 2^-126; p from 2^-30 on and V from 2^-82 on likewise. V in q8 is an
+   integer, and p has its scale. */
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
 #define SWA__TINY_PV 1.9259299e-34f /* p times V's q8 scale; p itself counts from 2^-30 on */
+
+/* Filled in by swa__sight_make, of a list by swa__sight_listed, of a tree by swa__sight_tree: once
+   per block for few rows, for many once per panel. Arrays are by row. */
 typedef struct swa__sight { /* what a row may see of a block, keys counted from the block's start */
     int   lo[2], hi[2];     /* keys that any row sees: [0] as sinks, [1] through the window       */
     int   full_lo, full_hi; /* keys that every row sees through the window                        */
@@ -3715,6 +3759,8 @@ typedef struct { const float *p; float *o; int more; } swa__pv;
    [1] as the window's keys do. s: [256][nr]. */
 typedef void swa__many(const swa__block *b, const swa__sight *n, const float *const q[2], float *s,
                        const swa__total *to);
+
+/* What sections 12 to 14 call of an instance. */
 typedef struct {
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
@@ -3766,21 +3812,25 @@ typedef struct {
 typedef struct { int64_t first, n; int step; } swa__biases;
 static swa__biases swa__bias_of(const swa__block *b) {
     swa__biases c;
+
     c.first = b->pos - b->g->bias_first;
     c.n = b->g->bias_n;
     c.step = b->g->by_distance ? -1 : 1;
     return c;
 }
+
 /* What a switch leaves out is a constant here, and what hangs on it is gone. */
 SWA__INLINE int swa__has_mods(const swa__sight *n) { return SWA__MODS && n->mods; }
 SWA__INLINE int swa__form_of(const swa__geo *g) { return SWA__BF16 ? g->form : SWA__PLAIN; }
 SWA__INLINE int swa__tail_dims(const swa__geo *g) { return SWA__LATENTS ? g->dt : 0; }
 SWA__INLINE int swa__v_across(const swa__geo *g) { return SWA__LATENTS ? g->v_across : 1; }
+
 /* The list that a block's keys are of; NULL: it is a block. */
 static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static const swa__list *swa__tree_of(const swa__block *b) {
     return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
 }
+
 /* What is fetched in `steps` steps of q.k of the mr keys from k on, a line each, and nothing (NULL)
    in the last ones: of the tile at next, by its first keys all of it or (pairs, where a step covers
    two dims) by each its share; or of the rows that a list's next keys take. Returns how many
@@ -3790,11 +3840,16 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
     const char *next = b->tile[k / SWA__TILE].next;
     swa__list *x = swa__list_of(b);
     int n = 0, left;
+
+    /* the ring's next K: one stretch, a line per step */
     if (next != NULL && (k % SWA__TILE == 0 || pairs)) {
         to->p = next + k % SWA__TILE / mr * steps * 64;
         to->lines = steps;
         return 1;
     }
+
+    /* a list's rows: what is left of one, then the next; no more stretches than `to` has room for,
+       the last of which is for nothing */
     left = x != NULL ? x->per_key * mr : 0;
     for (; left > 0 && x->ahead < x->n_ahead && n < SWA__STRETCHES - 1; n++, to++) {
         swa__stretch *row = &x->next[x->ahead];
@@ -3810,10 +3865,14 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
         left -= lines;
         steps -= lines;
     }
+
+    /* always there, so that the lines add up to all steps */
     to->p = NULL;
     to->lines = steps;
     return n + 1;
 }
+
+/* The same, if this panel fetches at all: else one stretch of nothing. */
 SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k, int mr, int steps,
                                 swa__stretch *to) {
     if (fetch) return swa__stretches(b, pairs, k, mr, steps, to);
@@ -3821,6 +3880,7 @@ SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k
     to->lines = steps;
     return 1;
 }
+
 /* Asks for the next few rows of sight.row from number `row` on: all at once would keep K waiting.
    Returns the first row that is left. */
 SWA__INLINE int swa__rows_meanwhile(const swa__sight *n, int row) {
@@ -3830,30 +3890,39 @@ SWA__INLINE int swa__rows_meanwhile(const swa__sight *n, int row) {
         for (i = 0; i < n->row[row].lines; i++) SWA__PREFETCH(n->row[row].p + i * 64);
     return row;
 }
+
+/* A row's position in a sight as an integer, held within 2^24: beyond, no bias has a column. */
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
     return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
+
 /* The keys that p.v walks: both intervals, none twice, in grains of 1, 16 or 32 (a power of two).
    The first is at range[0], the last before range[3]. Where the second interval continues the first
    in such grains, it is one: a bundle of keys in bf16 is not torn. */
 static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
     int w;
+
     for (w = 0; w < 2; w++) {            /* nothing stays nothing */
         range[2 * w] = n->lo[w] & -grain;
         range[2 * w + 1] = n->lo[w] < n->hi[w] ? (n->hi[w] + grain - 1) & -grain : range[2 * w];
     }
+
+    /* an empty one moves to where the other begins, so that range[0] is the first key of all */
     if (range[0] == range[1]) range[0] = range[1] = range[2];
+    /* keys of both are the first one's */
     if (range[2] < range[1]) range[2] = range[1];
     if (range[3] < range[2]) range[3] = range[2];
     if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
 }
+
 /* Keys that p.v takes at least: 1, or a tile of 16, or a bundle. */
 static int swa__key_grain(int form) {
     return form == SWA__PLAIN ? 1 : SWA__AMX && form == SWA__TILE_AMX ? SWA__SUMMED : 16;
 }
 
-/* Rows that so many numbers fill in a form. */
+/* Rows that so many numbers fill in a form: pairs take two to a row, and those of one chain four to
+   two rows; what is missing of a pair is 0. */
 static int swa__stored(int form, int n) {
     if (form == SWA__TILE_PAIRS) return n / 4 * 2 + (n % 4 < 2 ? n % 4 : 2);
     return form == SWA__PAIRS || form == SWA__TILE_AMX ? (n + 1) / 2 : n;
@@ -3864,10 +3933,12 @@ static int swa__tile_end(int k, int end) {
     const int last = k / SWA__TILE * SWA__TILE + SWA__TILE;
     return last < end ? last : end;
 }
+
 /* V's scales of the keys of range, by key: NULL if there are none; a key without one among others
    gets 1, which changes no bit. */
 static const float *swa__v_scales(const swa__block *b, const int range[4], float *scale) {
     int r, k, i, some = 0;
+
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
             const float *v = b->tile[k / SWA__TILE].v_scale;
@@ -3878,6 +3949,7 @@ static const float *swa__v_scales(const swa__block *b, const int range[4], float
         }
     return some ? scale : NULL;
 }
+
 /* Spans of keys in which V follows a stride, for the many-rows shape. per: keys in a row of p
    [][nr]. */
 typedef struct { const float *v, *p; size_t n; } swa__v_span;
@@ -3885,12 +3957,15 @@ static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr
                         swa__v_span *span) {
     const swa__geo *g = b->g;
     int r, k, end, n = 0;
+
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = end) {
             const float *v =
                 (const float *)b->tile[k / SWA__TILE].v
                 + (size_t)(k % SWA__TILE / per) * (size_t)g->v_along;
             end = swa__tile_end(k, range[r + 1]);
+            /* As a rule tiles lie one behind the other, in the ring as in the stage, and one span
+               holds all: its chain then is one call of the micro-kernel. */
             if (n > 0 && span[n - 1].p + span[n - 1].n * (size_t)nr == p + k / per * nr
                 && span[n - 1].v + span[n - 1].n * (size_t)g->v_along == v) {
                 span[n - 1].n += (size_t)((end - k) / per);
@@ -3902,6 +3977,7 @@ static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr
         }
     return n;
 }
+
 #if SWA__BF16
 /* See swa__sight.scores. */
 static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, int k, int end,
@@ -3910,12 +3986,17 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
     const int tiles = SWA__AMX && g->form == SWA__TILE_AMX, nr = n->nr;
     swa__summed x;
     int rows, at;
+
     (void)w;
     if (end > k - k % SWA__SUMMED + SWA__SUMMED) end = k - k % SWA__SUMMED + SWA__SUMMED;
+    /* tiles hold 16 keys, computed whole */
     if (tiles) {
         k -= k % SWA__TILE;
         end = (end + SWA__TILE - 1) / SWA__TILE * SWA__TILE;
     }
+
+    /* K of a bundle: tiles are [dk/32][32 keys][32] in bf16, 512 floats from dims to dims; else
+       [dk][16], a tile of keys at a time, since the next one lies elsewhere */
     x.along = tiles ? 512 : SWA__TILE;
     x.form = g->form;
     x.from = 0;
@@ -3926,6 +4007,8 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
         x.b = q;
         x.to = g->dk;
         g->sums(&x, rows, 0, s + k % SWA__SUMMED * nr);
+
+        /* the tail's bundles count from its own first dim, and add to K's */
         if (g->dt == 0) continue;
         x.a = (const float *)b->tile[k / SWA__TILE].tail + at;
         x.b = q + swa__stored(g->form, g->dk) * nr;
@@ -3933,6 +4016,7 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
         g->sums(&x, rows, 1, s + k % SWA__SUMMED * nr);
     }
 }
+
 /* p.v of 32 dims from d on, or as many as there are: o [32][nr]. V's tiles were staged one behind
    the other. */
 SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, const int range[4],
@@ -3941,8 +4025,10 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
               rows = g->dvp - d < SWA__SUMMED ? g->dvp - d : SWA__SUMMED;
     swa__summed x;
     int r, more = 0;
+
     x.along = (size_t)g->dvp * (tiles ? SWA__TILE : 1);
     x.form = g->form;
+    /* no bundle lies in both ranges: swa__ranges has joined those */
     for (r = 0; r < 4; r += 2) {
         if (range[r] >= range[r + 1]) continue;
         x.a = (const float *)b->tile[range[r] / SWA__TILE].v + d * (tiles ? SWA__TILE : 1);
@@ -3954,6 +4040,7 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
     }
 }
 #endif
+
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
@@ -3964,6 +4051,7 @@ static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__S
    multiplied step by step. */
 SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims) {
     int r, k;
+
     if (swa__tail_dims(b->g) > 0 || b->g->dvp % dims != 0) return 4;
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
@@ -3973,14 +4061,17 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
     return 8;
 }
 #endif
+
 /* Rows of the next pass, if `most` go at once. */
 static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
+
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
    over at once. All keys, if one pass is enough. */
 static int swa__few_piece(int one_pass, int dims, int type) {
     const int keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
     return one_pass ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
 }
+
 /* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
    int8. */
 static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
