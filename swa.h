@@ -3990,6 +3990,13 @@ static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
 
 static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 
+/* A pointer that is another one in each branch: gcc would find the rows' addresses, which all
+   branches have in common, before them, and keep those in vector registers. */
+#if defined(__GNUC__) || defined(__clang__)
+#  define SWA__APART(p) __asm__("" : "+r"(p))
+#else
+#  define SWA__APART(p) ((void)(p))
+#endif
 #ifdef __clang__ /* which would load a whole unrolled loop's numbers first, and spill them        */
 #  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
 #else
@@ -5558,8 +5565,9 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
     for (r = 0; r < nr; r += SWV_N)
         for (d = 0; d + SWV_N <= dim; d += SWV_N) {
             const size_t at = (size_t)d * es;
-            SWV_BY_TYPE(type, SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
-                                  SWA__FN(load)(T, (const char *)src[r + i] + at););
+            const void *const *row = src + r;
+            SWV_BY_TYPE(type, SWA__APART(row); SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
+                                  SWA__FN(load)(T, (const char *)row[i] + at););
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
