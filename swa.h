@@ -4618,11 +4618,13 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
     }
 }
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
-   next. */
+   next. Rows of V that lie apart share so few sets of L1 that no piece would stay in it. */
 static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__block *b,
                                                  const int range[4], const float *p, float *o) {
-    const int type = range[2] < range[3] ? b->tile[range[2] / SWA__TILE].v_type : SWA_F32;
-    const int dvp = b->g->dvp, piece = swa__few_piece(rows <= most, dvp, type);
+    const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
+    const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
+              apart = t != NULL && t->v_token > dvp,
+              piece = swa__few_piece(rows <= most || apart, dvp, type);
     int some[4], r, step;
     swa__pv x;
     memcpy(some, range, sizeof some);
