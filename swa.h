@@ -3978,8 +3978,10 @@ static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa_
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
    over at once. All keys, if one pass is enough. */
 static int swa__few_piece(int one_pass, int dims, int type) {
-    const int keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
-    return one_pass ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
+    int keys;
+    if (one_pass) return SWA_BLOCK + SWA__TILE;
+    keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
+    return keys < SWA__TILE ? SWA__TILE : keys;
 }
 /* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
    int8. */
@@ -4264,7 +4266,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
         k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % SWA__TILE) * es;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
+    /* a new row by itself is staged as f32, and one row's q.k with it a chain of latencies */
+    if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
+        SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
+    else if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
     else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
     if (k.fours * 4 < g->dk) {
         SWV_UNROLL for (j = 0; j < NW; j++)
