@@ -7415,8 +7415,9 @@ SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t strid
 }
 /* The same for rows from p on that are read soon, where others lie between. Few rows' kernel has
    asked for them, but such rows share so few sets of the caches that not all stay: asked for again,
-   every second line, with which the other comes. Narrow types and larger groups wait for FMAs
-   instead, and of a segment below 4 MB much is in L2 already. */
+   K, which is turned into a tile at once, by every line, V by every second, with which the other
+   comes. V in narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB
+   much is in L2 already. */
 SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, int which,
                                 const unsigned char *p, int rows) {
     const swa__operand *x = &src->x[which];
@@ -7425,10 +7426,10 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
         if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
         return;
     }
-    if (x->type != SWA_F32 || x->row <= bytes) return;
+    if ((which != SWA__K && x->type != SWA_F32) || x->row <= bytes) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
-    swa__rows_ahead(p, rows, x->row, bytes, 128);
+    swa__rows_ahead(p, rows, x->row, bytes, which == SWA__K ? 64 : 128);
 }
 /* 16 of them */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
