@@ -4068,8 +4068,10 @@ static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa_
 /* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
    over at once. All keys, if one pass is enough. */
 static int swa__few_piece(int one_pass, int dims, int type) {
-    const int keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
-    return one_pass ? SWA_BLOCK + SWA__TILE : keys < SWA__TILE ? SWA__TILE : keys;
+    int keys;
+    if (one_pass) return SWA_BLOCK + SWA__TILE;
+    keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
+    return keys < SWA__TILE ? SWA__TILE : keys;
 }
 
 /* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
@@ -4081,6 +4083,13 @@ static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
 
 static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 
+/* A pointer that is another one in each branch: gcc would find the rows' addresses, which all
+   branches have in common, before them, and keep those in vector registers. */
+#if defined(__GNUC__) || defined(__clang__)
+#  define SWA__APART(p) __asm__("" : "+r"(p))
+#else
+#  define SWA__APART(p) ((void)(p))
+#endif
 #ifdef __clang__ /* which would load a whole unrolled loop's numbers first, and spill them        */
 #  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
 #else
@@ -4348,7 +4357,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
         k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % SWA__TILE) * es;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
+    /* a new row by itself is staged as f32, and one row's q.k with it a chain of latencies */
+    if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
+        SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
+    else if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
     else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
     if (k.fours * 4 < g->dk) {
         SWV_UNROLL for (j = 0; j < NW; j++)
@@ -4702,11 +4714,13 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
     }
 }
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
-   next. */
+   next. Rows of V that lie apart share so few sets of L1 that no piece would stay in it. */
 static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__block *b,
                                                  const int range[4], const float *p, float *o) {
-    const int type = range[2] < range[3] ? b->tile[range[2] / SWA__TILE].v_type : SWA_F32;
-    const int dvp = b->g->dvp, piece = swa__few_piece(rows <= most, dvp, type);
+    const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
+    const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
+              apart = t != NULL && t->v_token > dvp,
+              piece = swa__few_piece(rows <= most || apart, dvp, type);
     int some[4], r, step;
     swa__pv x;
     memcpy(some, range, sizeof some);
@@ -5649,8 +5663,9 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
     for (r = 0; r < nr; r += SWV_N)
         for (d = 0; d + SWV_N <= dim; d += SWV_N) {
             const size_t at = (size_t)d * es;
-            SWV_BY_TYPE(type, SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
-                                  SWA__FN(load)(T, (const char *)src[r + i] + at););
+            const void *const *row = src + r;
+            SWV_BY_TYPE(type, SWA__APART(row); SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] =
+                                  SWA__FN(load)(T, (const char *)row[i] + at););
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_MUL(x[i], y);
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
@@ -7494,8 +7509,9 @@ SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t strid
 }
 /* The same for rows from p on that are read soon, where others lie between. Few rows' kernel has
    asked for them, but such rows share so few sets of the caches that not all stay: asked for again,
-   every second line, with which the other comes. Narrow types and larger groups wait for FMAs
-   instead, and of a segment below 4 MB much is in L2 already. */
+   K, which is turned into a tile at once, by every line, V by every second, with which the other
+   comes. V in narrow types and larger groups wait for FMAs instead, and of a segment below 4 MB
+   much is in L2 already. */
 SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, int which,
                                 const unsigned char *p, int rows) {
     const swa__operand *x = &src->x[which];
@@ -7505,10 +7521,10 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
         if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
         return;
     }
-    if (x->type != SWA_F32 || x->row <= bytes) return;
+    if ((which != SWA__K && x->type != SWA_F32) || x->row <= bytes) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
-    swa__rows_ahead(p, rows, x->row, bytes, 128);
+    swa__rows_ahead(p, rows, x->row, bytes, which == SWA__K ? 64 : 128);
 }
 /* 16 of them */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
