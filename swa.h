@@ -6289,7 +6289,19 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #elif defined(SWA__IMPLEMENTING)
 /* ==== [SECTION 11] KERNEL INSTANCES ==============================================================
    One block of vector operations per instruction set, in the words that [SECTION 9] lists; each
-   includes the template above. */
+   includes the template above, which undoes them at its end. The file includes itself for that, and
+   is read between #ifdef SWA__KERNEL_PASS and the #elif alone. SWA__FN gives functions their
+   instance's name: few is swa__few_avx2 there.
+
+   What an operation owes to the bits: every FMA rounds once, RINT goes to nearest even, numbers are
+   widened exactly and narrowed to nearest even. Of +0 and -0 MAX may give either, so the template
+   adds 0 where that would show. PICK compares in order: a NaN takes b.
+
+   How a register block of the many-rows shape is chosen: it must hold more sums than FMAs are on
+   their way (x86: 4 cycles, two a cycle), and leave room for VECTORS vectors of rows and a key.
+
+       scalar  4 x 4                       AVX2           4 x 3, with 3 and 1 all 16 registers
+       SIMD128 4 x 2                       NEON, AVX-512  8 x 2, of 32 registers */
 
 #ifndef SWA_HEADER_FILENAME
 #  define SWA_HEADER_FILENAME "swa.h" /* not __FILE__: that fails when built from another folder  */
@@ -6309,6 +6321,7 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
     i = (int32_t)(swa__bits_of(x + 12582912.0f) - 0x4b400000u);
     return (float)i;
 }
+
 #if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
 /* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as clang
    makes any under -ffast-math where the CPU has none. The product is exact in double; the sum is
@@ -6317,6 +6330,9 @@ static float swa__fma(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
     memcpy(&u, &s, 8);
+
+    /* s + e is the sum exactly. If s is not, it gets 1 as its last bit, by a step towards e if need
+       be: so it cannot pass for the midpoint of two floats. Infinities stay. */
     if (e != 0 && (u & 1) == 0 && (u >> 52 & 0x7ff) != 0x7ff)
         u += (e > 0) == (s > 0) ? 1u : (uint64_t)-1;
     memcpy(&s, &u, 8);
@@ -6325,9 +6341,13 @@ static float swa__fma(float a, float b, float c) {
 #else
 #define swa__fma(a, b, c) fmaf((a), (b), (c))
 #endif
+
+/* p * 2^n, which is never subnormal: exp2's n is -126 at the least, and p there is not below 1. So
+   adding to the exponent is enough. */
 static float swa__scale(float p, float n) {
     return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23));
 }
+
 #define SWV_ISA                 scalar
 #define SWV_LOOPS
 #if SWA__AVX2 || SWA__NEON || SWA__SIMD128 /* then few CPUs run it, or none                       */
@@ -6362,27 +6382,34 @@ static float swa__scale(float p, float n) {
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
+/* 2 by 2, then by halves. */
 SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     float32x4x2_t a = vtrnq_f32(r[0], r[1]), b = vtrnq_f32(r[2], r[3]);
+
     r[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
     r[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
     r[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
+
 /* Small integers by way of 3 * 2^22, whose lowest bit counts 1: to convert them takes the units that
    multiply twice as long. */
 SWA__INLINE float32x4_t swa__float_neon(int16x4_t x) {
     return vreinterpretq_f32_s32(vaddw_s16(vdupq_n_s32(0x4b400000), x)) - vdupq_n_f32(12582912.0f);
 }
+/* Four bytes, of any alignment. */
 SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
     uint32_t w;
+
     memcpy(&w, p, 4);
     return swa__float_neon(vget_low_s16(vmovl_s8(vcreate_s8(w))));
 }
+
 /* 16 numbers in q8 or bf16; the latter by an instruction that runs on any unit. */
 SWA__INLINE void swa__row_neon(int type, const void *p, float32x4_t *x) {
     const uint16x8_t zero = vdupq_n_u16(0);
     int i;
+
     SWA__UNROLL for (i = 0; i < 2; i++) {
         if (SWA__IS_Q8(type)) {
             const int16x8_t h = vmovl_s8(vld1_s8((const int8_t *)p + i * 8));
@@ -6395,17 +6422,25 @@ SWA__INLINE void swa__row_neon(int type, const void *p, float32x4_t *x) {
         }
     }
 }
+
+/* Of integers in [-127, 127]: kr->round has made them. */
 SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
     int16x4_t h = vmovn_s32(vcvtq_s32_f32(v));
     int8x8_t b = vmovn_s16(vcombine_s16(h, h));
     int32_t w = vget_lane_s32(vreinterpret_s32_s8(b), 0);
+
     memcpy(p, &w, 4);
 }
+/* To nearest even: 0x7fff is half of what is cut off, less one, and the last bit that stays is
+   added. A float again, its lower half 0. Numbers were saturated before, so none gets past the
+   largest. All instances do this alike. */
 SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
     uint32x4_t u = vreinterpretq_u32_f32(v);
+
     u = vaddq_u32(u, vaddq_u32(vdupq_n_u32(0x7fff), vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1))));
     return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
 }
+
 #define SWV_ISA                 neon
 #define SWV                     float32x4_t
 #define SWV_N                   4
@@ -6441,36 +6476,47 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #else
 #  define SWV_STEPS             _Pragma("GCC unroll 4")
 #endif
+
 #if SWA__NEON_DOT && SWA__Q8
 /* acc += the four products of each lane of x and those of lane i of y. */
 SWA__INLINE int32x4_t swa__dot(int32x4_t acc, int8x16_t x, int8x16_t y, int i) {
     const int32x4_t n = vreinterpretq_s32_s8(y);
+
+    /* the instruction wants a constant; i is one where loops are unrolled */
     if (i == 0) return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 0);
     if (i == 1) return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 1);
     if (i == 2) return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 2);
     return vdotq_laneq_s32(acc, x, vreinterpretq_s8_s32(n), 3);
 }
+
 /* Four dims of 16 keys, of which dims - d exist, as four vectors of keys, four bytes each. */
 SWA__INLINE void swa__dots_keys(const int8_t *k, int left, int8x16_t *x) {
     int8_t rest[64];
     int8x16x2_t a, b;
     int16x8x2_t lo, hi;
+
+    /* zeros for the dims that are missing: they add nothing, and nothing behind K is read */
     if (left < 4) {
         memset(rest, 0, sizeof rest);
         memcpy(rest, k, (size_t)left * 16);
         k = rest;
     }
+
+    /* dims 0 and 1 of a key side by side, 2 and 3 likewise, then both */
     a = vzipq_s8(vld1q_s8(k), vld1q_s8(k + 16));
     b = vzipq_s8(vld1q_s8(k + 32), vld1q_s8(k + 48));
     lo = vzipq_s16(vreinterpretq_s16_s8(a.val[0]), vreinterpretq_s16_s8(b.val[0]));
     hi = vzipq_s16(vreinterpretq_s16_s8(a.val[1]), vreinterpretq_s16_s8(b.val[1]));
+
     x[0] = vreinterpretq_s8_s16(lo.val[0]);
     x[1] = vreinterpretq_s8_s16(lo.val[1]);
     x[2] = vreinterpretq_s8_s16(hi.val[0]);
     x[3] = vreinterpretq_s8_s16(hi.val[1]);
 }
-/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
-   f32 chains of integers that other instances run. */
+
+/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, as are the f32 chains of
+   integers that other instances run: compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040 is
+   less than 2^24. */
 SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *s, int v) {
     const swa__tile *t = &b->tile[v / 4];
     const int8_t *k = (const int8_t *)t->k;
@@ -6478,8 +6524,11 @@ SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *
     int32x4_t acc[4][4];
     int8x16_t x[4], row;
     int i, j, d;
+
     SWA__UNROLL for (i = 0; i < R; i++)
         SWA__UNROLL for (j = 0; j < 4; j++) acc[i][j] = vdupq_n_s32(0);
+
+    /* V of these keys is fetched a line per line of K */
     for (d = b->g->dk; d > 0; d -= 4, q += R, k += 64, pf += 64) {
         SWA__FETCH(pf, b->l1);
         swa__dots_keys(k, d, x);
@@ -6489,11 +6538,14 @@ SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *
         SWA__UNROLL for (i = 0; i < R; i++)
             SWA__UNROLL for (j = 0; j < 4; j++) acc[i][j] = swa__dot(acc[i][j], x[j], row, i);
     }
+
     SWA__UNROLL for (i = 0; i < R; i++)
         SWA__UNROLL for (j = 0; j < 4; j++)
             vst1q_f32(s + i * SWA_BLOCK + (v + j) * 4,
                       vcvtq_f32_s32(acc[i][j]) * vld1q_f32(t->k_scale + j * 4));
 }
+
+/* The vectors of keys [v, end), whole tiles; q's sums are for another instruction. */
 SWA__NOINLINE void swa__few_dots(int rows, const swa__block *b, const int32_t *q, float *s, int v,
                                  int end) {
     for (; v < end; v += 4) {
@@ -6504,13 +6556,17 @@ SWA__NOINLINE void swa__few_dots(int rows, const swa__block *b, const int32_t *q
         else swa__dots(1, b, q, s, v);
     }
 }
+
 #define SWV_DOTS(rows, b, q, sum, s, v, end) swa__few_dots((rows), (b), (q), (s), (v), (end))
-/* Columns of rows `ld` apart, integers in f32: of n rows (4 at most), four bytes each. */
+/* Columns of rows `ld` apart, integers in f32: of n rows (4 at most), four bytes each. The last row
+   first, so that the first one comes to lie lowest. */
 SWA__INLINE int32x4_t swa__dots_bytes(const float *row, int ld, int n) {
     int32x4_t y = vdupq_n_s32(0);
+
     while (--n >= 0) y = vsliq_n_s32(vcvtq_s32_f32(vld1q_f32(row + n * ld)), y, 8);
     return y;
 }
+
 /* ld columns of src: K of 16 keys [dims][16] in q8, or integers [dims][ld], as [dims/4][ld] times
    four bytes; to may be src. flip is for instances whose instruction takes one side unsigned. */
 static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src, float *to) {
@@ -6518,6 +6574,7 @@ static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src
     const int8_t *bytes = (const int8_t *)src;
     int8x16_t x[4];
     int d, c;
+
     (void)flip;
     for (d = dims; d > 0; d -= 4, row += 4 * ld, bytes += 64, to += ld) {
         if (type == SWA_Q8) {
@@ -6528,7 +6585,9 @@ static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src
             vst1q_s32((int32_t *)(void *)(to + c), swa__dots_bytes(row + c, ld, d < 4 ? d : 4));
     }
 }
-/* See swa__sight.scores: 16 sums at once, of 8 rows and 8 keys. acc is pinned, or gcc copies it. */
+
+/* See swa__sight.scores: 16 sums at once, of 8 rows and 8 keys: sum i is of the rows 4*(i%2) and on
+   (x, four bytes of a row a lane) and of key i/2 (lane i/2%4 of y). */
 SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_scale, int k,
                                  const float *q, float *s) {
     const swa__tile *t = &b->tile[k / 16];
@@ -6539,6 +6598,7 @@ SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_
     int32x4_t acc[16];
     int8x16_t x[2], y[2];
     int i, p = (b->g->dk + 3) / 4;
+
     SWA__UNROLL for (i = 0; i < 16; i++) acc[i] = vdupq_n_s32(0);
     do {
         SWA__PREFETCH(next);
@@ -6552,10 +6612,13 @@ SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_
         of += 32;
         next += line;
     } while (--p > 0);
+
     SWA__UNROLL for (i = 0; i < 16; i++)
         vst1q_f32(s + i * 4, vcvtq_f32_s32(acc[i]) * vdupq_n_f32(scale[i / 2])
                                  * vld1q_f32(q_scale + i % 2 * 4));
 }
+
+/* As swa__sight.scores: up to the end of k's bundle, 8 keys at a time. */
 static void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k, int end,
                            const float *q, float *s) {
     if (end > (k | 31) + 1) end = (k | 31) + 1;
@@ -6580,64 +6643,85 @@ SWA__NOINLINE v128_t swa__fma_lanes_simd128(v128_t a, v128_t b, v128_t c) {
     for (i = 0; i < 4; i++) z[i] = swa__fma(x[i], y[i], z[i]);
     return wasm_v128_load(z);
 }
+
+/* Lanes 2 and 3 in double. */
 SWA__INLINE v128_t swa__upper_simd128(v128_t x) {
     return wasm_f64x2_promote_low_f32x4(wasm_i32x4_shuffle(x, x, 2, 3, 2, 3));
 }
+
 SWA__INLINE v128_t swa__fma_simd128(v128_t a, v128_t b, v128_t c) {
     v128_t lo = wasm_f64x2_add(
         wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b)),
         wasm_f64x2_promote_low_f32x4(c));
     v128_t hi = wasm_f64x2_add(wasm_f64x2_mul(swa__upper_simd128(a), swa__upper_simd128(b)),
                                swa__upper_simd128(c));
+
     v128_t r = wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero(lo),
                                   wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
+
+    /* of the 29 bits that a float does not have, 1 and zeros are the midpoint; and a subnormal lacks
+       more of them */
     v128_t below =
         wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
     v128_t size = wasm_v128_and(r, wasm_i32x4_splat(0x7fffffff));
     v128_t doubt = wasm_v128_or(
         wasm_i32x4_eq(below, wasm_i32x4_splat(0x10000000)),
         wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x007fffff)));
+
     return __builtin_expect(wasm_v128_any_true(doubt), 0) ? swa__fma_lanes_simd128(a, b, c) : r;
 }
+
 SWA__INLINE void swa__transpose_simd128(v128_t *r) {
     v128_t a = wasm_i32x4_shuffle(r[0], r[1], 0, 4, 1, 5),
            b = wasm_i32x4_shuffle(r[2], r[3], 0, 4, 1, 5);
     v128_t c = wasm_i32x4_shuffle(r[0], r[1], 2, 6, 3, 7),
            d = wasm_i32x4_shuffle(r[2], r[3], 2, 6, 3, 7);
+
     r[0] = wasm_i32x4_shuffle(a, b, 0, 1, 4, 5);
     r[1] = wasm_i32x4_shuffle(a, b, 2, 3, 6, 7);
     r[2] = wasm_i32x4_shuffle(c, d, 0, 1, 4, 5);
     r[3] = wasm_i32x4_shuffle(c, d, 2, 3, 6, 7);
 }
+
 /* The exponent is rebased by a product with 2^112, which makes subnormals right as well. */
 SWA__INLINE v128_t swa__load_f16_simd128(const uint16_t *p) {
     v128_t h = wasm_u32x4_load16x4(p), size = wasm_v128_and(h, wasm_i32x4_splat(0x7fff));
     v128_t sign = wasm_i32x4_shl(wasm_v128_and(h, wasm_i32x4_splat(0x8000)), 16);
     v128_t x = wasm_f32x4_mul(wasm_i32x4_shl(size, 13), wasm_f32x4_splat(5.192296858534828e33f));
+
+    /* infinity and NaN, whose exponent the product leaves too small */
     v128_t top =
         wasm_v128_and(wasm_i32x4_gt(size, wasm_i32x4_splat(0x7bff)), wasm_i32x4_splat(0x7f800000));
+
     return wasm_v128_or(wasm_v128_or(x, top), sign);
 }
+
+/* One by one, since it rounds, to subnormals too; only new rows come here. */
 SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
     float x[4];
     int i;
     wasm_v128_store(x, v);
+
     for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
 }
+
 SWA__INLINE v128_t swa__to_bf16_simd128(v128_t u) {
     v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
     u = wasm_i32x4_add(u, wasm_i32x4_add(one, wasm_i32x4_splat(0x7fff)));
     return wasm_v128_and(u, wasm_i32x4_splat(-65536));
 }
+
 SWA__INLINE void swa__store_bf16_simd128(uint16_t *p, v128_t v) {
     v128_t u = wasm_u32x4_shr(swa__to_bf16_simd128(v), 16);
     wasm_v128_store64_lane(p, wasm_u16x8_narrow_i32x4(u, u), 0);
 }
+
 SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
     v128_t u = wasm_i32x4_trunc_sat_f32x4(v);
     u = wasm_i16x8_narrow_i32x4(u, u);
     wasm_v128_store32_lane(p, wasm_i8x16_narrow_i16x8(u, u), 0);
 }
+
 #define SWV_ISA                 simd128
 #define SWV                     v128_t
 #define SWV_N                   4
@@ -6675,9 +6759,11 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 
 #if SWA__AVX2
 #define SWA__AVX2_TARGET SWA__TARGET("avx2,fma,f16c")
+/* Pairs of rows, fours, then the 128-bit halves, which the first two steps do not cross. */
 SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
     __m256 t[8], u[8];
     int i;
+
     SWA__UNROLL for (i = 0; i < 8; i += 2) {
         t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
         t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
@@ -6693,22 +6779,28 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
         r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
     }
 }
+
+/* As swa__to_bf16_neon. */
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__to_bf16_avx2(__m256 v) {
     __m256i u = _mm256_castps_si256(v),
             one = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     u = _mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff)));
     return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32(-65536)));
 }
+
 SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
     __m256i u = _mm256_srli_epi32(_mm256_castps_si256(swa__to_bf16_avx2(v)), 16);
+    /* packing works in each half by itself: bring the two quarters that count together */
     u = _mm256_permute4x64_epi64(_mm256_packus_epi32(u, u), 0x08);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(u));
 }
+
 SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
     __m256i u = _mm256_cvtps_epi32(v);
     __m128i h = _mm_packs_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(h, h));
 }
+
 #define SWV_ISA                 avx2
 #define SWV_TARGET              SWA__AVX2_TARGET
 #define SWV                     __m256
@@ -6759,9 +6851,11 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #else
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
+/* As AVX2's, with a fourth step: 128-bit quarters twice, by even and odd ones. */
 SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
     __m512 t[16];
     int i;
+
     SWA__UNROLL for (i = 0; i < 16; i += 2) {
         t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
         t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
@@ -6785,12 +6879,14 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
         r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
     }
 }
+
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     __m512i u = _mm512_castps_si512(v),
             one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
     return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
 }
+
 #define SWV_ISA                 avx512
 #define SWV_TARGET              SWA__AVX512_TARGET
 #define SWV                     __m512
@@ -6843,12 +6939,16 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     __asm__("vdpbf16ps {%2%{1to16%}, %1, %0|%0, %1, %2%{1to16%}}" \
             : "+v"(c) : "v"(b), "m"(*(p)))
 #endif
+
 #if SWA__AMX
 /* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
 #ifdef SWA_TILE_MODEL
 static unsigned char swa__soft[8][16][64];
+/* A row of A is 32 numbers of one sum, a row of B pairs of them for 16 columns; as the manual has
+   it, even and odd ones are chains of their own. */
 static void swa__soft_multiply(int c, int a, int b) {
     int i, j, k;
+
     for (i = 0; i < 16; i++)
         for (j = 0; j < 16; j++) {
             float sum[2] = { 0.0f, 0.0f }, x;
@@ -6879,6 +6979,7 @@ static void swa__soft_multiply(int c, int a, int b) {
     __asm__ volatile("tdpbf16ps {%%tmm" #b ", %%tmm" #a ", %%tmm" #c \
                      "|tmm" #c ", tmm" #a ", tmm" #b "}" : : : "memory")
 #endif
+
 /* Every part of a call configures its thread's tiles: eight of 16 rows of 64 bytes; none
    outside. */
 static void swa__amx_open(void) {
@@ -6894,16 +6995,20 @@ static void swa__amx_open(void) {
     __asm__ volatile("ldtilecfg %0" : : "m"(c));
 #endif
 }
+
 static void swa__amx_close(void) {
 #ifndef SWA_TILE_MODEL
     __asm__ volatile("tilerelease" : : : "memory");
 #endif
 }
+
 /* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32. */
 static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
     const int nr = 32, two = rows > 16;
     const float *a = x->a, *b = x->b;
     int at;
+
+    /* sums begin as what `out` holds: each multiplication adds a bundle to them */
     if (!more) memset(out, 0, (size_t)(rows * nr) * sizeof(float));
     SWA__TILE_LOAD(0, out, nr * 4);
     SWA__TILE_LOAD(1, out + 16, nr * 4);
@@ -6911,6 +7016,7 @@ static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) 
         SWA__TILE_LOAD(2, out + 16 * nr, nr * 4);
         SWA__TILE_LOAD(3, out + 16 * nr + 16, nr * 4);
     }
+
     for (at = x->from; at < x->to; at += SWA__SUMMED, a += x->along, b += 16 * nr) {
         SWA__TILE_LOAD(6, b, nr * 4);
         SWA__TILE_LOAD(4, a, 64);
@@ -6922,6 +7028,7 @@ static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) 
         SWA__TILE_MULTIPLY(2, 5, 6);
         SWA__TILE_MULTIPLY(3, 5, 7);
     }
+
     SWA__TILE_STORE(0, out, nr * 4);
     SWA__TILE_STORE(1, out + 16, nr * 4);
     if (!two) return;
@@ -6929,6 +7036,7 @@ static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) 
     SWA__TILE_STORE(3, out + 16 * nr + 16, nr * 4);
 }
 #endif
+
 #if SWA__DOTS
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 /* Where the numbers of a tile of q8 are from: four of a key side by side. */
@@ -6937,6 +7045,7 @@ SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order(void) {
     return _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
                            _mm512_set1_epi32(0x30201000));
 }
+
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
    f32 chains of integers that other instances run. The instruction takes K unsigned: +128, and 128
    times q's sum off the start. */
@@ -6947,7 +7056,11 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const in
     __m512i acc[4], x;
     const int dk = b->g->dk;
     int i, d, n;
+
     SWA__UNROLL for (i = 0; i < R; i++) acc[i] = _mm512_set1_epi32(-128 * sum[i]);
+
+    /* V of these keys is fetched a line per line of K; bytes of dims that are missing are 0 before
+       +128, and q's are 0 there */
     for (d = 0; d < dk; d += 4, q += R, pf += 64) {
         n = dk - d;
         SWA__FETCH(pf, b->l1);
@@ -6957,10 +7070,12 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const in
         SWA__UNROLL for (i = 0; i < R; i++) acc[i] =
             _mm512_dpbusd_epi32(acc[i], x, _mm512_set1_epi32(q[i]));
     }
+
     SWA__UNROLL for (i = 0; i < R; i++) _mm512_storeu_ps(
         s + i * SWA_BLOCK + v * 16,
         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
 }
+
 SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b, const int32_t *q,
                                                   const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
@@ -6971,6 +7086,7 @@ SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b,
         else swa__dots(1, b, q, sum, s, v);
     }
 }
+
 #define SWV_DOTS                swa__few_dots
 /* 16 columns of src: K of 16 keys [dims][16] in q8, or integers [dims][ld], as [dims/4][ld] times
    four bytes, each xor flip; then (of q) -128 times the sum of each column. to may be src;
@@ -6982,12 +7098,14 @@ static SWA__DOTS_TARGET void swa__dots_pack(int type, int dims, int ld, int flip
     const char *bytes = (const char *)src;
     __m512i sum = _mm512_setzero_si512(), x;
     int d, i, n;
+
     for (d = 0; d < dims; d += 4, to += ld, bytes += 64) {
         n = dims - d < 4 ? dims - d : 4;
         x = _mm512_setzero_si512();
         if (type == SWA_Q8)
             x = _mm512_permutexvar_epi8(
                 order, _mm512_maskz_loadu_epi8(~(__mmask64)0 >> (64 - n * 16), bytes));
+        /* bytes come in from above: where there are fewer than four, they go the rest of the way */
         for (i = 0; i < n && type != SWA_Q8; i++, row += ld)
             x = _mm512_or_si512(_mm512_srli_epi32(x, 8),
                                 _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_loadu_ps(row)), 24));
@@ -6995,9 +7113,11 @@ static SWA__DOTS_TARGET void swa__dots_pack(int type, int dims, int ld, int flip
         sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(-128), x);
         _mm512_storeu_si512(to, _mm512_xor_si512(x, _mm512_set1_epi32(flip)));
     }
+
     _mm512_storeu_si512(to, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
     _mm256_zeroupper();
 }
+
 /* See swa__sight.scores: 16 sums at once, of 16 rows and 16 keys or 32 and 8. acc is pinned, or gcc
    copies it in every turn. */
 SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, int fetch,
@@ -7010,6 +7130,8 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, i
     const int line = next == t->next ? 64 : 0, steps = (b->g->dk + 3) / 4;
     __m512i acc[16], x[2], y;
     int i, j, p = steps;
+
+    /* q's sums times -128 stand behind q: K comes with 128 added */
     SWA__UNROLL for (i = 0; i < 16; i++)
         acc[i] = _mm512_loadu_si512(q + (steps * nv + i % nv) * 16);
     do {
@@ -7025,13 +7147,17 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, i
         q += nv * 16;
         next += line;
     } while (--p > 0);
+
     SWA__UNROLL for (i = 0; i < 16; i++)
         _mm512_storeu_ps(s + i * 16, _mm512_cvtepi32_ps(acc[i]) * _mm512_set1_ps(scale[i / nv])
                                          * _mm512_loadu_ps(q_scale + i % nv * 16));
 }
+
+/* As swa__sight.scores: up to the end of k's bundle, a register block at a time. */
 static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k,
                                             int end, const float *q, float *s) {
     const int32_t *of = (const int32_t *)(const void *)q;
+
     if (end > (k | 31) + 1) end = (k | 31) + 1;
     for (s += k % SWA__SUMMED * n->nr; k < end; s += 256)
         if (n->nr == 32) {
@@ -7045,13 +7171,16 @@ static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sigh
 }
 #endif
 #include SWA_HEADER_FILENAME
+
 #if SWA__AMX
 /* K or a tail of 16 keys, [dims][16] in f32, as every other one of the tiles [dims/32][2][16][32];
    to may be src. */
 static SWA__AVX512_TARGET void swa__amx_keys(int dims, const float *src, float *to) {
     __m512 x[16];
     int d, i;
+
     for (d = 0; d < dims; d += 16) {
+        /* 32 dims of a key are a row of 64 bytes; these 16 are its first half or its second */
         char *at = (char *)(to + d / 32 * 512) + d % 32 * 2;
         for (i = 0; i < 16; i++)
             x[i] = swa__to_bf16_or_zero_avx512(_mm512_loadu_ps(src + (d + i) * 16),
@@ -7064,11 +7193,13 @@ static SWA__AVX512_TARGET void swa__amx_keys(int dims, const float *src, float *
     }
     _mm256_zeroupper();
 }
+
 /* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32]; keys whose bit of seen is not
    set are 0. */
 static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const float *src,
                                                float *to) {
     int d;
+
     for (d = 0; d < dims; d++) {
         __m512 x = _mm512_maskz_loadu_ps((__mmask16)seen, src + d * 16);
         x = swa__to_bf16_or_zero_avx512(x, _mm512_set1_ps(SWA__TINY_V));
@@ -7078,6 +7209,7 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
     _mm256_zeroupper();
 }
 #endif
+
 #if SWA__AVX512_DOT && SWA__BF16
 /* first, first + step, ... */
 SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
@@ -7085,36 +7217,45 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
     return _mm512_add_epi32(_mm512_set1_epi32(first),
                             _mm512_mullo_epi32(i, _mm512_set1_epi32(step)));
 }
+
 /* 16 numbers of row a, then of row b, of f32, f16 or bf16, rounded to bf16; cut: the same with bits
    cut off instead, which tell by 16 bits what is below a power of two. Stored bf16 is finite. */
 SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a, const void *b,
                                                         __m512i *cut) {
     const __m512 most = _mm512_set1_ps(3.38953139e38f), least = _mm512_set1_ps(-3.38953139e38f);
     __m512 x, y;
+
     if (type == SWA_BF16)
         return *cut = _mm512_inserti64x4(
                    _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)a)),
                    _mm256_loadu_si256((const __m256i *)b), 1);
+
     x = type == SWA_F32 ? _mm512_loadu_ps(a)
                         : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)a));
     y = type == SWA_F32 ? _mm512_loadu_ps(b)
                         : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)b));
+
+    /* saturated as kr->round does: the instruction would round up to infinity */
     x = _mm512_min_ps(_mm512_max_ps(x, least), most);
     y = _mm512_min_ps(_mm512_max_ps(y, least), most);
+    /* the upper halves of all 32 */
     *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
                                      _mm512_castps_si512(y));
     return (__m512i)_mm512_cvtne2ps_pbh(y, x);
 }
+
 /* Which of them are not below tiny. */
 SWA__INLINE SWA__AVX512_TARGET __mmask32 swa__pair_counts(__m512i cut, float tiny) {
     return _mm512_cmpge_epu16_mask(_mm512_and_si512(cut, _mm512_set1_epi16(0x7fff)),
                                    _mm512_set1_epi16((short)(swa__bits_of(tiny) >> 16)));
 }
+
 /* Row a's and row b's number in turn. */
 SWA__INLINE SWA__AVX512_TARGET void swa__pair_store(float *to, __mmask32 keep, __m512i x) {
     _mm512_storeu_si512(to, _mm512_permutexvar_epi16(swa__words(0x100000, 0x10001),
                                                      _mm512_maskz_mov_epi16(keep, x)));
 }
+
 /* kr->to_form for SWA__PAIRS, of rows of any type, ld numbers each; rows that are not kept are not
    read. */
 static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, size_t ld,
@@ -7123,7 +7264,9 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
     const char *a = (const char *)src, *b, *at;
     size_t i;
     int r;
+
     for (r = 0; r < rows; r += 2, a += 2 * ld * es, dst += ld) {
+        /* which of the two rows are kept; the other one is read from the same place, and masked */
         const unsigned two = keep >> (r & 15) & (r + 1 < rows ? 3 : 1);
         const __mmask32 both = (two & 1 ? 0xffffu : 0) | (two & 2 ? 0xffff0000u : 0);
         at = two & 1 ? a : a + ld * es;
@@ -7136,16 +7279,20 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
     }
     _mm256_zeroupper();
 }
+
 /* K of a tile that holds V in its first dims too, by the same loads: V [dv][8 pairs of keys]. */
 static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, unsigned seen,
                                                  const void *src, float *k, float *v) {
     const size_t es = swa__type_size(type) * SWA__TILE;
     const char *a = (const char *)src;
     int d;
+
     for (d = 0; d < g->dk; d += 2, a += 2 * es, k += SWA__TILE) {
         const int both = d + 1 < g->dk;
         __m512i cut, x = swa__pair_avx512(type, a, both ? a + es : a, &cut);
         swa__pair_store(k, swa__pair_counts(cut, SWA__TINY_QK) & (both ? ~0u : 0xffffu), x);
+        /* dims in V are rows of their own, whose pairs are keys: those the load has side by side
+           already */
         if (d < g->dv)
             _mm512_storeu_si512(v + d * 8,
                                 _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_V)
@@ -7205,6 +7352,7 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
 #else
 #  define SWA__MANY_HALF    swa__many_half_avx512
 #endif
+
 static const swa__kernels *swa__kernels_of(int isa) {
     static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL);
 #if SWA__NEON
@@ -7227,6 +7375,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
     (void)isa;
     return &scalar;
 }
+
 /* What an instance may use of its CPU beyond the base. */
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
@@ -7236,6 +7385,7 @@ static int swa__has_pairs(const swa__kernels *kr) {
     return 0;
 #endif
 }
+
 static int swa__has_dots(const swa__kernels *kr) {
 #if SWA__DOTS && SWA__NEON
     return kr == swa__kernels_of(SWA_ISA_NEON);
