@@ -7204,6 +7204,7 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
 static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__source *src) {
     const swa__source *base = keys->base[kv->layout_ != 0];
     int i;
+
     for (i = 0; i < SWA__OPERANDS; i++) {
         if (base != NULL) src->x[i] = base->x[i];        /* one by one, or gcc copies by rep movs */
         else src->x[i] = swa__operand_of(&keys->shape, kv, i);
@@ -7309,6 +7310,7 @@ static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__
     const size_t rows = (size_t)tile, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
     const size_t dvp = swa__pad16(s->v_dim),
                  tokens = (size_t)(tile / (s->n_heads / s->n_kv_heads)) + 2;
+
     w->rows = tile;
     w->bytes = 0;
     /* first, where all find them */
@@ -7359,6 +7361,7 @@ static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
 static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, swa__spot *to) {
     const swa_shape *s = &keys->shape;
     int i;
+
     to->dvp = (int)swa__pad16(s->v_dim);
     to->x[SWA__K] = room->k;
     to->x[SWA__TAIL] = room->k + SWA__TILE * s->head_dim;
@@ -7406,6 +7409,7 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
                                 const unsigned char *p, int rows) {
     const swa__operand *x = &src->x[which];
     const int bytes = x->dim * (int)x->size;
+
     if (keys->as_f32) {
         if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
         return;
@@ -7432,6 +7436,7 @@ static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, un
     const unsigned char *lower = x->p + (slot - off) * x->row;
     const unsigned char *upper = lower + SWA__TILE * x->row;
     int d = 0;
+
     if (a == 0 && b == SWA__TILE)
         for (; d < x->dim - 1; d++) {
             swa__copy_16(dst + (size_t)d * line, lower + (size_t)d * line + (size_t)off * size,
@@ -7458,6 +7463,7 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
     const size_t tile = SWA__TILE * (size_t)x->dim;
     float *dst = to->x[which];
     int d, i, n, off = (int)(slot & (SWA__TILE - 1));
+
     if (off == a && to->bare) { /* the other keys are filled in later, or nobody looks at them */
         keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
         return;
@@ -7479,6 +7485,7 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
                    type = round == SWA_F32 ? x->type : SWA_F32;
     const int ld = (int)swa__pad16(x->dim);
     int i, d;
+
     for (i = a; i < b && round != SWA_F32; i++) {
         keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld,
                         &to->scale[which][i]);
@@ -7509,6 +7516,7 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
                            int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[SWA__V];
     const size_t ld = (size_t)to->dvp;
+
     if (src->ring) {
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
@@ -7529,6 +7537,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
     int i;
+
     if (x->dim == 0) return;
     SWA__ROLLED for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
@@ -7550,6 +7559,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
                             int b, const swa__spot *to, swa__tile *t) {
     const int off_grid = (slot & (SWA__TILE - 1)) != 0;
     int i;
+
     t->v_token = to->dvp;
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *x = &src->x[i];
@@ -7591,6 +7601,7 @@ static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, in
 static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled,
                              const swa__spot *to, swa__tile *t) {
     int i, x, d;
+
     for (i = 0; missing >> i != 0; i++) {
         if ((missing >> i & 1) == 0) continue;
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
@@ -7614,6 +7625,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     const swa__keys *keys = in->keys;
     unsigned missing = swa__key_bits(a, b), scaled = 0;
     int x;
+
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
@@ -7653,6 +7665,7 @@ static unsigned swa__tile_seen(const int range[4], int t) {
 /* The first and the end of them; both intervals may touch one tile, then all between them too. */
 static int swa__tile_range(const int range[4], int t, int *a, int *b) {
     int r, lo, hi;
+
     *a = SWA__TILE;
     *b = 0;
     for (r = 0; r < 4; r += 2) {
@@ -7671,6 +7684,7 @@ static int swa__tile_range(const int range[4], int t, int *a, int *b) {
 static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int hi,
                              const swa__room *room, swa__block *b) {
     int i, t;
+
     b->shift = (int)(slot & (SWA__TILE - 1));
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *x = &src->x[i];
@@ -7696,6 +7710,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     const int first = range[0], end = range[3];
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
     swa__spot to;
+
     b->present = NULL;
     b->shift = 0;
 
@@ -7802,6 +7817,7 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
               dvp = (int)swa__pad16(call->shape.v_dim);
     float *last = room->v + (SWA_BLOCK - SWA__TILE) * (size_t)dvp;
     int t;
+
     for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(dk + dt);
@@ -7836,6 +7852,7 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
 static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__room *room,
                              swa__block *b) {
     int t;
+
     for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
@@ -7865,6 +7882,7 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
               dvp = (int)swa__pad16(call->shape.v_dim);
     const void *rows[SWA__TILE];
     int t, i;
+
     for (t = range[0] / SWA__SUMMED * 2; t * SWA__TILE < range[3] || t % 2 != 0; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
@@ -7944,6 +7962,7 @@ static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % 
 static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     int64_t n = 0;
     int i;
+
     for (i = swa__find(keys, lo * SWA_BLOCK); i < keys->n_kv && keys->kv[i].pos / SWA_BLOCK < hi;
          i++) {
         int64_t end = swa__min64(swa__blocks_until(keys->kv[i].pos + keys->kv[i].n), hi);
@@ -7958,6 +7977,7 @@ static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
 static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     swa__blocks b;
     int64_t lo, hi, none;
+
     swa__window_of(j, last, &none, &hi);
     swa__window_of(j, first, &lo, &none);
     b.sinks = swa__blocks_until(swa__max64(swa__sinks_of(j, last), 0));
@@ -7987,6 +8007,7 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     const int fresh = call->fresh[SWA__K].p != NULL;
     swa__span span[3];
     int i, n;
+
     j->pos = run->pos;
     j->row = run->row;
     j->n = call->ops == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
@@ -8083,6 +8104,7 @@ static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in,
     const int group = j->call->group;
     const float *p = swa__q_row(j, in, u->h, u->r0 + r);
     int i, head = (u->r0 + r) % group;
+
     for (i = 0; i < n; i++) {
         src[i] = p;
         if (r + i + 1 >= u->n) continue;
@@ -8105,6 +8127,7 @@ static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, i
     const int group = j->call->group;
     int64_t t = j->row + r / group;
     int i, g = r % group;
+
     for (i = 0; i < n; i++, g++) {
         if (g == group) {
             g = 0;
@@ -8139,6 +8162,7 @@ SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float m
     const float *const *x = (const float *const *)src;
     const float *a = x[0], *b = x[R > 1], *c = x[R > 2 ? 2 : 0], *e = x[R > 2 ? 3 : 0];
     int d = 0, i;
+
     for (; d + 4 <= dims; d += 4, to += 4 * R)
         for (i = 0; i < 4; i++) {
             to[R * i] = a[d + i] * mul;
@@ -8158,6 +8182,7 @@ static void swa__pack_step(const void *const *src, int R, int dims, float mul, f
 /* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
 static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
     int i, d;
+
     memset(sum, 0, (size_t)(step * ((dims + 3) / 4 + 1)) * sizeof *sum);
     for (i = 0; i < step; i++) {
         int8_t *four = (int8_t *)(sum + step + i);
@@ -8175,6 +8200,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
     const void *src[8];
     float *to = q;
     int r, step;
+
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
         step = swa__few_step(u->n - r);
         swa__q_rows(j, u, &in[0], r, step, src);
@@ -8211,6 +8237,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
     const void *src[SWA__PANEL];
     int64_t at[SWA__PANEL];
     int i, n, nr;
+
     if (j->few) {
         swa__pack_few(j, u, in, row, q, scale);
         return;
@@ -8247,6 +8274,7 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
     const int first = (u->r0 + r) / group - t0, last = (u->r0 + r + n - 1) / group - t0;
     int64_t lo = w->lo[first], full_lo = w->lo[last];
     int t;
+
     for (t = first; j->parents != NULL && t <= last; t++) {
         lo = swa__min64(lo, w->lo[t]);
         full_lo = swa__max64(full_lo, w->lo[t]);
@@ -8293,6 +8321,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
     const int rows = j->few ? n : j->call->kr->nr;
     float first = 0.0f, last = 0.0f, sink = 0.0f;
     int i, t = (u->r0 + r) / group, head = (u->r0 + r) % group;    /* of the group */
+
     swa__interval_of(j, u, w, r, n, pos, l);
     l->mods = swa__modifies(j, j->geo.bias && swa__bias_reaches(j, t, pos));
     swa__q_scales(j, w, r, l);
@@ -8345,6 +8374,7 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
     const int group = j->call->group;
     int64_t at;
     int head;
+
     if (a->lse == NULL && a->stat == NULL && a->sink_logits == NULL) return 0;
     head = h * group + r % group;
     at = (j->row + r / group) * j->call->shape.n_heads + head;
@@ -8372,6 +8402,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
     const int dvp = j->geo.dvp;
     float *out[SWA__FEW], *zeros = w->room.row;
     int i;
+
     if (j->call->a.sink_logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
     for (i = 0; i < n; i++) {
         const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
@@ -8402,6 +8433,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     float *out[SWA__PANEL];
     int64_t at[SWA__PANEL];
     int i, fold = 0;
+
     if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
     swa__places(j, rows->token, rows->head, u->h, u->r0 + r, n, at);
     for (i = 0; i < nr; i++) {
@@ -8458,6 +8490,7 @@ static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
 }
 static void swa__wanted_sort(swa__wanted *x, int64_t from) {
     int32_t i;
+
     x->base = from / SWA_BLOCK * SWA_BLOCK;              /* whole blocks, whatever pick_block */
     x->next = INT64_MAX;
     memset(x->bits, 0, SWA__LISTED / 8);
@@ -8491,6 +8524,7 @@ static int64_t swa__wanted_from(swa__wanted *x, int64_t e) {
 static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bits) {
     const swa_attn *a = &j->call->a;
     swa__wanted x;
+
     x.pick = a->pick + (j->row + t) * a->pick_token + h * a->pick_head;
     x.n = a->pick_n;
     for (x.shift = 0; 1 << x.shift < a->pick_block; x.shift++) {}
@@ -8513,6 +8547,7 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
     const int per = x->shift, numbers = SWA_BLOCK >> x->shift;
     const int64_t last = (x->hi - 1) >> per;
     int64_t e, next = INT64_MAX, pos, first;
+
     if (at > INT64_MAX / SWA_BLOCK) return -1;
     e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per);
     if (e <= last && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
@@ -8548,6 +8583,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     const swa__operand *x = &src->x[which];
     const void *at[SWA__TILE];
     int i;
+
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0)
             swa__keys_in(keys, src, which, row[i], i, i + 1, to);
@@ -8563,6 +8599,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
 static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
+
     for (a = k->n; a < SWA__TILE; a++) {
         k->segment[a] = k->segment[k->n - 1];
         k->row[a] = k->row[k->n - 1];
@@ -8584,6 +8621,7 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
                               int n, const swa__list *x, swa__sight *l) {
     const int group = j->call->group, t = u->r0 / group;
     int i, row;
+
     l->lo[0] = 0;
     l->hi[0] = l->lo[1] = x->sinks;
     l->hi[1] = x->keys;
@@ -8627,6 +8665,7 @@ static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, u
 static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end,
                           int64_t pos, int space) {
     int t, more;
+
     memset(w->listed, 0, ((size_t)j->n + 63) / 64 * sizeof *w->listed);
     for (t = from; t < end; t++) {
         const int64_t q = w->hi[t - t0] - 1;
@@ -8641,6 +8680,7 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     const int end = x->nodes + x->n_nodes;
     float next[SWA_BLOCK], roots = 0.0f;
     int above[SWA_BLOCK], k;
+
     for (k = 0; k < SWA_BLOCK; k++) {
         x->in[k] = 0.0f;
         x->out[k] = k < x->nodes ? FLT_MAX : 1.0f; /* of a node first: how many it and those
@@ -8667,6 +8707,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     swa__list *x = b->list;
     int i, t = -1, keys = x->nodes + x->n_nodes;
     float node = -1.0f, first = 0.0f;
+
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
@@ -8762,6 +8803,7 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     const swa__source *src = &x->in.src;
     const swa__operand *k = &src->x[SWA__K], *tail = &src->x[SWA__TAIL];
     int64_t row;
+
     if (x->in.segment < 0 || pos >= src->end || pos < src->pos) {
         int s = swa__find(&j->keys, pos);
         if (s == j->keys.n_kv) return;
@@ -8787,6 +8829,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     const swa__job *j = &p->job;
     swa__ahead *x = &p->ahead;
     int t;
+
     if (x->in.h < u->h || (x->in.h == u->h && x->at <= at)) {
         if (x->in.h != u->h) x->in.segment = -1;
         x->in.h = u->h;
@@ -8812,6 +8855,7 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     float *partial = u->partial;
     int i;
+
     kr->few(b, l, u->n, q, w->s, &own);
     if (partial == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
     for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
@@ -8825,6 +8869,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
                             const swa__scratch *w) {
     float *out[SWA__PANEL], *partial = u->partial + (size_t)r * u->partial_row;
     int i;
+
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = 1.0f;
     for (i = 0; i < n; i++, partial += u->partial_row) {
         out[i] = partial;
@@ -8878,6 +8923,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const int next = end + nr < u->n ? end + nr : u->n;
     const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
                      && w->hi[(u->r0 + end - 1) / group - u->r0 / group] - b->pos <= SWA_BLOCK;
+
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
@@ -8892,6 +8938,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
     const int form = j->geo.form;
     int r, n, nr;
+
     l->scores = NULL;
 #if SWA__BF16
     if (form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
@@ -8986,6 +9033,7 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     const int t = x->b.list->n / SWA__TILE - (x->tile.n == SWA__TILE);
     swa__tile *tile = &x->b.tile[t];
     swa__spot to;
+
     if (x->tile.n == 0) return;
     swa__spot_of(keys, room, t, &to);
     to.bare = 0;
@@ -9002,6 +9050,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     const swa__source *src;
     int64_t row;
     int i;
+
     if (s == x->in.keys->n_kv) return n;
     src = swa__seek(&x->in, s);
     if (pos < src->pos) return swa__min64(n, src->pos - pos);
@@ -9028,6 +9077,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
     swa__list *list = x->b.list;
     int64_t keys = 0, end, pos, n, lines = 0, block = -1;
     int blocks = 0, t = 0;
+
     for (list->ahead = list->n_ahead = 0; keys < SWA_BLOCK && (e = swa__wanted_bit(want, e)) < most;
          e = end) {
         blocks += (e << want->shift) / SWA_BLOCK != block;
@@ -9055,6 +9105,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
 static void swa__gather_sums(swa__list *list, int b) {
     int at[SWA__TILE], i, k, w, n = 0;
     unsigned have = 0, high;             /* sums; those of the tree's upper half */
+
     at[0] = 0;
     for (k = list->start[b]; k < list->start[b + 1]; k++) {
         const int place = list->place[k] & (SWA__TILE - 1);
@@ -9083,6 +9134,7 @@ static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, 
     const swa__source *src = swa__seek(&x->in, segment);
     const int64_t row = src->first + (pos - src->pos);
     int i;
+
     for (i = 0; i < SWA__OPERANDS && x->first; i++) {
         const swa__operand *y = &src->x[i];
         if (y->dim > 0 && !y->tiled)
@@ -9097,6 +9149,7 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     const swa__source *src = swa__seek(&x->in, segment);
     swa__tile *tile;
     swa__spot to;
+
     if (!src->x[SWA__K].tiled || src->pos > pos || src->end < pos + SWA__TILE) return 0;
     swa__gather_tile(x, room);
     tile = &x->b.tile[x->b.list->n / SWA__TILE];
@@ -9108,6 +9161,7 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
     int c;
+
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         if (bits == 0xffffu) n = (int)swa__round16(n);
@@ -9131,6 +9185,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     swa__list *list = x->b.list;
     int c, i, s = swa__find(keys, pos);
     const int from = list->n;
+
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         unsigned left;
@@ -9180,6 +9235,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     int64_t at;
     swa__wanted want = swa__wanted_of(j, u->h, t, w->listed);
     swa__gather x;
+
     swa__unit_begin(j, u, w, &x.b);
     swa__gather_begin(j, u, w, 0, &x);
     x.b.pos = 0;
@@ -9198,6 +9254,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
 static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
     int32_t i;
+
     for (i = 0; i < j->n; i++) {
         const int64_t at = j->pos + i;   /* where it is found */
         int64_t pos;
@@ -9222,6 +9279,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__picked last;
     swa__sight l;
     int t, sinks, space;
+
     swa__block_begin(j, &x.b);
     swa__gather_begin(j, u, w, 1, &x);
     x.q = j->keys_to;
@@ -9274,6 +9332,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     const swa__room *room = &p->w->room;
     const int expand = call->ops != NULL && call->ops->stage != NULL;
     int range[4];
+
     swa__ranges(l, 1, range);
     if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
     else swa__stage(in, range, room, b);
@@ -9336,6 +9395,7 @@ typedef struct { int few, many, split; } swa__cut;
 /* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
 static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
     int i;
+
     *units = *partials = 0;
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
@@ -9356,6 +9416,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     const swa__cut whole = *cut;
     const swa__job *j;
     double units, partials;
+
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
     if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.paired)) return 0;
@@ -9385,6 +9446,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     const int nr = p->call->kr->nr, parts = p->parts;
     swa__cut cut;
     double units, partials;
+
     cut.few = SWA__FEW;
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
@@ -9435,6 +9497,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     float *split = (float *)(void *)p->call->split;
     size_t b;
     swa__unit u;
+
     u.list = j->all;
     u.partial = NULL;
     u.partial_row = size * blocks;
@@ -9472,6 +9535,7 @@ static size_t swa__job_partials(const swa__job *j) {
 static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     swa__costs share;
     int pass, i;
+
     share.total = 0;
 #if SWA__AMX
     if (p->call->geo.form == SWA__TILE_AMX) swa__amx_open();
@@ -9497,6 +9561,7 @@ static void swa__fold_rows(swa__part *p) {
     const float *at = (const float *)(const void *)p->call->split;
     const swa__scratch *w = p->w;
     int i, h, r, b;
+
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         int64_t number = 0;
@@ -9528,6 +9593,7 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
     const size_t pad = swa__pad16(to->dim);
     float *wide = s->spot.row, scale;
     unsigned char *narrow = (unsigned char *)(wide + pad);
+
     for (; n > 0; n--, row++, slot++) {
         s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide,
                            &scale);
@@ -9544,6 +9610,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     const float *in = s->spot.x[which];
     unsigned char *out = (unsigned char *)(uintptr_t)to->p + slot * to->row;
     size_t numbers = SWA__TILE * (size_t)to->dim;
+
     swa__keys_in(s->keys, &s->from, which, row, a, a + n, &s->spot);
     if (which == SWA__V) {
         in += a * s->spot.dvp;
@@ -9560,6 +9627,7 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
     int i;
+
     for (; at < end; at += n) {
         /* older rows would not survive */
         if (at >= l->pinned && at < end - l->cap) at = end - l->cap;
@@ -9581,6 +9649,7 @@ static void swa__store_rows(swa__part *p) {
     int64_t unit = 0, *stored;
     swa__store s;
     int i, h;
+
     swa__spot_of(&call->keys, &p->w->room, 0, &s.spot);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
@@ -9651,6 +9720,7 @@ static swa_in swa__in(swa_in in, int heads, int64_t dim) {
 /* New rows as an operand; dim 0: there are none. */
 static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__operand *x) {
     const int64_t size = (int64_t)sizeof(float);
+
     swa__zero(x, sizeof *x);
     x->dim = dim;
     x->type = SWA_F32;
@@ -9703,6 +9773,7 @@ static int swa__token_forgotten(int64_t token, int64_t head, int heads, int64_t 
    layout, or one of two that was forgotten, do not. */
 static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
+
     if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
     if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
@@ -9715,6 +9786,7 @@ static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
 static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int dk = s->head_dim, dt = s->tail_dim;
+
     if ((a->q.token | a->q.head | a->q_tail.token | a->q_tail.head | a->q_sink.token
          | a->q_sink.head | a->q_sink_tail.token | a->q_sink_tail.head | a->k.token | a->k.head
          | a->k_tail.token | a->k_tail.head | a->v.token | a->v.head | out.token | out.head) == 0)
@@ -9733,6 +9805,7 @@ static int swa__rounds_products(swa_type compute) {
 }
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
+
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
@@ -9746,6 +9819,7 @@ static swa_status swa__pick_check(const swa_attn *a) {
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t n,
                                   int stored_type) {
     int i;
+
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
         || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
@@ -9788,6 +9862,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     swa_attn *a = &call->a;
     swa__geo *geo = &call->geo;
     const double scale = a->scale != 0.0f ? (double)a->scale : 1.0 / sqrt((double)s->head_dim);
+
     call->kr = swa__kernels_of(isa);
     call->shape = *s;
     call->group = s->n_heads / s->n_kv_heads;
@@ -9853,6 +9928,7 @@ static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
 static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
     const swa__layer *l = swa__layer_of(call->c, call->layer);
     size_t rows, split;
+
     if (base == NULL) return SWA_ERR_MEMORY;
     swa__call_slices(call, base);
     if (bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
@@ -9871,6 +9947,7 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     swa__cache c;
     size_t most = 0, n;
     int i;
+
     if (!swa__parts_ok(parts) || swa__layout(desc, &c, NULL) != SWA_OK) return 0;
     for (i = 0; i < desc->n_layers; i++) { /* the layer that needs most: one runs at a time */
         swa__layer l;
@@ -9909,6 +9986,7 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
     int64_t *ticket = swa__tickets_of(c) + layer;
     swa_status status = SWA_OK;
     int i;
+
     if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
     for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
@@ -9928,6 +10006,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     swa_status status;
     const swa__layer *l;
     int i, trees = 0;
+
     if (c == NULL || attn == NULL) return SWA_ERR_ARG;
     if (c->status != SWA_OK) return c->status;
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
@@ -9958,6 +10037,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
 static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
     const swa__cache *c = call->c;
     int64_t *open = swa__open_of(c);
+
     if (phase == last && part == 0) swa__parts_close(c, parts > 1 ? parts : 0);
     if (parts == 1 || part >= SWA__PARTS) return 1;
     if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
@@ -9975,6 +10055,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     const void *const arrays[] = { call->a.out.p, call->a.k.p, call->a.v.p };
     swa__ticket mine;
     int i;
+
     mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
@@ -10009,6 +10090,7 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
     swa__call call;
     swa_status status;
     int parts = SWA__THREADS();
+
     do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
     if (status != SWA_OK) return status;
@@ -10022,6 +10104,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     swa__call call;
     swa__job j;
     double rows;
+
     memset(&call, 0, sizeof call);
     call.rows = r;
     call.group = 1;
@@ -10041,6 +10124,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
     swa_status status;
     int i;
+
     if (r == NULL) return SWA_ERR_ARG;
     *s = r->shape;
     if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0
@@ -10094,6 +10178,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     swa_shape s;
     swa_status status = swa__rows_check(rows, &s);
     int i;
+
     if (status != SWA_OK) return status;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
     swa__call_begin(call, attn);
@@ -10115,6 +10200,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
 static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts,
                                  swa__call *call) {
     const swa_status status = swa__rows_begin(rows, attn, parts, call);
+
     if (status != SWA_OK) return status;
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
     swa__call_slices(call, swa__align64(rows->scratch));
@@ -10152,6 +10238,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
     const swa__total total = { o, &m, &l };
     int32_t r;
     int i, d, w;
+
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
         || (n > 0 && (outs == NULL || stats == NULL)))
         return SWA_ERR_ARG;
