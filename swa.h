@@ -7151,9 +7151,30 @@ static int swa__has_dots(const swa__kernels *kr) {
    and when a unit has no more of them its rows go out. Store is the same way backwards, from
    operands into operands.
 
+   A part gets a checked call and a slice of the scratch of its own, and no other part writes its
+   outputs. Three ideas carry the rest:
+     * A block is reduced alone, from zero, and only the fold joins blocks, from left to right. No
+       cut of the keys goes through a block, so where the work is cut is a question of speed alone.
+     * The window is two numbers per token ([SECTION 4]). Blocks outside of them are not touched,
+       and inside only the edges are masked: no mask is read.
+     * Of V nothing is multiplied that nobody wrote, not even by a p of 0: it could be a NaN. p.v
+       walks the keys that are seen, and what is missing among them becomes zeros. Scores of such
+       keys are computed, and then replaced.
+
+       one run, one KV head       block 0     block 1     block 2     block 3
+       rows of tokens 0 .. 4    |    A      |    A      |    A      |           |   -> out
+       rows of tokens 5 .. 9    |           |    B      |    B      |    B      |   -> out
+
+   A and B are units, and each folds its blocks as it comes to them.
+
    With fewer units than parts each block becomes a unit of its own (a split): its result is kept,
    and phase 1 folds. Which units exist depends on the number of parts; what a row's arithmetic is
    does not.
+
+   Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
+   runs with a stage of their own (swa__ops); [SECTION 14] takes jobs, blocks and the stage, and no
+   V. Below are the kernels of [SECTION 10]: they know tiles and intervals of keys, but neither
+   segments nor jobs, and positions for ALiBi and the bias alone.
 
    With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of
    256 positions, as 256 bits: listed, or near, or a sink, and shown by the window. The keys that
@@ -7171,7 +7192,7 @@ static int swa__has_dots(const swa__kernels *kr) {
 /* ---- keys: segments, and their operands ---- */
 
 /* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that
-   head. In the ring rows are slots. */
+   head. In the ring rows are slots, whose numbers have been rounded. */
 typedef struct {
     int64_t pos, end, first;             /* first: the row of pos                                 */
     int     ring;
@@ -7196,6 +7217,7 @@ typedef struct {
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
     int i;
     for (i = 0; i < SWA__OPERANDS; i++) {
+        /* an array that there is not has no p to be moved */
         if (src->x[i].dim > 0) src->x[i].p += heads * src->x[i].head;
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
@@ -7212,9 +7234,11 @@ static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__sourc
     src->pos = kv->pos;
     src->end = kv->pos + kv->n;
     src->ring = kv->layout_ != 0;
+    /* 1 + the slot, see swa__span_view */
     src->first = src->ring ? kv->layout_ - 1 : 0;
 }
-/* The segment that was looked at last, for the tiles that follow in it. */
+/* The segment that was looked at last, for the tiles that follow in it: three operands are not made
+   anew for each. */
 typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
 
 static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
@@ -7231,7 +7255,8 @@ static const swa__source *swa__seek(swa__cursor *x, int segment) {
     x->segment = segment;
     return &x->src;
 }
-/* The first segment that ends after position p. */
+/* The first segment that ends after position p. Segments do not overlap, so their ends ascend, also
+   those of empty ones: they can be halved, however many pages a caller has. */
 static int swa__find(const swa__keys *keys, int64_t p) {
     int lo = 0, hi = keys->n_kv;
     while (lo < hi) {
@@ -7241,6 +7266,7 @@ static int swa__find(const swa__keys *keys, int64_t p) {
     }
     return lo;
 }
+
 /* ---- scratch ---- */
 
 /* Where a block of keys is staged. */
@@ -7280,6 +7306,7 @@ typedef struct {
 
 static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size_t bytes) {
     unsigned char *p = base != NULL ? base + w->bytes : NULL;
+    /* each array begins a line of 64 bytes, and two parts share none */
     w->bytes += (bytes + 63) & ~(size_t)63;
     return p;
 }
@@ -7292,6 +7319,7 @@ static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t fl
 static int swa__unit_rows(const swa_shape *s) {
     const int dims = s->head_dim + s->tail_dim + s->v_dim;
     const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
+    /* whole panels of the widest kernel */
     return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
 }
 static size_t swa__pad16(int dim) { return (size_t)swa__round16(dim); }
@@ -7301,19 +7329,23 @@ static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratc
     swa__take(w, base, &w->room.k, SWA_BLOCK * dkt);
     swa__take(w, base, &w->room.v, SWA_BLOCK * dvp);
     swa__take(w, base, &w->room.scale, SWA__OPERANDS * SWA_BLOCK);
+    /* each of its rows is rounded up to 16 numbers */
     swa__take(w, base, &w->room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
     swa__take(w, base, &w->room.present, SWA_BLOCK);
 }
-/* base NULL: its size alone. */
+/* base NULL: its size alone. By shape and sinks, so that both phases of a call find the same
+   places. */
 static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__scratch *w) {
     const int tile = swa__unit_rows(s) + SWA__PANEL;
     const size_t rows = (size_t)tile, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
     const size_t dvp = swa__pad16(s->v_dim),
                  tokens = (size_t)(tile / (s->n_heads / s->n_kv_heads)) + 2;
 
+    /* a panel more than a unit has rows: its last panel is filled up. The first and the last token
+       of a unit may be there in part */
     w->rows = tile;
     w->bytes = 0;
-    /* first, where all find them */
+    /* first, where all find them; of all calls MLA's have the most phases */
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
     swa__take(w, base, &w->q, rows * dkt);
     swa__take(w, base, &w->q_sink, sinks ? rows * dkt : 0);
@@ -7337,12 +7369,27 @@ static size_t swa__part_bytes(const swa_shape *s, int sinks) {
     return w.bytes;
 }
 
-/* o, m, l of one row and block that phase 1 will fold. */
+/* o, m, l of one row and block that phase 1 will fold: m and l behind o, and the next one begins a
+   line. */
 static size_t swa__partial_bytes(const swa_shape *s) {
     return (swa__pad16(s->v_dim) + SWA__TILE) * sizeof(float);
 }
 
 /* ---- the stage: one block of keys as tiles ---- */
+
+/* From segments to tiles: b->tile[t] says where K, tail and V of the block's keys 16t..16t+15 are,
+   in which type, and by which scales. What a kernel can read where it lies stays there; all else is
+   made in the room, in f32:
+
+       keys lie in tiles of the ring           few rows, in f32          many rows
+         all of the block in one segment       in place, on any grid     as below
+         of the tile in one, on the grid       in place                  in place, narrow: widened
+         of the tile in one, off the grid      K moved, V in place       the same, narrow: widened
+       keys lie in several segments, or rows   gathered; V in place      gathered
+                                               where it can be
+
+   On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 pairs or
+   integer dot products take them as they are. */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
 typedef struct {
@@ -7350,6 +7397,7 @@ typedef struct {
     int dvp, bare;                       /* bare: it holds no key yet                             */
 } swa__spot;
 
+/* A tile's tail stands right behind its K, so both move alike. */
 static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
     const int64_t k = (int64_t)tiles * SWA__TILE * (s->head_dim + s->tail_dim);
     int i;
@@ -7371,6 +7419,7 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->bare = 1;
     swa__spot_move(to, s, t);
 }
+/* Keys [a, b) of a tile, b <= 16. */
 static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
 /* A tile's operand i is at p. */
@@ -7419,16 +7468,24 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
     swa__rows_ahead(p, rows, x->row, bytes, 128);
 }
-/* 16 of them */
+/* 16 of them. Each size by itself, so that it is a constant: a move or two, and no call. */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
     if (size == 4) memcpy(to, from, 64);
     else if (size == 2) memcpy(to, from, 32);
     else memcpy(to, from, 16);
 }
 /* The tile whose key 0 is in slot `slot`, no multiple of 16, in the ring's own type: its
-   keys [a, b) lie in two tiles of the ring, and are moved. Of a whole tile each dim is two copies
-   of 16 keys, of which the second hides what was too much in the first, and the next dim's first
-   what was too much in the second; but for the last dim's. */
+   keys [a, b) lie in two tiles of the ring, and are moved.
+
+       ring     |. . . . . . . . . . . a b c d e|f g h i j k l m n o p . . . . .|
+                 lower                 ^off      upper
+       tile     |a b c d e f g h i j k l m n o p|
+                           ^seam = 16 - off
+
+   Of a whole tile each dim is two copies of 16 keys, of which the second hides what was too much in
+   the first, and the next dim's first what was too much in the second; but for the last dim's,
+   behind which there may be nothing: no more is copied of it than is wanted, as of part of a
+   tile. */
 static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
     const size_t size = x->size, line = SWA__TILE * size;
     /* keys below seam: the lower tile */
@@ -7468,6 +7525,9 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
         keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
         return;
     }
+
+    /* one tile of slots after the other is widened whole, which is the least that the kernel takes,
+       and its keys are put into their places */
     for (; a < b; a += n, slot += n) {
         off = (int)(slot & (SWA__TILE - 1));
         n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
@@ -7486,15 +7546,20 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     const int ld = (int)swa__pad16(x->dim);
     int i, d;
 
+    /* attended is what the ring will hold, or a token's bits would depend on whether its keys came
+       in the same step */
     for (i = a; i < b && round != SWA_F32; i++) {
         keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld,
                         &to->scale[which][i]);
         src[i] = to->row + i * ld;
     }
+
     if (a == 0 && b == SWA__TILE) {
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
     }
+
+    /* part of a tile, key by key. Narrow rows have not been rounded, so that row is free */
     for (i = a; i < b; i++) {
         const float *from = (const float *)src[i];
         float *key = to->x[which] + i, one;
@@ -7517,16 +7582,19 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
     const swa__operand *x = &src->x[SWA__V];
     const size_t ld = (size_t)to->dvp;
 
+    /* padded as the room's are, one right behind the other: so many numbers */
     if (src->ring) {
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
     }
+    /* the rows behind these, as a rule the next tile's */
     if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size, 64);
     for (; a < b; a++, p += x->row)
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim,
                         to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
 }
-/* The scale of a row; what stands for one where rows have none. */
+/* The scale of a row; what stands for one where rows have none. 1 changes no bit of K or V; a
+   tail's kernel has to know. */
 static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
     return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
 }
@@ -7539,6 +7607,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     int i;
 
     if (x->dim == 0) return;
+    /* rows that are rounded to q8 write theirs when that is done */
     SWA__ROLLED for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
         swa__values_in(keys, src, p + row * x->row, a, b, to);
@@ -7549,6 +7618,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
         return;
     }
     SWA__ROLLED for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
+    /* p has come to the next tile's rows */
     if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
@@ -7566,6 +7636,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const float *scale = x->scale != NULL ? x->scale + slot : NULL;
         const unsigned char *p = x->p;
         swa_type type = x->type;
+        /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
+           f32 */
         const int widen = keys->as_f32 && type != SWA_F32 && !(i == SWA__K && keys->dots)
                           && !(keys->paired && type != SWA_Q8);
         if (x->dim > 0) p += slot * x->row;
@@ -7574,6 +7646,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
             scale = to->scale[i];
         }
         if (off_grid && i != SWA__V && x->dim > 0) {
+            /* in the ring's type: the place in the room is for what is widened */
             float *moved = widen ? to->row : to->x[i];
             swa__move_keys(x, slot, a, b, (unsigned char *)moved);
             p = (const unsigned char *)moved;
@@ -7589,7 +7662,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
     swa__tile_share(keys, t);
 }
 
-/* Whether keys of a segment have scales, as a bit. */
+/* Whether keys of a segment have scales, or will have when they are rounded, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
     const swa__operand *x = &src->x[which];
     return (unsigned)(x->scale != NULL
@@ -7604,11 +7677,13 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
 
     for (i = 0; missing >> i != 0; i++) {
         if ((missing >> i & 1) == 0) continue;
+        /* p of such a key is 0, which times what was left in the room could be a NaN */
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
         if (!keys->shape.v_in_k)
             memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
         else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
     }
+
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
@@ -7628,11 +7703,13 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
 
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
+
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
         const swa__source *src = swa__seek(in, s);
         const int from = (int)swa__max64(src->pos - pos, a),
                   end = (int)swa__min64(src->end - pos, b);
         const int64_t row = src->first + (pos + from - src->pos);
+
         if (from >= end) continue;
         missing &= ~swa__key_bits(from, end);
         to->bare = from == a;
@@ -7693,6 +7770,7 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
         const float *scale = x->scale != NULL ? x->scale + at : NULL;
         if (i == SWA__V && scale != NULL && b->shift > 0) {
             float *moved = room->scale + SWA__V * SWA_BLOCK;
+            /* those that are seen: behind the last slot's there are no more */
             memcpy(moved + lo, scale + lo, (size_t)(hi - lo) * sizeof(float));
             scale = moved;
         }
@@ -7730,6 +7808,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
         if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        /* tiles ascend, and so do segments: no search */
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
