@@ -7167,9 +7167,9 @@ static int swa__has_dots(const swa__kernels *kr) {
 
    A and B are units, and each folds its blocks as it comes to them.
 
-   With fewer units than parts each block becomes a unit of its own (a split): its result is kept,
-   and phase 1 folds. Which units exist depends on the number of parts; what a row's arithmetic is
-   does not.
+   With fewer than four units to a part (more in swa__cut_make) each block becomes a unit of its own,
+   a split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
+   what a row's arithmetic is does not.
 
    Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
    runs with a stage of their own (swa__ops); [SECTION 14] takes jobs, blocks and the stage, and no
@@ -7834,6 +7834,16 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
 
 /* ---- calls and jobs ---- */
 
+/* From the whole to the part, each made of the one before and read by those behind it:
+
+       call    what a host asked for, checked; all parts make the same            swa__call_base
+       job     one of its runs: queries, segments, kernel, blocks                 swa__job_make
+       unit    rows of a job, and blocks: what one part computes in one go        swa__job_units
+       sight   what some of its rows see of one block                             swa__sight_make
+
+   A host's own threads make all of them again in each phase of each part, of the same arguments:
+   what goes from one phase to the next is in the scratch and the cache. */
+
 /* What a call does otherwise than read its step's segments as they are: MLA's naive path. One per
    part, so that user may hold memory of the part's own. */
 typedef struct {
@@ -7868,12 +7878,13 @@ typedef struct {
 
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
-/* A tile's [dims][16] as 16 rows of V. */
+/* A tile's [dims][16] as 16 rows of V, for products whose numbers have to lie key by key. */
 static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE,
               dvp = (int)swa__pad16(dims);
     int i, d;
     call->kr->to_rows(whole, k, v, (size_t)dvp);
+    /* the kernel takes 16 dims at a time: the last ones, and zeros where no dim is */
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
@@ -7904,6 +7915,8 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
         const float *rows = (const float *)tile->v;
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) continue;
+        /* V before K: where it is part of K, that is rewritten below, maybe where it lies. Its q8
+           scale stays with the tile, and multiplies p */
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__tile_to_rows(call, (const float *)tile->k, last);
@@ -7916,9 +7929,11 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
             if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
         }
 #endif
+        /* all keys of K: what nobody sees is masked, as a score */
         call->kr->to_form(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
         tile->k = k;
         tile->v = v;
+
         if (dt == 0) continue;
         k += SWA__TILE * dk;
         call->kr->to_form(form, dt, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->tail, k);
@@ -7990,7 +8005,14 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
 
 /* The blocks that some tokens touch, as a list: n of them, the sinks' from [0, sinks), then the
    window's from [lo, hi), in numbers of blocks. Those without a key are not in it: between two
-   segments any number of them may lie. */
+   segments any number of them may lie.
+
+       block       0     1     2     3     4     5     6     7
+       keys        #     #     #     #     .     #     #     #       . between two segments
+                   |     |           |                             |
+                   0     sinks       lo                            hi      n = 5: 0, 3, 5, 6, 7
+
+   It is walked by block_from, from one block to the next, and has no memory of its own. */
 typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;
 
 /* One run of queries and the keys it may see. */
@@ -8016,6 +8038,7 @@ typedef struct {
 /* What token t sees through the window, cut to where keys are. */
 static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + t, lo, hi);
+    /* lo <= hi in any case: a token that sees no key that is there has an empty interval */
     *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
     *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
 }
@@ -8035,9 +8058,10 @@ static int64_t swa__keys_seen(const swa__job *j, int t) {
     swa__window_of(j, t, &lo, &hi);
     return hi - lo;
 }
-/* How many blocks the positions [0, pos) touch. */
+/* How many blocks the positions [0, pos) touch; pos + 255 could overflow. */
 static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
-/* How many of the blocks [lo, hi) hold a key. */
+/* How many of the blocks [lo, hi) hold a key. lo goes along, so that a block in which two segments
+   meet counts once. */
 static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     int64_t n = 0;
     int i;
@@ -8052,7 +8076,8 @@ static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     }
     return (int)n;
 }
-/* The list for tokens first..last. */
+/* The list for tokens first..last: no bound moves back, so the first one has the lowest key, the
+   last one the end, and most sinks. A block with both counts as the sinks'. */
 static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     swa__blocks b;
     int64_t lo, hi, none;
@@ -8070,8 +8095,11 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
     for (;;) {
         int64_t next = b->hi;
         int i;
+        /* between the two stretches of blocks nothing is seen */
         if (at >= b->sinks && at < b->lo) at = b->lo;
         if (at >= b->hi) return b->hi;
+        /* the block of the next key that there is: perhaps this one, perhaps one in the gap or
+           behind the end, which the next turn finds */
         for (i = swa__find(keys, at * SWA_BLOCK); i < keys->n_kv && keys->kv[i].n == 0; i++) {}
         if (i < keys->n_kv) next = swa__max64(at, keys->kv[i].pos / SWA_BLOCK);
         if (next == at) return at;
@@ -8095,6 +8123,9 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->window.prefix = run->prefix;
     j->window.prefix_first = run->pos;
 
+    /* the ring from the first query's lowest key on, also what begin has written off: it is there
+       until this layer stores, and where that came first swa__past_check has asked for room. Rows
+       that are stored come from the ring too */
     n = swa__spans(l, swa__seq_of(call->c, run->seq), swa__lowest(&j->window, run->pos),
                    fresh ? run->pos : run->pos + run->n, span);
     for (i = 0; i < n; i++) {
@@ -8110,6 +8141,7 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->keys.kv = j->kv;
     j->keys.n_kv = n;
 
+    /* where KV head 0 begins, and in the new rows this run */
     j->ring.ring = 1;
     j->fresh.ring = 0;
     swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
@@ -8131,7 +8163,9 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.n_kv = rows->n_kv;
 }
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
-   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are. */
+   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are: V in
+   K, whose dims lie 16 apart in a tile where lanes are dims; keys that were gathered; bundles of
+   SWA_BF16_TILE. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int gathered = swa__listed(call) || j->parents != NULL;
     j->rows = j->n * call->group;
@@ -8139,6 +8173,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
     j->keys.paired = swa__form_of(&j->geo) == SWA__PAIRS;
+    /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
@@ -8184,6 +8219,7 @@ static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in,
     const float *p = swa__q_row(j, in, u->h, u->r0 + r);
     int i, head = (u->r0 + r) % group;
 
+    /* from head to head of a group, then to the next token's first: no division per row */
     for (i = 0; i < n; i++) {
         src[i] = p;
         if (r + i + 1 >= u->n) continue;
@@ -8230,6 +8266,7 @@ static void swa__q_integers(const swa__call *call, const void **src, int n, floa
     const int ld = (int)swa__pad16(call->shape.head_dim);
     int i;
     for (i = 0; i < n; i++) {
+        /* each by itself: a row's bits must not depend on those that it comes with */
         call->kr->round(SWA_Q8, src[i], SWA_F32, call->shape.head_dim, row + i * ld, &scale[i]);
         scale[i] *= call->qscale;
         src[i] = row + i * ld;
@@ -8262,6 +8299,7 @@ static void swa__pack_step(const void *const *src, int R, int dims, float mul, f
 static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
     int i, d;
 
+    /* q is 0 behind the last dim, so that it does not matter what K has there */
     memset(sum, 0, (size_t)(step * ((dims + 3) / 4 + 1)) * sizeof *sum);
     for (i = 0; i < step; i++) {
         int8_t *four = (int8_t *)(sum + step + i);
@@ -8287,6 +8325,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
+        /* integers stay integers: the call's factor is in their scale */
         swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         if (dt > 0) {
             swa__q_rows(j, u, &in[1], r, step, src);
@@ -8321,11 +8360,15 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         swa__pack_few(j, u, in, row, q, scale);
         return;
     }
+
     for (q += (size_t)r * (size_t)(dk + dt); r < end; r += nr, q += (dk + dt) * nr) {
         float *to;
         nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
         n = end - r < nr ? end - r : nr;
+
+        /* K's part of the rows, then (below) the tail's behind it; idle places of the panel get the
+           last row again, whose results nobody writes */
         swa__places(j, in[0].token, in[0].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
@@ -8335,6 +8378,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         for (i = 0; j->keys.dots && i < nr; i += 16)
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
+
         if (dt == 0) continue;
         swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
@@ -8342,11 +8386,19 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
 }
+/* A distance from the block's start, as a key of it: before it 0, behind it all 256. */
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
 /* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token,
    so the first and the last one tell; but in a tree, whose tokens all see these blocks to the
-   end. */
+   end.
+
+       keys of the block      0         a     b                 c     d         256
+       first row's token      .         |_______________________|     .         .
+       last row's token       .         .     |_______________________|         .
+       lo[1] = a   full_lo = b   full_hi = c   hi[1] = d
+
+   Keys before a and from d on are not touched, and the window hides none of [b, c). */
 static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                              int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group;
@@ -8358,16 +8410,19 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
         lo = swa__min64(lo, w->lo[t]);
         full_lo = swa__max64(full_lo, w->lo[t]);
     }
+
     l->lo[1] = swa__clip(lo - pos);
     l->hi[1] = swa__clip(w->hi[last] - pos);
     l->full_lo = swa__clip(full_lo - pos);
     l->full_hi = swa__clip(w->hi[first] - pos);
+    /* the sinks are one interval from the first key on; the last token sees the most of them */
     l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
     l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
 }
 /* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
 static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     const swa__geo *g = &j->geo;
+    /* by distance the nearest key decides: the block's last, seen from the first token */
     if (g->by_distance)
         return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
@@ -8384,6 +8439,7 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
 static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     if (!SWA__MODS) return;
+    /* in base 2, as scores are when it is added */
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
@@ -8419,6 +8475,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
         if (i == 0 || head == 0) {       /* what a token's rows share                             */
             first = (float)swa__clip(w->lo[t - t0] - pos);
             last = (float)swa__clip(w->hi[t - t0] - pos);
+            /* a sink that the window shows as well is an ordinary key, and has its q */
             sink = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         }
         l->first[i] = first;
@@ -8428,6 +8485,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
             l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
             swa__sight_mods(j, j->row + t, from + head, i, l);
         }
+        /* the next head of the group, or the next token's first */
         if (i + 1 < n && ++head == group) {
             head = 0;
             t++;
@@ -8439,6 +8497,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
    is -inf. */
 static float swa__sink_logit(float logit, float *m) {
     *m = SWA__NONE;
+    /* by its bits: under -ffast-math a comparison with infinity may be left out */
     if ((swa__bits_of(logit) & 0xff800000u) == 0xff800000u) return 0.0f;
     *m = (float)((double)logit * SWA__LOG2E);
     return 1.0f;
@@ -8457,6 +8516,8 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
     if (a->lse == NULL && a->stat == NULL && a->sink_logits == NULL) return 0;
     head = h * group + r % group;
     at = (j->row + r / group) * j->call->shape.n_heads + head;
+
+    /* before the logit is folded in: lse is that of the keys alone */
     if (a->lse != NULL) a->lse[at] = swa__lse(m, *l);
     if (a->stat != NULL) {
         a->stat[2 * at] = m;
@@ -8464,10 +8525,13 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
         *l = 1.0f;
         return 0;
     }
+
     if (a->sink_logits == NULL) return 0;
     *lb = swa__sink_logit(a->sink_logits[head], mb);
     return 1;
 }
+/* Nothing seen yet. The maximum is finite, so that a fold needs no special case: -inf less -inf
+   would be a NaN. */
 static void swa__rows_clear(int rows, float *m, float *l) {
     int i;
     for (i = 0; i < rows; i++) {
@@ -8486,6 +8550,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
     for (i = 0; i < n; i++) {
         const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
         out[i] = swa__out_row(j, h, r0 + i);
+        /* the logit goes in as a last block, whose o is zeros */
         if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
             j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
     }
@@ -8518,6 +8583,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     for (i = 0; i < nr; i++) {
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
+        /* idle places of the panel: something to divide by */
         if (i >= n) {
             to.l[i] = 1.0f;
             continue;
