@@ -7407,9 +7407,30 @@ static int swa__has_dots(const swa__kernels *kr) {
    and when a unit has no more of them its rows go out. Store is the same way backwards, from
    operands into operands.
 
-   With fewer units than parts each block becomes a unit of its own (a split): its result is kept,
-   and phase 1 folds. Which units exist depends on the number of parts; what a row's arithmetic is
-   does not.
+   A part gets a checked call and a slice of the scratch of its own, and no other part writes its
+   outputs. Three ideas carry the rest:
+     * A block is reduced alone, from zero, and only the fold joins blocks, from left to right. No
+       cut of the keys goes through a block, so where the work is cut is a question of speed alone.
+     * The window is two numbers per token ([SECTION 4]). Blocks outside of them are not touched,
+       and inside only the edges are masked: no mask is read.
+     * Of V nothing is multiplied that nobody wrote, not even by a p of 0: it could be a NaN. p.v
+       walks the keys that are seen, and what is missing among them becomes zeros. Scores of such
+       keys are computed, and then replaced.
+
+       one run, one KV head       block 0     block 1     block 2     block 3
+       rows of tokens 0 .. 4    |    A      |    A      |    A      |           |   -> out
+       rows of tokens 5 .. 9    |           |    B      |    B      |    B      |   -> out
+
+   A and B are units, and each folds its blocks as it comes to them.
+
+   With fewer than four units to a part (more in swa__cut_make) each block becomes a unit of its own,
+   a split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
+   what a row's arithmetic is does not.
+
+   Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
+   runs with a stage of their own (swa__ops); [SECTION 14] takes jobs, blocks and the stage, and no
+   V. Below are the kernels of [SECTION 10]: they know tiles and intervals of keys, but neither
+   segments nor jobs, and positions for ALiBi and the bias alone.
 
    With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of
    256 positions, as 256 bits: listed, or near, or a sink, and shown by the window. The keys that
@@ -7427,7 +7448,7 @@ static int swa__has_dots(const swa__kernels *kr) {
 /* ---- keys: segments, and their operands ---- */
 
 /* A segment as one KV head sees it: positions [pos, end), operands that begin at row 0 of that
-   head. In the ring rows are slots. */
+   head. In the ring rows are slots, whose numbers have been rounded. */
 typedef struct {
     int64_t pos, end, first;             /* first: the row of pos                                 */
     int     ring;
@@ -7452,6 +7473,7 @@ typedef struct {
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
     int i;
     for (i = 0; i < SWA__OPERANDS; i++) {
+        /* an array that there is not has no p to be moved */
         if (src->x[i].dim > 0) src->x[i].p += heads * src->x[i].head;
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
@@ -7468,9 +7490,11 @@ static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__sourc
     src->pos = kv->pos;
     src->end = kv->pos + kv->n;
     src->ring = kv->layout_ != 0;
+    /* 1 + the slot, see swa__span_view */
     src->first = src->ring ? kv->layout_ - 1 : 0;
 }
-/* The segment that was looked at last, for the tiles that follow in it. */
+/* The segment that was looked at last, for the tiles that follow in it: three operands are not made
+   anew for each. */
 typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
 
 static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
@@ -7487,7 +7511,8 @@ static const swa__source *swa__seek(swa__cursor *x, int segment) {
     x->segment = segment;
     return &x->src;
 }
-/* The first segment that ends after position p. */
+/* The first segment that ends after position p. Segments do not overlap, so their ends ascend, also
+   those of empty ones: they can be halved, however many pages a caller has. */
 static int swa__find(const swa__keys *keys, int64_t p) {
     int lo = 0, hi = keys->n_kv;
     while (lo < hi) {
@@ -7497,6 +7522,7 @@ static int swa__find(const swa__keys *keys, int64_t p) {
     }
     return lo;
 }
+
 /* ---- scratch ---- */
 
 /* Where a block of keys is staged. */
@@ -7536,6 +7562,7 @@ typedef struct {
 
 static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size_t bytes) {
     unsigned char *p = base != NULL ? base + w->bytes : NULL;
+    /* each array begins a line of 64 bytes, and two parts share none */
     w->bytes += (bytes + 63) & ~(size_t)63;
     return p;
 }
@@ -7548,6 +7575,7 @@ static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t fl
 static int swa__unit_rows(const swa_shape *s) {
     const int dims = s->head_dim + s->tail_dim + s->v_dim;
     const int rows = dims < SWA__SMALL_DIMS ? dims * (2048 / SWA__SMALL_DIMS) : (1 << 19) / dims;
+    /* whole panels of the widest kernel */
     return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
 }
 static size_t swa__pad16(int dim) { return (size_t)swa__round16(dim); }
@@ -7557,19 +7585,23 @@ static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratc
     swa__take(w, base, &w->room.k, SWA_BLOCK * dkt);
     swa__take(w, base, &w->room.v, SWA_BLOCK * dvp);
     swa__take(w, base, &w->room.scale, SWA__OPERANDS * SWA_BLOCK);
+    /* each of its rows is rounded up to 16 numbers */
     swa__take(w, base, &w->room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
     swa__take(w, base, &w->room.present, SWA_BLOCK);
 }
-/* base NULL: its size alone. */
+/* base NULL: its size alone. By shape and sinks, so that both phases of a call find the same
+   places. */
 static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__scratch *w) {
     const int tile = swa__unit_rows(s) + SWA__PANEL;
     const size_t rows = (size_t)tile, dkt = (size_t)s->head_dim + (size_t)s->tail_dim;
     const size_t dvp = swa__pad16(s->v_dim),
                  tokens = (size_t)(tile / (s->n_heads / s->n_kv_heads)) + 2;
 
+    /* a panel more than a unit has rows: its last panel is filled up. The first and the last token
+       of a unit may be there in part */
     w->rows = tile;
     w->bytes = 0;
-    /* first, where all find them */
+    /* first, where all find them; of all calls MLA's have the most phases */
     (void)swa__take_bytes(w, base, SWA_MLA_PHASES * sizeof(swa__ticket));
     swa__take(w, base, &w->q, rows * dkt);
     swa__take(w, base, &w->q_sink, sinks ? rows * dkt : 0);
@@ -7593,12 +7625,27 @@ static size_t swa__part_bytes(const swa_shape *s, int sinks) {
     return w.bytes;
 }
 
-/* o, m, l of one row and block that phase 1 will fold. */
+/* o, m, l of one row and block that phase 1 will fold: m and l behind o, and the next one begins a
+   line. */
 static size_t swa__partial_bytes(const swa_shape *s) {
     return (swa__pad16(s->v_dim) + SWA__TILE) * sizeof(float);
 }
 
 /* ---- the stage: one block of keys as tiles ---- */
+
+/* From segments to tiles: b->tile[t] says where K, tail and V of the block's keys 16t..16t+15 are,
+   in which type, and by which scales. What a kernel can read where it lies stays there; all else is
+   made in the room, in f32:
+
+       keys lie in tiles of the ring           few rows, in f32          many rows
+         all of the block in one segment       in place, on any grid     as below
+         of the tile in one, on the grid       in place                  in place, narrow: widened
+         of the tile in one, off the grid      K moved, V in place       the same, narrow: widened
+       keys lie in several segments, or rows   gathered; V in place      gathered
+                                               where it can be
+
+   On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 pairs or
+   integer dot products take them as they are. */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
 typedef struct {
@@ -7606,6 +7653,7 @@ typedef struct {
     int dvp, bare;                       /* bare: it holds no key yet                             */
 } swa__spot;
 
+/* A tile's tail stands right behind its K, so both move alike. */
 static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
     const int64_t k = (int64_t)tiles * SWA__TILE * (s->head_dim + s->tail_dim);
     int i;
@@ -7627,6 +7675,7 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->bare = 1;
     swa__spot_move(to, s, t);
 }
+/* Keys [a, b) of a tile, b <= 16. */
 static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
 /* A tile's operand i is at p. */
@@ -7676,16 +7725,24 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
     swa__rows_ahead(p, rows, x->row, bytes, which == SWA__K ? 64 : 128);
 }
-/* 16 of them */
+/* 16 of them. Each size by itself, so that it is a constant: a move or two, and no call. */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
     if (size == 4) memcpy(to, from, 64);
     else if (size == 2) memcpy(to, from, 32);
     else memcpy(to, from, 16);
 }
 /* The tile whose key 0 is in slot `slot`, no multiple of 16, in the ring's own type: its
-   keys [a, b) lie in two tiles of the ring, and are moved. Of a whole tile each dim is two copies
-   of 16 keys, of which the second hides what was too much in the first, and the next dim's first
-   what was too much in the second; but for the last dim's. */
+   keys [a, b) lie in two tiles of the ring, and are moved.
+
+       ring     |. . . . . . . . . . . a b c d e|f g h i j k l m n o p . . . . .|
+                 lower                 ^off      upper
+       tile     |a b c d e f g h i j k l m n o p|
+                           ^seam = 16 - off
+
+   Of a whole tile each dim is two copies of 16 keys, of which the second hides what was too much in
+   the first, and the next dim's first what was too much in the second; but for the last dim's,
+   behind which there may be nothing: no more is copied of it than is wanted, as of part of a
+   tile. */
 static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, unsigned char *dst) {
     const size_t size = x->size, line = SWA__TILE * size;
     /* keys below seam: the lower tile */
@@ -7725,6 +7782,9 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
         keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
         return;
     }
+
+    /* one tile of slots after the other is widened whole, which is the least that the kernel takes,
+       and its keys are put into their places */
     for (; a < b; a += n, slot += n) {
         off = (int)(slot & (SWA__TILE - 1));
         n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
@@ -7743,15 +7803,20 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     const int ld = (int)swa__pad16(x->dim);
     int i, d;
 
+    /* attended is what the ring will hold, or a token's bits would depend on whether its keys came
+       in the same step */
     for (i = a; i < b && round != SWA_F32; i++) {
         keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld,
                         &to->scale[which][i]);
         src[i] = to->row + i * ld;
     }
+
     if (a == 0 && b == SWA__TILE) {
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
     }
+
+    /* part of a tile, key by key. Narrow rows have not been rounded, so that row is free */
     for (i = a; i < b; i++) {
         const float *from = (const float *)src[i];
         float *key = to->x[which] + i, one;
@@ -7774,16 +7839,19 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
     const swa__operand *x = &src->x[SWA__V];
     const size_t ld = (size_t)to->dvp;
 
+    /* padded as the room's are, one right behind the other: so many numbers */
     if (src->ring) {
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
     }
+    /* the rows behind these, as a rule the next tile's */
     if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size, 64);
     for (; a < b; a++, p += x->row)
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim,
                         to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
 }
-/* The scale of a row; what stands for one where rows have none. */
+/* The scale of a row; what stands for one where rows have none. 1 changes no bit of K or V; a
+   tail's kernel has to know. */
 static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
     return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
 }
@@ -7796,6 +7864,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     int i;
 
     if (x->dim == 0) return;
+    /* rows that are rounded to q8 write theirs when that is done */
     SWA__ROLLED for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
         swa__values_in(keys, src, p + row * x->row, a, b, to);
@@ -7806,6 +7875,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
         return;
     }
     SWA__ROLLED for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
+    /* p has come to the next tile's rows */
     if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
@@ -7823,6 +7893,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const float *scale = x->scale != NULL ? x->scale + slot : NULL;
         const unsigned char *p = x->p;
         swa_type type = x->type;
+        /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
+           f32 */
         const int widen = keys->as_f32 && type != SWA_F32 && !(i == SWA__K && keys->dots)
                           && !(keys->paired && type != SWA_Q8);
         if (x->dim > 0) p += slot * x->row;
@@ -7831,6 +7903,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
             scale = to->scale[i];
         }
         if (off_grid && i != SWA__V && x->dim > 0) {
+            /* in the ring's type: the place in the room is for what is widened */
             float *moved = widen ? to->row : to->x[i];
             swa__move_keys(x, slot, a, b, (unsigned char *)moved);
             p = (const unsigned char *)moved;
@@ -7846,7 +7919,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
     swa__tile_share(keys, t);
 }
 
-/* Whether keys of a segment have scales, as a bit. */
+/* Whether keys of a segment have scales, or will have when they are rounded, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
     const swa__operand *x = &src->x[which];
     return (unsigned)(x->scale != NULL
@@ -7861,11 +7934,13 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
 
     for (i = 0; missing >> i != 0; i++) {
         if ((missing >> i & 1) == 0) continue;
+        /* p of such a key is 0, which times what was left in the room could be a NaN */
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
         if (!keys->shape.v_in_k)
             memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
         else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
     }
+
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
     if (scaled >> SWA__TAIL & 1) t->tail_scale = to->scale[SWA__TAIL];
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
@@ -7885,11 +7960,13 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
 
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
+
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
         const swa__source *src = swa__seek(in, s);
         const int from = (int)swa__max64(src->pos - pos, a),
                   end = (int)swa__min64(src->end - pos, b);
         const int64_t row = src->first + (pos + from - src->pos);
+
         if (from >= end) continue;
         missing &= ~swa__key_bits(from, end);
         to->bare = from == a;
@@ -7950,6 +8027,7 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
         const float *scale = x->scale != NULL ? x->scale + at : NULL;
         if (i == SWA__V && scale != NULL && b->shift > 0) {
             float *moved = room->scale + SWA__V * SWA_BLOCK;
+            /* those that are seen: behind the last slot's there are no more */
             memcpy(moved + lo, scale + lo, (size_t)(hi - lo) * sizeof(float));
             scale = moved;
         }
@@ -7987,6 +8065,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
         if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        /* tiles ascend, and so do segments: no search */
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
         if (src != NULL && src->x[SWA__K].tiled && src->pos <= pos + lo && src->end >= pos + hi)
@@ -8011,6 +8090,16 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
 }
 
 /* ---- calls and jobs ---- */
+
+/* From the whole to the part, each made of the one before and read by those behind it:
+
+       call    what a host asked for, checked; all parts make the same            swa__call_base
+       job     one of its runs: queries, segments, kernel, blocks                 swa__job_make
+       unit    rows of a job, and blocks: what one part computes in one go        swa__job_units
+       sight   what some of its rows see of one block                             swa__sight_make
+
+   A host's own threads make all of them again in each phase of each part, of the same arguments:
+   what goes from one phase to the next is in the scratch and the cache. */
 
 /* What a call does otherwise than read its step's segments as they are: MLA's naive path. One per
    part, so that user may hold memory of the part's own. */
@@ -8046,12 +8135,13 @@ typedef struct {
 
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
-/* A tile's [dims][16] as 16 rows of V. */
+/* A tile's [dims][16] as 16 rows of V, for products whose numbers have to lie key by key. */
 static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     const int dims = call->shape.v_dim, whole = dims / SWA__TILE * SWA__TILE,
               dvp = (int)swa__pad16(dims);
     int i, d;
     call->kr->to_rows(whole, k, v, (size_t)dvp);
+    /* the kernel takes 16 dims at a time: the last ones, and zeros where no dim is */
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
@@ -8082,6 +8172,8 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
         const float *rows = (const float *)tile->v;
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) continue;
+        /* V before K: where it is part of K, that is rewritten below, maybe where it lies. Its q8
+           scale stays with the tile, and multiplies p */
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__tile_to_rows(call, (const float *)tile->k, last);
@@ -8094,9 +8186,11 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
             if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
         }
 #endif
+        /* all keys of K: what nobody sees is masked, as a score */
         call->kr->to_form(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
         tile->k = k;
         tile->v = v;
+
         if (dt == 0) continue;
         k += SWA__TILE * dk;
         call->kr->to_form(form, dt, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->tail, k);
@@ -8168,7 +8262,14 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
 
 /* The blocks that some tokens touch, as a list: n of them, the sinks' from [0, sinks), then the
    window's from [lo, hi), in numbers of blocks. Those without a key are not in it: between two
-   segments any number of them may lie. */
+   segments any number of them may lie.
+
+       block       0     1     2     3     4     5     6     7
+       keys        #     #     #     #     .     #     #     #       . between two segments
+                   |     |           |                             |
+                   0     sinks       lo                            hi      n = 5: 0, 3, 5, 6, 7
+
+   It is walked by block_from, from one block to the next, and has no memory of its own. */
 typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;
 
 /* One run of queries and the keys it may see. */
@@ -8194,6 +8295,7 @@ typedef struct {
 /* What token t sees through the window, cut to where keys are. */
 static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + t, lo, hi);
+    /* lo <= hi in any case: a token that sees no key that is there has an empty interval */
     *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
     *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
 }
@@ -8213,9 +8315,10 @@ static int64_t swa__keys_seen(const swa__job *j, int t) {
     swa__window_of(j, t, &lo, &hi);
     return hi - lo;
 }
-/* How many blocks the positions [0, pos) touch. */
+/* How many blocks the positions [0, pos) touch; pos + 255 could overflow. */
 static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
-/* How many of the blocks [lo, hi) hold a key. */
+/* How many of the blocks [lo, hi) hold a key. lo goes along, so that a block in which two segments
+   meet counts once. */
 static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     int64_t n = 0;
     int i;
@@ -8230,7 +8333,8 @@ static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     }
     return (int)n;
 }
-/* The list for tokens first..last. */
+/* The list for tokens first..last: no bound moves back, so the first one has the lowest key, the
+   last one the end, and most sinks. A block with both counts as the sinks'. */
 static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     swa__blocks b;
     int64_t lo, hi, none;
@@ -8248,8 +8352,11 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
     for (;;) {
         int64_t next = b->hi;
         int i;
+        /* between the two stretches of blocks nothing is seen */
         if (at >= b->sinks && at < b->lo) at = b->lo;
         if (at >= b->hi) return b->hi;
+        /* the block of the next key that there is: perhaps this one, perhaps one in the gap or
+           behind the end, which the next turn finds */
         for (i = swa__find(keys, at * SWA_BLOCK); i < keys->n_kv && keys->kv[i].n == 0; i++) {}
         if (i < keys->n_kv) next = swa__max64(at, keys->kv[i].pos / SWA_BLOCK);
         if (next == at) return at;
@@ -8273,6 +8380,9 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->window.prefix = run->prefix;
     j->window.prefix_first = run->pos;
 
+    /* the ring from the first query's lowest key on, also what begin has written off: it is there
+       until this layer stores, and where that came first swa__past_check has asked for room. Rows
+       that are stored come from the ring too */
     n = swa__spans(l, swa__seq_of(call->c, run->seq), swa__lowest(&j->window, run->pos),
                    fresh ? run->pos : run->pos + run->n, span);
     for (i = 0; i < n; i++) {
@@ -8288,6 +8398,7 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->keys.kv = j->kv;
     j->keys.n_kv = n;
 
+    /* where KV head 0 begins, and in the new rows this run */
     j->ring.ring = 1;
     j->fresh.ring = 0;
     swa__ring_operands(call->c, call->layer, run->seq, j->ring.x);
@@ -8309,7 +8420,9 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.n_kv = rows->n_kv;
 }
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
-   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are. */
+   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are: V in
+   K, whose dims lie 16 apart in a tile where lanes are dims; keys that were gathered; bundles of
+   SWA_BF16_TILE. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int gathered = swa__listed(call) || j->parents != NULL;
     j->rows = j->n * call->group;
@@ -8317,6 +8430,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
     j->keys.paired = swa__form_of(&j->geo) == SWA__PAIRS;
+    /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
@@ -8362,6 +8476,7 @@ static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in,
     const float *p = swa__q_row(j, in, u->h, u->r0 + r);
     int i, head = (u->r0 + r) % group;
 
+    /* from head to head of a group, then to the next token's first: no division per row */
     for (i = 0; i < n; i++) {
         src[i] = p;
         if (r + i + 1 >= u->n) continue;
@@ -8408,6 +8523,7 @@ static void swa__q_integers(const swa__call *call, const void **src, int n, floa
     const int ld = (int)swa__pad16(call->shape.head_dim);
     int i;
     for (i = 0; i < n; i++) {
+        /* each by itself: a row's bits must not depend on those that it comes with */
         call->kr->round(SWA_Q8, src[i], SWA_F32, call->shape.head_dim, row + i * ld, &scale[i]);
         scale[i] *= call->qscale;
         src[i] = row + i * ld;
@@ -8440,6 +8556,7 @@ static void swa__pack_step(const void *const *src, int R, int dims, float mul, f
 static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
     int i, d;
 
+    /* q is 0 behind the last dim, so that it does not matter what K has there */
     memset(sum, 0, (size_t)(step * ((dims + 3) / 4 + 1)) * sizeof *sum);
     for (i = 0; i < step; i++) {
         int8_t *four = (int8_t *)(sum + step + i);
@@ -8465,6 +8582,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
+        /* integers stay integers: the call's factor is in their scale */
         swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         if (dt > 0) {
             swa__q_rows(j, u, &in[1], r, step, src);
@@ -8499,11 +8617,15 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         swa__pack_few(j, u, in, row, q, scale);
         return;
     }
+
     for (q += (size_t)r * (size_t)(dk + dt); r < end; r += nr, q += (dk + dt) * nr) {
         float *to;
         nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
         n = end - r < nr ? end - r : nr;
+
+        /* K's part of the rows, then (below) the tail's behind it; idle places of the panel get the
+           last row again, whose results nobody writes */
         swa__places(j, in[0].token, in[0].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
@@ -8513,6 +8635,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         for (i = 0; j->keys.dots && i < nr; i += 16)
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
 #endif
+
         if (dt == 0) continue;
         swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
@@ -8520,11 +8643,19 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
 }
+/* A distance from the block's start, as a key of it: before it 0, behind it all 256. */
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
 /* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token,
    so the first and the last one tell; but in a tree, whose tokens all see these blocks to the
-   end. */
+   end.
+
+       keys of the block      0         a     b                 c     d         256
+       first row's token      .         |_______________________|     .         .
+       last row's token       .         .     |_______________________|         .
+       lo[1] = a   full_lo = b   full_hi = c   hi[1] = d
+
+   Keys before a and from d on are not touched, and the window hides none of [b, c). */
 static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                              int n, int64_t pos, swa__sight *l) {
     const int group = j->call->group, t0 = u->r0 / group;
@@ -8536,16 +8667,19 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
         lo = swa__min64(lo, w->lo[t]);
         full_lo = swa__max64(full_lo, w->lo[t]);
     }
+
     l->lo[1] = swa__clip(lo - pos);
     l->hi[1] = swa__clip(w->hi[last] - pos);
     l->full_lo = swa__clip(full_lo - pos);
     l->full_hi = swa__clip(w->hi[first] - pos);
+    /* the sinks are one interval from the first key on; the last token sees the most of them */
     l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
     l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
 }
 /* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
 static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     const swa__geo *g = &j->geo;
+    /* by distance the nearest key decides: the block's last, seen from the first token */
     if (g->by_distance)
         return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
@@ -8562,6 +8696,7 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
 static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     if (!SWA__MODS) return;
+    /* in base 2, as scores are when it is added */
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
@@ -8597,6 +8732,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
         if (i == 0 || head == 0) {       /* what a token's rows share                             */
             first = (float)swa__clip(w->lo[t - t0] - pos);
             last = (float)swa__clip(w->hi[t - t0] - pos);
+            /* a sink that the window shows as well is an ordinary key, and has its q */
             sink = (float)swa__clip(swa__min64(swa__sinks_of(j, t), w->lo[t - t0]) - pos);
         }
         l->first[i] = first;
@@ -8606,6 +8742,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
             l->q[i] = (float)((j->parents != NULL ? w->hi[t - t0] - 1 : j->pos + t) - pos);
             swa__sight_mods(j, j->row + t, from + head, i, l);
         }
+        /* the next head of the group, or the next token's first */
         if (i + 1 < n && ++head == group) {
             head = 0;
             t++;
@@ -8617,6 +8754,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
    is -inf. */
 static float swa__sink_logit(float logit, float *m) {
     *m = SWA__NONE;
+    /* by its bits: under -ffast-math a comparison with infinity may be left out */
     if ((swa__bits_of(logit) & 0xff800000u) == 0xff800000u) return 0.0f;
     *m = (float)((double)logit * SWA__LOG2E);
     return 1.0f;
@@ -8635,6 +8773,8 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
     if (a->lse == NULL && a->stat == NULL && a->sink_logits == NULL) return 0;
     head = h * group + r % group;
     at = (j->row + r / group) * j->call->shape.n_heads + head;
+
+    /* before the logit is folded in: lse is that of the keys alone */
     if (a->lse != NULL) a->lse[at] = swa__lse(m, *l);
     if (a->stat != NULL) {
         a->stat[2 * at] = m;
@@ -8642,10 +8782,13 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
         *l = 1.0f;
         return 0;
     }
+
     if (a->sink_logits == NULL) return 0;
     *lb = swa__sink_logit(a->sink_logits[head], mb);
     return 1;
 }
+/* Nothing seen yet. The maximum is finite, so that a fold needs no special case: -inf less -inf
+   would be a NaN. */
 static void swa__rows_clear(int rows, float *m, float *l) {
     int i;
     for (i = 0; i < rows; i++) {
@@ -8664,6 +8807,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
     for (i = 0; i < n; i++) {
         const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
         out[i] = swa__out_row(j, h, r0 + i);
+        /* the logit goes in as a last block, whose o is zeros */
         if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
             j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
     }
@@ -8696,6 +8840,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     for (i = 0; i < nr; i++) {
         w->mb[i] = SWA__NONE;
         w->lb[i] = 0.0f;
+        /* idle places of the panel: something to divide by */
         if (i >= n) {
             to.l[i] = 1.0f;
             continue;
