@@ -5199,6 +5199,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const 
    Panels of any width share it. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
                                                 int edge, float *s, const SWV *top, SWV *l) {
+    const int most = SWV_N == 8 ? 2 : 4; /* keys at once: AVX2's 16 registers do not hold four    */
     const int nr = nv * SWV_N;
     SWV lanes[SWA__TILE][NV];
     float scales[SWA_BLOCK];
@@ -5210,9 +5211,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
             SWV sum = SWV_SET1(0.0f);
             for (r = 0; r < 4; r += 2) {
                 k = range[r] + ((i - range[r]) & (SWA__TILE - 1));
-                for (; k + 48 < range[r + 1]; k += 64)
-                    sum = SWA__FN(exp_keys)(4, SWA__TILE * nr, edge, scale != NULL ? scale + k : NULL,
-                                            at + k * nr, top[j], sum);
+                for (; k + (most - 1) * SWA__TILE < range[r + 1]; k += most * SWA__TILE)
+                    sum = SWA__FN(exp_keys)(most, SWA__TILE * nr, edge,
+                                            scale != NULL ? scale + k : NULL, at + k * nr, top[j],
+                                            sum);
                 for (; k < range[r + 1]; k += SWA__TILE)
                     sum = SWA__FN(exp_keys)(1, SWA__TILE * nr, edge, scale != NULL ? scale + k : NULL,
                                             at + k * nr, top[j], sum);
