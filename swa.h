@@ -1167,6 +1167,20 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  else
 #    define SWA__ROLLED
 #  endif
+/* Between these two gcc leaves out passes that take a good part of its time and bring nothing there:
+   lists, products, what lies around them, what runs seldom. Elsewhere they are worth 1 to 5 % of a
+   call over few keys, and 1 % of prefill. An Arm may want its instructions in order. */
+#  if !defined(__clang__) && defined(__x86_64__)
+#    define SWA__LEAN \
+         _Pragma("GCC push_options") \
+         _Pragma("GCC optimize(\"ira-region=one\", \"no-schedule-insns2\", \"no-tree-pre\")") \
+         _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-tree-vectorize\")") \
+         _Pragma("GCC optimize(\"no-rerun-cse-after-loop\")")
+#    define SWA__LEAN_END _Pragma("GCC pop_options")
+#  else
+#    define SWA__LEAN
+#    define SWA__LEAN_END
+#  endif
 #  if SWA__SANITIZED
 #    define SWA__UNROLL
 #  elif defined(__clang__) /* without it, accumulators stay in memory; it must be told "full" */
@@ -1190,6 +1204,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__NOINLINE static
 #  define SWA__RESTRICT
 #  define SWA__COLD
+#  define SWA__LEAN
+#  define SWA__LEAN_END
 #  define SWA__ROLLED
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
@@ -1575,6 +1591,7 @@ SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, i
        n_q[1] rows   hidden                  ranges are opened
 
    Rows of all blocks follow each other, and each is as wide as all columns together. */
+SWA__LEAN
 
 #if SWA__MASKS
 /* A cell of `size` bytes, as the type has it. Visible is all zeros but for BOOL_KEEP: a mask is
@@ -1822,6 +1839,7 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
     return SWA_OK;
 }
 #endif /* SWA__MASKS */
+SWA__LEAN_END
 
 /* ==== [SECTION 6] HELPERS ========================================================================
    Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles
@@ -5330,6 +5348,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], of->c[j], x));
         }
 }
+
+SWA__LEAN
 #if SWA__LISTS
 /* p of a list's keys, block by block as many_block computes one. Pass after pass, since a block of
    few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum. */
@@ -5466,6 +5486,7 @@ SWV_LIST(list_half, MR, 1)
 #endif
 #undef SWV_LIST
 #endif
+SWA__LEAN_END
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__sight *n, float *s) {
     int w, e, k, i;
@@ -5778,6 +5799,7 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
 #endif
 
 #if SWA__MLA
+SWA__LEAN
 /* ---- matrix products ---- */
 
 /* The order of a product's sums, for any number of rows: inputs in blocks of SWA__GEMM_SUM; within
@@ -6215,6 +6237,7 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 #undef PR
 #undef PT
 #undef PC
+SWA__LEAN_END
 #endif /* SWA__MLA */
 
 #if SWA__LATENTS
@@ -6381,7 +6404,13 @@ static float swa__scale(float p, float n) {
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
-#include SWA_HEADER_FILENAME
+#if SWA__AVX2 || SWA__NEON || SWA__SIMD128
+SWA__LEAN
+#  include SWA_HEADER_FILENAME
+SWA__LEAN_END
+#else
+#  include SWA_HEADER_FILENAME
+#endif
 
 #if SWA__NEON
 /* 2 by 2, then by halves. */
@@ -10712,6 +10741,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
 
    Runs of one step may go either way, each by its own length and history. Merged, Q has no nope
    part. */
+SWA__LEAN
 #if SWA__MLA
 
 enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
@@ -11767,6 +11797,7 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 }
 
 #endif /* SWA__MLA */
+SWA__LEAN_END
 
 /* ==== [SECTION 14] INDEX =========================================================================
    Which keys a sparse layer looks at. Scores are products of the few-rows shape, with K widened
@@ -11791,6 +11822,7 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
    Jobs, blocks, the stage and the checks of a call are those of [SECTION 12], without V; what is
    this section's own begins where a block has its scores. */
 #if SWA__INDEX
+SWA__LEAN
 
 enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening
                                             it costs is hidden                                    */
@@ -12419,7 +12451,7 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
     if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return status;
 }
-
+SWA__LEAN_END
 #endif /* SWA__INDEX */
 
 #ifdef __cplusplus
