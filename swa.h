@@ -575,10 +575,13 @@ typedef enum {
      MLA, 128 heads       0.55                  0.82                  -
      MLA, 16 heads        0.88; 0.65 over       -                     -
                           bf16 latents
-     decode               4                     8-10                  0.95, both over q8 rows
+     4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
+                          both; without pairs 4
+     8 rows               1; 0.8 over bf16      -                     -
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
-   Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as decode does.
+   Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
+   want head_dim even, v_dim that fills multiples of 64, no tail and no q8 rows, or it is 4.
    swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
@@ -3782,7 +3785,8 @@ typedef void swa__many(const swa__block *b, const swa__sight *n, const float *co
 typedef struct {
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
-       swa__few_step(rows left) rows, transposed: [dk+dt][R]. s: 8192 floats. */
+       swa__few_step(rows left) rows, transposed: [dk+dt][R]; for SWA__PAIRS half a panel, and o
+       of whole fours of rows. s: 8192 floats. */
     void (*few)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
@@ -4164,6 +4168,12 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
 #endif
 
+#ifdef SWV_LOAD_PAIR                     /* whether few rows multiply by pairs                    */
+#  define SWV_PAIRED(g) (swa__form_of(g) == SWA__PAIRS)
+#else
+#  define SWV_PAIRED(g) 0
+#endif
+
 SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     /* first: what is staged, and asked for per number */
@@ -4348,6 +4358,17 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
         SWV_STORE(s + v * SWV_N, chain);
     }
 }
+/* V of the tile and those behind it. */
+SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const swa__tile *first) {
+    const size_t v_size = swa__type_size(first->v_type);
+    SWA__FN(stream) pf;
+    pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
+    pf.gap = (first->v_token - b->g->dvp) * (int64_t)v_size;
+    pf.per = b->g->dvp * (int)v_size / 64;   /* lines of a V row, if rows lie apart */
+    pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
+    pf.l1 = b->l1;
+    return pf;
+}
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
    over most dims is there once per type, and where less than the full width is wanted not even
@@ -4357,17 +4378,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     const swa__geo *g = b->g;
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
-    const size_t v_size = swa__type_size(first->v_type);
     const size_t es = swa__type_size(type);
-    SWA__FN(stream) pf;
+    const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
     SWA__FN(key_vectors) k;
     SWV acc[8][8], x;
     int i, j;
-    pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
-    pf.gap = (first->v_token - g->dvp) * (int64_t)v_size;
-    pf.per = g->dvp * (int)v_size / 64;  /* lines of a V row, if rows lie apart */
-    pf.left = pf.gap != 0 && pf.per > 0 ? pf.per : INT32_MAX;
-    pf.l1 = b->l1;
     k.fours = g->dk / 4;
     k.q_four = 4 * g->dk;                /* eight rows have no tail */
     SWV_UNROLL for (j = 0; j < NW; j++) {
@@ -4460,6 +4475,32 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
         SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
 }
 #undef SWV_KEY
+/* V of key k and those behind it in its tile, of which `dims` from d0 on are taken, and what is
+   fetched of the next block's K meanwhile. */
+SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, int d0,
+                                       int k, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
+    const swa__geo *g = b->g;
+    const int tile = k / SWA__TILE, per = g->dk / dims,
+              at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
+    const int64_t es = (int64_t)swa__type_size(type);
+    in->row = b->tile[tile].v_token * es;
+    in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
+    in->step = (size_t)(dims * es);
+    pf->at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
+    pf->gap = 0;
+    pf->left = INT32_MAX;                /* fetches until the row's end, if rows lie apart */
+    pf->per = per;
+    pf->l1 = b->l1;
+    if (pf->at != NULL) {
+        const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
+        pf->gap = b->tile[next].next_gap;
+        if (pf->gap != 0 && per > 0) pf->left = per - from / dims % per;
+        pf->at += from * es + from / g->dk * pf->gap;
+    } else {                             /* nothing to fetch: what is here already */
+        pf->at = in->at;
+        in->step = 0;
+    }
+}
 /* p.v of R rows over the keys [keys[0], keys[1]), for NW vectors of dims from d0 on, added to acc;
    a staged tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through
    all of a block's passes over V. Once per type there is only the loop over a tile's keys. A single
@@ -4467,35 +4508,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
    up per number, which saves that too. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
                                            const float *p, int d0, SWV (*acc)[8]) {
-    const swa__geo *g = b->g;
-    const int dims = NW * SWV_N, per = g->dk / dims, last = keys[1];
+    const int last = keys[1];
     int k, end;
     for (k = keys[0]; k < last; k = end) {
+        const int type = R == 8 ? SWA_F32 : b->tile[k / SWA__TILE].v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
-        const swa__tile *t = &b->tile[k / SWA__TILE];
-        const int at = d0 * (b->t1 - b->t0) + (k / SWA__TILE - b->t0) * dims,
-                  next = b->t0 + at / g->dk, type = R == 8 ? SWA_F32 : t->v_type;
-        const int64_t es = (int64_t)swa__type_size(type);
         end = swa__tile_end(k, last);
-        in.row = t->v_token * es;
-        in.at = (const char *)t->v + (k % SWA__TILE * in.row + d0 * es);
-        in.step = (size_t)(dims * es);
+        SWA__FN(few_values_at)(b, NW * SWV_N, type, d0, k, &in, &pf);
         in.n = end - k;
-        pf.at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
-        pf.gap = 0;
-        pf.left = INT32_MAX;             /* fetches until the row's end, if rows lie apart */
-        pf.per = per;
-        pf.l1 = b->l1;
-        if (pf.at != NULL) {
-            const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
-            pf.gap = b->tile[next].next_gap;
-            if (pf.gap != 0 && per > 0) pf.left = per - from / dims % per;
-            pf.at += from * es + from / g->dk * pf.gap;
-        } else {                         /* nothing to fetch: what is here already */
-            pf.at = in.at;
-            in.step = 0;
-        }
         if (R == 8 || NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
         else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
@@ -4552,6 +4573,136 @@ SWV_ROWS(2)
 #endif
 SWV_ROWS(4)
 #undef SWV_ROWS
+#ifdef SWV_LOAD_PAIR
+/* The same in bf16 by pairs, for four rows, the last ones of which may be nobody's, and for eight
+   over f32: q is half a panel, [dk/2][16], and p two keys in a number. K and V of f32, f16 and bf16
+   become pairs in registers. */
+#define SWV_BY_PAIRS(type, body) do { \
+    if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
+    else if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
+    else { const int T = SWA_F32; body } } while (0)
+/* The eight sums of R rows and the keys of one or two tiles. */
+SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const float *q,
+                                              const char *const *k, SWA__FN(stream) pf, SWV *acc) {
+    const size_t dim = SWA__TILE * SWA__FN(size)(type);
+    const int NW = 8 / R, lines = NW * (int)dim / 32;
+    const char *at[2];
+    SWV x;
+    int i, j, d;
+    SWV_UNROLL for (j = 0; j < NW; j++) at[j] = k[j];
+    for (d = 0; d < dk; d += 2, q += SWA__FEW) {
+        SWV_UNROLL for (j = 0; j < lines; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
+        pf.at += lines * 64;
+        pf.left -= lines;
+        if (pf.left <= 0) {
+            pf.at += pf.gap;
+            pf.left += pf.per;
+        }
+        SWV_UNROLL for (j = 0; j < NW; j++, at[j - 1] += 2 * dim) {
+            x = SWV_LOAD_PAIR(type, at[j], at[j] + dim, SWA__TINY_QK);
+            SWV_UNROLL for (i = 0; i < R; i++) SWV_FMA2_AT(q + i, x, acc[j * R + i]);
+        }
+        SWV_UNROLL for (i = 0; i < 8; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
+    }
+}
+/* q.k with the keys of one tile, or of two of one type, v and then `other`. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, const float *q,
+                                               float *s, int v, int other) {
+    const int dk = b->g->dk, type = b->tile[v].k_type;
+    const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[v]);
+    const char *at[2];
+    SWV acc[8], x, y;
+    int i;
+    at[0] = (const char *)b->tile[v].k;
+    at[1] = (const char *)b->tile[other].k;
+    SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
+    if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, dk, q, at, pf, acc);
+    else SWV_BY_PAIRS(type, SWA__FN(pair_dims)(4, T, dk, q, at, pf, acc););
+    x = y = SWV_SET1(1.0f);
+    if (b->tile[v].k_scale != NULL) x = SWV_LOAD(b->tile[v].k_scale);
+    if (b->tile[other].k_scale != NULL) y = SWV_LOAD(b->tile[other].k_scale);
+    v *= SWV_N;
+    other = rows == 8 ? v + 4 * SWA_BLOCK : other * SWV_N;
+    SWV_UNROLL for (i = 0; i < 4; i++, s += SWA_BLOCK) {
+        SWV_STORE(s + v, SWV_MUL(acc[i], x));
+        SWV_STORE(s + other, SWV_MUL(acc[4 + i], y));
+    }
+}
+static SWV_TARGET void SWA__FN(pair_keys)(int rows, const swa__block *b, const float *q, float *s,
+                                          int v, int v1) {
+    int other;
+    for (; v < v1; v = other + 1) {
+        const int two = rows < 8 && v + 1 < v1 && b->tile[v + 1].k_type == b->tile[v].k_type;
+        other = v + two;
+        SWA__FN(pair_qk)(rows, b, q, s, v, other);
+    }
+}
+/* p.v over the keys of a tile: sixteen sums of R rows. */
+SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
+                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
+                                              SWV *acc) {
+    const int NW = 16 / R;
+    const size_t row = SWV_N * SWA__FN(size)(type), skip = 2 * (size_t)in.row - (size_t)NW * row;
+    const char *a = in.at, *c = in.at + in.row;
+    const float *last = p + SWA__TILE / 2;
+    SWV x;
+    int i, j;
+    for (; p < last; p++, a += skip, c += skip) {
+        SWV_UNROLL for (i = 0; i < 2; i++, pf.at += in.step) {
+            if (pf.left-- == 0) {
+                pf.at += pf.gap;
+                pf.left = pf.per - 1;
+            }
+            SWV_UNROLL for (j = 0; j < NW * (int)row / 64; j++)
+                SWA__FETCH(pf.at + j * 64, pf.l1);
+        }
+        SWV_UNROLL for (j = 0; j < NW; j++, a += row, c += row) {
+            x = SWV_LOAD_PAIR(type, a, c, SWA__TINY_V);
+            SWV_UNROLL for (i = 0; i < R; i++)
+                SWV_FMA2_AT(p + i * SWA_BLOCK, x, acc[i * NW + j]);
+        }
+        SWV_UNROLL for (i = 0; i < 16; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
+    }
+}
+/* p.v over whole tiles, 64 dims of four rows or 32 of eight at a time: in either shape 16 sums, four
+   of which lie at o, `half` and so on. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b,
+                                                   const int range[4], const swa__pv *x) {
+    const int dvp = b->g->dvp, dims = 256 / rows, half = rows == 8 ? dvp : 2 * SWV_N,
+              step = rows == 8 ? 2 * dvp : dvp;
+    int d, i, r, k;
+    for (d = 0; d < dvp; d += dims) {
+        float *o = x->o + d;
+        SWV acc[16];
+        SWV_UNROLL for (i = 0; i < 16; i++) acc[i] = SWV_SET1(0.0f);
+        if (x->more)
+            SWV_UNROLL for (i = 0; i < 16; i += 4, o += step) {
+                acc[i] = SWV_LOAD(o);
+                acc[i + 1] = SWV_LOAD(o + SWV_N);
+                acc[i + 2] = SWV_LOAD(o + half);
+                acc[i + 3] = SWV_LOAD(o + half + SWV_N);
+            }
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
+                const int type = b->tile[k / SWA__TILE].v_type;
+                const float *p = x->p + k / 2;
+                SWA__FN(value_rows) in;
+                SWA__FN(stream) pf;
+                SWA__FN(few_values_at)(b, dims, type, d, k, &in, &pf);
+                if (rows == 8) SWA__FN(pair_rows)(8, SWA_F32, p, in, pf, acc);
+                else SWV_BY_PAIRS(type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
+            }
+        o = x->o + d;
+        SWV_UNROLL for (i = 0; i < 16; i += 4, o += step) {
+            SWV_STORE(o, acc[i]);
+            SWV_STORE(o + SWV_N, acc[i + 1]);
+            SWV_STORE(o + half, acc[i + 2]);
+            SWV_STORE(o + half + SWV_N, acc[i + 3]);
+        }
+    }
+}
+#undef SWV_BY_PAIRS
+#endif
 #ifdef SWV_EIGHT
 /* Eight rows over K and V in f32, a vector of keys and SWV_EIGHT of dims at a time. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
@@ -4653,10 +4804,16 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             if (scale != NULL && bf16)
                 p = SWA__FN(scale_to_bf16)(p, SWV_LOAD(scale + i * SWV_N));
             else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
+#ifdef SWV_LOAD_PAIR
+            if (SWV_PAIRED(b->g)) {
+                SWV_STORE_UPPER((uint16_t *)(void *)s + (x + i) * SWV_N, p);
+                continue;
+            }
+#endif
             SWV_STORE(at, p);
         }
     }
-    SWA__ROLLED for (x = from * SWV_N; bf16 && x < to * SWV_N; x += 2) {
+    SWA__ROLLED for (x = from * SWV_N; bf16 && !SWV_PAIRED(b->g) && x < to * SWV_N; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
         s[x + 1] = first;
@@ -4681,6 +4838,10 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
                 continue;
             }
         }
+#endif
+#ifdef SWV_LOAD_PAIR
+        if (SWV_PAIRED(b->g)) SWA__FN(pair_keys)(rows, b, q, s, v, end);
+        else
 #endif
 #ifdef SWV_EIGHT
         if (rows == 8) SWA__FN(few_keys8)(b, q, s, v, end);
@@ -4712,6 +4873,10 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
     }
 }
+/* q of the step that begins at row r. */
+SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r) {
+    return q + (SWV_PAIRED(g) ? (size_t)r : (size_t)r * (size_t)(g->dk + g->dt));
+}
 /* Scores of all rows over the vectors [v, v1), `most` at once, piece by piece, so that rows beyond
    those find K in L1. */
 static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
@@ -4723,7 +4888,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
         for (r = 0; r < rows; r += step) {
-            const float *qr = q + (size_t)r * (size_t)(g->dk + g->dt);
+            const float *qr = SWA__FN(few_q)(g, q, r);
             step = swa__few_pass(rows - r, most);
             SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
             for (x = v; swa__tail_dims(g) > 0 && x < end; x++)
@@ -4750,6 +4915,10 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
             step = swa__few_pass(rows - r, most);
+#ifdef SWV_LOAD_PAIR
+            if (SWV_PAIRED(b->g)) SWA__FN(pair_values)(step, b, some, &x);
+            else
+#endif
 #ifdef SWV_EIGHT
             if (step == 8) SWA__FN(few_values8)(b, some, &x);
             else
@@ -4785,6 +4954,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     const swa__geo *g = b->g;
     float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
     int v[4], range[4], i, r, x, step, most = 4;
+    const int all = SWV_PAIRED(g) ? (rows + 3) / 4 * 4 : rows; /* pairs go by four rows */
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
         v[2 * i + 1] = n->lo[i] < n->hi[i]
@@ -4793,17 +4963,18 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     }
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
 #ifdef SWV_EIGHT
-    if (rows >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
+    if (all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
 #endif
     if (b->shift == 0) {
-        SWA__FN(few_score_pieces)(rows, most, b, q[0], s2, v[0], v[1]);
-        SWA__FN(few_score_pieces)(rows, most, b, q[1], s, v[2], v[3]);
+        SWA__FN(few_score_pieces)(all, most, b, q[0], s2, v[0], v[1]);
+        SWA__FN(few_score_pieces)(all, most, b, q[1], s, v[2], v[3]);
     }
     for (r = 0; r < rows; r += step) {
-        const float *qr = q[1] + (size_t)r * (size_t)(g->dk + g->dt);
-        step = swa__few_step(rows - r);
+        const float *qr = SWA__FN(few_q)(g, q[1], r);
+        step = swa__few_step(all - r);
         if (b->shift != 0)
             SWA__FN(few_shifted)(step, b, n, qr, swa__few_integers(g, q[1], r), s + r * SWA_BLOCK);
+        if (step > rows - r) step = rows - r;
         for (i = r; i < r + step; i++) /* row after row in each loop: the rows' latencies overlap */
             SWV_STORE(lanes[i - r],
                       SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
@@ -4816,7 +4987,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
             SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, lanes[i - r]);
         for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
     }
-    SWA__FN(few_value_pieces)(rows, most, b, range, s, to->o);
+    SWA__FN(few_value_pieces)(all, most, b, range, s, to->o);
     SWV_LEAVE();
 }
 
@@ -6264,6 +6435,9 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef NR
 #undef SWV_FMA2
 #undef SWV_FMA2_AT
+#undef SWV_LOAD_PAIR
+#undef SWV_STORE_UPPER
+#undef SWV_PAIRED
 #undef SWV_ISA
 #undef SWV_LOOPS
 #undef SWV_TARGET
@@ -6917,6 +7091,51 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
     return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
 }
+#if SWA__AVX512_DOT && SWA__BF16
+/* first, first + step, ... */
+SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
+    const __m512i i = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_add_epi32(_mm512_set1_epi32(first),
+                            _mm512_mullo_epi32(i, _mm512_set1_epi32(step)));
+}
+/* 16 numbers of row a, then of row b, of f32, f16 or bf16, rounded to bf16; cut: the same with bits
+   cut off instead, which tell by 16 bits what is below a power of two (no number of f16 is).
+   Stored bf16 is finite. */
+SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a, const void *b,
+                                                        __m512i *cut) {
+    __m512 x, y;
+    __m512i z;
+    if (type == SWA_BF16)
+        return *cut = _mm512_inserti64x4(
+                   _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)a)),
+                   _mm256_loadu_si256((const __m256i *)b), 1);
+    if (type == SWA_F16)
+        return *cut = (__m512i)_mm512_cvtne2ps_pbh(
+                   _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)b)),
+                   _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)a)));
+    x = _mm512_loadu_ps(a);
+    y = _mm512_loadu_ps(b);
+    *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
+                                     _mm512_castps_si512(y));
+    z = _mm512_min_epi16((__m512i)_mm512_cvtne2ps_pbh(y, x), _mm512_set1_epi16(0x7f7f));
+    return _mm512_min_epu16(z, _mm512_set1_epi16((short)0xff7f));
+}
+/* Which of them are not below tiny. */
+SWA__INLINE SWA__AVX512_TARGET __mmask32 swa__pair_counts(__m512i cut, float tiny) {
+    return _mm512_cmpge_epu16_mask(_mm512_and_si512(cut, _mm512_set1_epi16(0x7fff)),
+                                   _mm512_set1_epi16((short)(swa__bits_of(tiny) >> 16)));
+}
+/* Row a's and row b's number in turn, those of keep. */
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__pair_mix(__mmask32 keep, __m512i x) {
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(swa__words(0x100000, 0x10001),
+                                                        _mm512_maskz_mov_epi16(keep, x)));
+}
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char *a, const char *b,
+                                                            float tiny) {
+    __m512i cut, x = swa__pair_avx512(type, a, b, &cut);
+    return swa__pair_mix(type == SWA_F16 ? ~0u : swa__pair_counts(cut, tiny), x);
+}
+#endif
 
 #define SWV_ISA                 avx512
 #define SWV_TARGET              SWA__AVX512_TARGET
@@ -6969,6 +7188,11 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
 #  define SWV_FMA2_AT(p, b, c) \
     __asm__("vdpbf16ps {%2%{1to16%}, %1, %0|%0, %1, %2%{1to16%}}" \
             : "+v"(c) : "v"(b), "m"(*(p)))
+#  ifdef SWV_HALF_PANEL
+#    define SWV_LOAD_PAIR       swa__load_pair_avx512
+#    define SWV_STORE_UPPER(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), \
+                                    _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(v), 16)))
+#  endif
 #endif
 
 #if SWA__AMX
@@ -7242,51 +7466,6 @@ static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const fl
 #endif
 
 #if SWA__AVX512_DOT && SWA__BF16
-/* first, first + step, ... */
-SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
-    const __m512i i = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_add_epi32(_mm512_set1_epi32(first),
-                            _mm512_mullo_epi32(i, _mm512_set1_epi32(step)));
-}
-
-/* 16 numbers of row a, then of row b, of f32, f16 or bf16, rounded to bf16; cut: the same with bits
-   cut off instead, which tell by 16 bits what is below a power of two. Stored bf16 is finite. */
-SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a, const void *b,
-                                                        __m512i *cut) {
-    const __m512 most = _mm512_set1_ps(3.38953139e38f), least = _mm512_set1_ps(-3.38953139e38f);
-    __m512 x, y;
-
-    if (type == SWA_BF16)
-        return *cut = _mm512_inserti64x4(
-                   _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)a)),
-                   _mm256_loadu_si256((const __m256i *)b), 1);
-
-    x = type == SWA_F32 ? _mm512_loadu_ps(a)
-                        : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)a));
-    y = type == SWA_F32 ? _mm512_loadu_ps(b)
-                        : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)b));
-
-    /* saturated as kr->round does: the instruction would round up to infinity */
-    x = _mm512_min_ps(_mm512_max_ps(x, least), most);
-    y = _mm512_min_ps(_mm512_max_ps(y, least), most);
-    /* the upper halves of all 32 */
-    *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
-                                     _mm512_castps_si512(y));
-    return (__m512i)_mm512_cvtne2ps_pbh(y, x);
-}
-
-/* Which of them are not below tiny. */
-SWA__INLINE SWA__AVX512_TARGET __mmask32 swa__pair_counts(__m512i cut, float tiny) {
-    return _mm512_cmpge_epu16_mask(_mm512_and_si512(cut, _mm512_set1_epi16(0x7fff)),
-                                   _mm512_set1_epi16((short)(swa__bits_of(tiny) >> 16)));
-}
-
-/* Row a's and row b's number in turn. */
-SWA__INLINE SWA__AVX512_TARGET void swa__pair_store(float *to, __mmask32 keep, __m512i x) {
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(swa__words(0x100000, 0x10001),
-                                                     _mm512_maskz_mov_epi16(keep, x)));
-}
-
 /* kr->to_form for SWA__PAIRS, of rows of any type, ld numbers each; rows that are not kept are not
    read. */
 static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, size_t ld,
@@ -7305,7 +7484,7 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
         if (two == 0) memset(dst, 0, ld * sizeof *dst);
         for (i = 0; two != 0 && i < ld; i += 16) {
             __m512i cut, x = swa__pair_avx512(type, at + i * es, b + i * es, &cut);
-            swa__pair_store(dst + i, both & swa__pair_counts(cut, tiny), x);
+            _mm512_storeu_ps(dst + i, swa__pair_mix(both & swa__pair_counts(cut, tiny), x));
         }
     }
     _mm256_zeroupper();
@@ -7321,7 +7500,8 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
     for (d = 0; d < g->dk; d += 2, a += 2 * es, k += SWA__TILE) {
         const int both = d + 1 < g->dk;
         __m512i cut, x = swa__pair_avx512(type, a, both ? a + es : a, &cut);
-        swa__pair_store(k, swa__pair_counts(cut, SWA__TINY_QK) & (both ? ~0u : 0xffffu), x);
+        _mm512_storeu_ps(k, swa__pair_mix(swa__pair_counts(cut, SWA__TINY_QK)
+                                              & (both ? ~0u : 0xffffu), x));
         /* dims in V are rows of their own, whose pairs are keys: those the load has side by side
            already */
         if (d < g->dv)
@@ -7493,7 +7673,7 @@ typedef struct {
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
-    int       paired;                    /* ... but those of f16 and bf16, which become pairs     */
+    int       paired;                    /* those of q8 are, but others not, which become pairs   */
     int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
@@ -7926,8 +8106,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         swa_type type = x->type;
         /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
            f32 */
-        const int widen = keys->as_f32 && type != SWA_F32 && !(i == SWA__K && keys->dots)
-                          && !(keys->paired && type != SWA_Q8);
+        const int widen = (keys->paired ? type == SWA_Q8 : keys->as_f32 && type != SWA_F32)
+                          && !(i == SWA__K && keys->dots);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
             memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
@@ -8069,6 +8249,9 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
     for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
         b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
 }
+static int swa__has_q8(const swa__source *src) {
+    return src->x[SWA__K].type == SWA_Q8 || src->x[SWA__V].type == SWA_Q8;
+}
 /* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay
    undefined. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
@@ -8083,7 +8266,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     /* decode, as a rule: one segment of the ring holds all that is seen */
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
-        if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end) {
+        if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end
+            && !(keys->paired && swa__has_q8(src))) {
             swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
@@ -8252,6 +8436,27 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
         k += SWA__TILE * g->dk;
         swa__to_pairs(tile->tail_type, g->dt, 0xffffu, SWA__TILE, SWA__TINY_QK, tile->tail, k);
         tile->tail = k;
+    }
+}
+#endif
+#if SWA__AVX512_DOT && SWA__BF16
+/* Few rows' p.v by pairs takes whole tiles: V of those that are not seen whole is moved, with zeros
+   for keys that nobody sees. */
+static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__room *room,
+                             swa__block *b) {
+    int t, i;
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
+        swa__tile *tile = &b->tile[t];
+        const unsigned seen = swa__tile_seen(range, t);
+        const size_t size = swa__type_size(tile->v_type), row = (size_t)g->dvp * size;
+        const char *from = (const char *)tile->v;
+        char *to = (char *)(room->v + t * SWA__TILE * g->dvp);
+        if (seen == 0 || seen == 0xffffu) continue;
+        tile->v = to;
+        for (i = 0; i < SWA__TILE; i++, to += row, from += tile->v_token * (int64_t)size)
+            if ((seen >> i & 1) == 0) memset(to, 0, row);
+            else if (to != from) memcpy(to, from, row);
+        tile->v_token = g->dvp;
     }
 }
 #endif
@@ -8451,15 +8656,18 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.n_kv = rows->n_kv;
 }
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
-   pair by pair on rounded numbers; what has no such kernel is many rows, however few they are: V in
-   K, whose dims lie 16 apart in a tile where lanes are dims; keys that were gathered; bundles of
-   SWA_BF16_TILE. */
+   on rounded numbers: by the instruction for pairs where dims fill its kernel, else pair by pair in
+   f32. What has no such kernel is many rows, however few they are: V in K, whose dims lie 16 apart
+   in a tile where lanes are dims; keys that were gathered; bundles of SWA_BF16_TILE. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int gathered = swa__listed(call) || j->parents != NULL;
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
-    if (j->few && swa__form_of(&j->geo) != SWA__PLAIN) j->geo.form = SWA__SINGLES;
-    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) != SWA__PLAIN;
+    if (j->few && swa__form_of(&j->geo) == SWA__PAIRS
+        && (call->kr->many[SWA__PAIRS][1] == NULL || j->geo.dk % 2 != 0 || j->geo.dvp % 64 != 0
+            || swa__tail_dims(&j->geo) > 0))
+        j->geo.form = SWA__SINGLES;
+    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) == SWA__SINGLES;
     j->keys.paired = swa__form_of(&j->geo) == SWA__PAIRS;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
@@ -8644,7 +8852,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
     int64_t at[SWA__PANEL];
     int i, n, nr;
 
-    if (j->few) {
+    if (j->few && form != SWA__PAIRS) {
         swa__pack_few(j, u, in, row, q, scale);
         return;
     }
@@ -9774,7 +9982,8 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     else
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
-    if (j->keys.paired) swa__stage_pairs(&j->geo, range, room, b);
+    if (j->keys.paired && j->few) swa__stage_edges(&j->geo, range, room, b);
+    else if (j->keys.paired) swa__stage_pairs(&j->geo, range, room, b);
     else
 #endif
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);

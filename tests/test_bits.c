@@ -533,6 +533,54 @@ TEST_EACH_ISA(bits_q8_products) {
         }
 }
 
+/* Numbers at the edges of what bf16 products take: rounded to infinity, just below what counts, subnormal, zero. */
+static void bits_edges(float *x, size_t n) {
+    static const float edge[] = { 3.4e38f,     3.3895313e38f,  1.3877788e-17f, 1.3877786e-17f,
+                                  1.3850e-17f, 2.0679515e-25f, 2.0679513e-25f, 2.06e-25f,
+                                  1e-30f,      1e-40f,         0.0f,           7.6e-24f };
+    for (size_t i = 0; i < n; i += 5) {
+        const float e = edge[(size_t)t_int(0, (int)(sizeof edge / sizeof edge[0]) - 1)];
+        if (e < 1.0f || t_int(0, 63) == 0) x[i] = t_int(0, 1) ? e : -e;
+    }
+}
+/* bf16 products of few rows, which some CPUs have an instruction for: rows by fours and eights, dims that fill its
+   kernel, K and V of all types, numbers at the edges, rings off the grid, sinks with a q of their own, and rows of the
+   caller's. */
+TEST_EACH_ISA(bits_few_rows_bf16) {
+    static const int all[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 }, dims[] = { 16, 30, 64, 66 };
+    for (int rows = 1; rows <= 15; rows += rows == 1 ? 3 : rows == 4 ? 1 : 4)
+        for (int f = 0; f < 16; f++) {
+            const t_block *mark = t_.blocks;
+            at_case c = at_new(rows, 1, dims[(f + rows) % 4], f % 4 ? 64 : 120, 90);
+            at_how how = plain(SWA_ISA_SCALAR);
+            size_t n = 90 * at_o_row(&c), lines = 90 * (size_t)rows;
+            float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
+            at_data d;
+            c.compute = SWA_BF16;
+            c.start = f % 5 == 1 ? 0 : 200;
+            at_sliding(&c, f % 3 ? 60 : 41);
+            c.k_type = (swa_type)all[f % 4];
+            c.v_type = (swa_type)all[f < 8 ? f % 4 : f / 2 % 4];
+            if (f % 5 == 1) at_pinned(&c, 60 + f % 3, 9);
+            if (f % 5 == 1) c.q_sink = 1;
+            d = at_make(&c);
+            if (f % 2) bits_edges(d.k, 90 * (size_t)c.shape.head_dim);
+            if (f % 2) bits_edges(d.v, 90 * (size_t)c.shape.v_dim);
+            how.chunk = 1;
+            t_label("%d rows, case %d", rows, f);
+            REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+            for (int chunk = 1; chunk * rows < 16; chunk += 2) {
+                how = plain(isa);
+                how.chunk = chunk;
+                if (f % 5 == 3) how.capacity = 83;
+                REQUIRE(at_ring(&c, &d, &how, out, lse));
+                CHECK_BITS(out, want, n);
+                CHECK_BITS(lse, want_lse, lines);
+            }
+            t_free_to(mark);
+        }
+}
+
 /* Few rows over f32, which some kernels take eight at a time: all their numbers, dims that fill no vectors or no fours,
    K or V of other types, rings off the grid of 16 slots, sinks with a q of their own. */
 TEST_EACH_ISA(bits_few_rows) {
