@@ -3700,6 +3700,7 @@ typedef struct {
     swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
+    int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
@@ -4161,6 +4162,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #ifndef SWV_PIN                          /* keeps a sum in its register, where gcc would copy it   */
 #  define SWV_PIN(x) ((void)0)
 #endif
+#ifndef SWV_STREAMS                      /* whether r rows can be read as swa__likes_streams says */
+#  define SWV_STREAMS(r) 0
+#endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
 #endif
@@ -4308,6 +4312,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                                               SWV (*acc)[8]) {
     const int dims = R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
+    /* a stream's vector, or one that is left over: nothing is fetched */
+    const int silent = SWV_STREAMS(R) && NW == 1;
     /* of V, for every four dims */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
@@ -4315,12 +4321,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     int i, j, u;
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
-            const int step = (u + 1) * lines / 4 - u * lines / 4;
+            const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
-            if (pf.left <= 0 && (u == dims - 1 || lines > 4)) {
+            if (!silent && pf.left <= 0 && (u == dims - 1 || lines > 4)) {
                 pf.at += pf.gap;
                 pf.left += pf.per;
             }
@@ -4544,6 +4550,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
+        for (; SWV_STREAMS(R) && b->stream && type == SWA_F32 && v < end; v++)
+            SWA__FN(few_qk)(R, 1, SWA_F32, b, q, s, v);
         for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
             SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, b, q, s, v);
 #endif
@@ -4714,6 +4722,40 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
     int d;
     for (d = 0; d < b->g->dvp; d += SWV_EIGHT * SWV_N)
         SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d);
+}
+#endif
+#ifdef SWV_LOADED
+/* p.v of four rows over f32 as swa__likes_streams says: the keys of range are a tile's, a row's
+   first 64 dims are loaded, then its next 64, which the second pass finds in L1. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_stream)(const swa__block *b, const int range[4],
+                                                  const swa__pv *x) {
+    enum { NW = 64 / SWV_N };
+    const int dvp = b->g->dvp;
+    SWV acc[4][NW], v[NW];
+    int d, i, j, k, r;
+    if (!x->more) memset(x->o, 0, (size_t)(4 * dvp) * sizeof(float));
+    for (d = 0; d < dvp; d += 64) {
+        SWV_UNROLL for (i = 0; i < 4; i++)
+            SWV_UNROLL for (j = 0; j < NW; j++)
+                acc[i][j] = SWV_LOAD(x->o + i * dvp + d + j * SWV_N);
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k++) {
+                const swa__tile *t = &b->tile[k / SWA__TILE];
+                const float *row = (const float *)t->v + k % SWA__TILE * t->v_token + d;
+                SWV_UNROLL for (j = 0; j < NW; j++) v[j] = SWV_LOAD(row + j * SWV_N);
+                SWV_UNROLL for (j = 0; j < NW; j++) SWV_LOADED(v[j]);
+                if (d == 0 && dvp > 64) {
+                    SWV_UNROLL for (j = NW; j < 2 * NW; j++)
+                        SWV_LOADED(SWV_LOAD(row + j * SWV_N));
+                }
+                SWV_UNROLL for (i = 0; i < 4; i++)
+                    SWV_UNROLL for (j = 0; j < NW; j++)
+                        acc[i][j] = SWV_FMA(SWV_SET1(x->p[i * SWA_BLOCK + k]), v[j], acc[i][j]);
+            }
+        SWV_UNROLL for (i = 0; i < 4; i++)
+            SWV_UNROLL for (j = 0; j < NW; j++)
+                SWV_STORE(x->o + i * dvp + d + j * SWV_N, acc[i][j]);
+    }
 }
 #endif
 
@@ -4903,7 +4945,9 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
               apart = t != NULL && t->v_token > dvp,
-              piece = swa__few_piece(rows <= most || apart, dvp, type);
+              piece = SWV_STREAMS(4) && b->stream   /* a row's rest is then still in L1 */
+                          ? SWA__TILE
+                          : swa__few_piece(rows <= most || apart, dvp, type);
     int some[4], r, step;
     swa__pv x;
     memcpy(some, range, sizeof some);
@@ -4921,6 +4965,10 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
 #endif
 #ifdef SWV_EIGHT
             if (step == 8) SWA__FN(few_values8)(b, some, &x);
+            else
+#endif
+#ifdef SWV_LOADED
+            if (b->stream) SWA__FN(few_stream)(b, some, &x);
             else
 #endif
             if (step == 4) SWA__FN(few_values4)(b, some, &x);
@@ -6460,6 +6508,8 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
 #undef SWV_EIGHT
+#undef SWV_STREAMS
+#undef SWV_LOADED
 #undef SWV_INDEX
 #undef SWV_CONSTRAINT
 #undef SWV_SET1
@@ -7150,6 +7200,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_INDEX               3
 #if !SWA__SMALL
 #  define SWV_EIGHT             2
+#  define SWV_STREAMS(r)        ((r) == 4)
+/* x is loaded, before what follows, though nothing may want it */
+#  define SWV_LOADED(x)         __asm__ volatile("" : : "v"(x) : "memory")
 #endif
 #define SWV_CONSTRAINT(x)       "+v"(x)
 #define SWV_SET1(x)             _mm512_set1_ps(x)
@@ -7585,6 +7638,20 @@ static const swa__kernels *swa__kernels_of(int isa) {
 #endif
     (void)isa;
     return &scalar;
+}
+
+/* Whether four rows over more f32 than caches hold read it by loads alone, line after line as it
+   lies, and fetch nothing: on AMD Zen 4 with AVX-512. The CPU's own prefetch then keeps pace with
+   DRAM, but only along one stream, and of loads: an instruction that fetches holds a miss buffer
+   until its line comes, and all of them together reach 70 % of what reading does. In cache it takes
+   1.1 times as long. Zen 5 (told as in swa__fetch_l1) and Intel have not been measured. */
+static int swa__likes_streams(const swa__kernels *kr) {
+#if SWA__AVX512 && !SWA__SMALL
+    return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_is("amd") && !swa__fetch_l1();
+#else
+    (void)kr;
+    return 0;
+#endif
 }
 
 /* What an instance may use of its CPU beyond the base. */
@@ -9612,16 +9679,27 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
+    b->stream = 0;
     b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
     b->list = NULL;
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
+}
+/* Whether the unit's rows read a ring as swa__likes_streams says: K of all blocks is more than 4 MB,
+   of which little is left in the caches since the step before. */
+static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
+    const swa__source *ring = j->keys.base[1];
+    if (!j->few || u->n != 4 || ring == NULL) return 0;
+    return ring->x[SWA__K].type == SWA_F32 && ring->x[SWA__V].type == SWA_F32
+        && j->geo.dt == 0 && j->geo.dvp % 64 == 0 && swa__likes_streams(j->call->kr)
+        && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
 }
 /* q packed, where that is not left to the panels; results empty. */
 static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             swa__block *b) {
     const swa__call *call = j->call;
     swa__block_begin(j, b);
+    b->stream = swa__unit_streams(j, u);
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
     if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
@@ -9989,7 +10067,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
     swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
-    if (expand) swa__no_fetch(b, b->t0, b->t1);
+    if (expand || b->stream) swa__no_fetch(b, b->t0, b->t1);
     else swa__look_ahead(p, u, last, at, b);
 }
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */

@@ -777,3 +777,57 @@ TEST(bits_of_a_zero_maximum) {
                 }
             }
 }
+
+/* One token, 32 heads on 8, over n keys of `dim` numbers behind 37 pinned ones, in a ring that has wrapped. */
+static int bits_long_ring(int isa, int dim, int n, const float *rows, float *out) {
+    swa_cache_desc d = { 0 };
+    swa_window win = swa_window_sinks(n, 37);
+    swa_attn a = { 0 };
+    swa_cache kv;
+    void *mem;
+    const int last = n + n / 3;
+    size_t room;
+    d.shape.n_heads = 32;
+    d.shape.n_kv_heads = 8;
+    d.shape.head_dim = d.shape.v_dim = dim;
+    d.windows = &win;
+    d.n_windows = d.n_layers = 1;
+    d.k_type = d.v_type = SWA_F32;
+    d.isa = isa;
+    room = swa_cache_bytes(&d);
+    mem = t_alloc(room + swa_cache_scratch_bytes(&d, 1));
+    if (!CHECK_OK(swa_cache_init(&kv, &d, mem, room))) return 0;
+    if (!CHECK_OK(swa_cache_set_scratch(&kv, (char *)mem + room, swa_cache_scratch_bytes(&d, 1)))) return 0;
+    for (int pos = 0, step; pos <= last; pos += step) {
+        step = pos == last ? 1 : last - pos < 64 ? last - pos : 64;
+        a.mode = pos == last ? SWA_ATTEND : SWA_STORE_ONLY;
+        a.q.p = rows;
+        a.k.p = rows + pos * 8;
+        a.v.p = rows + pos * 8 + 4096;
+        a.out.p = out;
+        if (!CHECK_OK(swa_step_one(&kv, 0, pos, step)) || !CHECK_OK(swa_attend(&kv, 0, &a))) return 0;
+    }
+    return 1;
+}
+
+/* Four rows of each KV head over more f32 than 4 MB of K: some CPUs read that in an order of its own, see
+   swa__likes_streams. */
+TEST(bits_of_long_rings_in_f32) {
+    static float want[32 * 192], out[32 * 192];
+    for (int dim = 64; dim <= 192; dim += 64) {
+        const int n = (4 << 20) / (8 * 4 * dim) + 300;
+        const size_t numbers = (size_t)(n * 2 * 8 + 64 * 8 * dim + 4096);
+        float *rows = t_floats(numbers);
+        uint32_t seed = 1;
+        for (size_t i = 0; i < numbers; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            rows[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+        }
+        REQUIRE(bits_long_ring(SWA_ISA_SCALAR, dim, n, rows, want));
+        FOR_ISA(isa) {
+            if (isa == SWA_ISA_SCALAR) continue;
+            REQUIRE(bits_long_ring(isa, dim, n, rows, out));
+            CHECK_BITS(out, want, 32 * dim);
+        }
+    }
+}
