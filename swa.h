@@ -1171,8 +1171,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #    define SWA__ROLLED
 #  endif
 /* Between these two gcc leaves out passes that take a good part of its time and bring nothing there:
-   lists, products, what lies around them, what runs seldom. Elsewhere they are worth 1 to 5 % of a
-   call over few keys, and 1 % of prefill. An Arm may want its instructions in order. */
+   what runs seldom, and what lies around kernels of a long call. In kernels they are worth 1 % of
+   prefill, 1 to 5 % of a call over few keys, 15 % of a list. */
 #  if !defined(__clang__) && defined(__x86_64__)
 #    define SWA__LEAN \
          _Pragma("GCC push_options") \
@@ -5567,8 +5567,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], of->c[j], x));
         }
 }
-
-SWA__LEAN
 #if SWA__LISTS
 /* p of a list's keys, block by block as many_block computes one. Pass after pass, since a block of
    few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum. */
@@ -5705,7 +5703,6 @@ SWV_LIST(list_half, MR, 1)
 #endif
 #undef SWV_LIST
 #endif
-SWA__LEAN_END
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__sight *n, float *s) {
     int w, e, k, i;
@@ -6018,7 +6015,6 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
 #endif
 
 #if SWA__MLA
-SWA__LEAN
 /* ---- matrix products ---- */
 
 /* The order of a product's sums, for any number of rows: inputs in blocks of SWA__GEMM_SUM; within
@@ -6456,7 +6452,6 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 #undef PR
 #undef PT
 #undef PC
-SWA__LEAN_END
 #endif /* SWA__MLA */
 
 #if SWA__LATENTS
