@@ -5088,7 +5088,22 @@ static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
 }
 #endif
 
-/* ---- many rows: lanes are (token, head) rows ---- */
+/* ---- many rows: lanes are (token, head) rows ----
+
+   One micro-kernel, mk, serves all products of a panel: MR by NV sums in registers, one number of a
+   in all lanes times vectors of b, which has the panel's rows side by side. A step:
+
+                                row p of b     NV vectors of rows
+       MR numbers of a,  .
+       at a[i*rs+p*cs]   .                     MR x NV sums
+                         .
+
+       q.k            i: keys    p: dims    a: K's tile [dk][16]      b: q [dk][nr]
+       p.v            i: dims    p: keys    a: V's rows [key][dvp]    b: p [key][nr]
+       p.v, V in K    i: dims    p: keys    a: K's tile again         b: p
+
+   So scores and p lie as [key][nr], o as [dv][nr]: maximum, exp2 and sum go down the columns, and
+   no number changes its lane between q's packing and out's unpacking. */
 
 /* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n. */
 typedef struct {
@@ -5108,6 +5123,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
     return SWV_FMA(a, b, acc);
 }
 #ifdef SWV_AT
+
 /* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
    vector. Returns how many steps. All registers are taken: what a step loads is not loaded before it,
    and acc stays where it is, or gcc copies sums to and fro. */
@@ -5116,6 +5132,7 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
     SWV numbers[MR * NV], x[NV];
     size_t p;
     int i, j, u;
+
     for (p = 0; p + SWV_N <= n; p += SWV_N, *a += SWV_N, *b += SWV_N * nv * SWV_N) {
         SWV_UNROLL for (i = 0; i < rows; i++) numbers[i] = SWV_LOAD(*a + i * SWA__TILE);
         SWV_UNROLL for (u = 0; u < SWV_N; u++) {
@@ -5130,6 +5147,7 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
     return p;
 }
 #endif
+
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1,
    cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. Of b every step-th
    row. */
@@ -5138,16 +5156,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
     SWV b[NV], a, numbers;
     size_t p = 0;
     int i, j;
+
 #ifdef SWV_AT
     if (x.rs == SWA__TILE) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
 #endif
+
     SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += step * nv * SWV_N) {
         if (x.fetches) {
             SWA__PREFETCH(x.fetch);
             x.fetch += x.line;
         }
+
         SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
         SWV_UNROLL for (i = 0; i < rows; i++) {
+            /* one vector: the instruction itself reads the number; several share a load of it */
 #ifdef SWV_FMA2_AT
             if (pairs && nv == 1) {
                 SWV_FMA2_AT(x.a + (size_t)i * x.rs, b[0], acc[i]);
@@ -5161,6 +5183,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
         }
     }
 }
+
 /* A group of mr keys from k on and nv vectors of rows. sinks: of the sinks' own q; old: keys below
    it hold scores of those in s. */
 typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
@@ -5177,6 +5200,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[MR * NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
+
+    /* The bias row by row: a row's columns lie side by side, but for a list's keys, each of which
+       has its own. */
     for (x = 0; swa__has_mods(n) && g->bias && x < nv * SWV_N; x++) {
         if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
         for (i = 0; list != NULL && i < mr; i++) {
@@ -5184,7 +5210,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
             bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
+
     for (i = 0; i < mr; i++)
+        /* sights bound keys by their number in the block or list, a tree's by position */
         for (j = 0; j < nv; j++) {
             SWV key = SWV_SET1(tree != NULL ? -tree->distance[k + i] : (float)(k + i)),
                 a = acc[i * nv + j];
@@ -5194,9 +5222,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
                 if (g->bias) extra = SWV_LOAD(bias + (i * nv + j) * SWV_N);
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
+
             if (of->sinks)
                 a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a,
                              none);
+            /* what the window hides may be seen as a sink: then the score with the sinks' own q
+               stays */
             else a = SWV_PICK(key, SWV_LOAD(n->first + j * SWV_N), SWV_LOAD(n->last + j * SWV_N), a,
                               k < of->old ? SWV_LOAD(s + (k + i) * nv * SWV_N + j * SWV_N) : none);
             if (b->present != NULL && b->present[k + i] < 0.5f) a = none;
@@ -5206,6 +5237,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
             acc[i * nv + j] = a;
         }
 }
+
 /* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it,
    or (pairs, where a step covers two dims) each its share. Where nothing is to be fetched, the
    first line of `own` again and again, which is in L1: that costs less than a second loop without
@@ -5215,10 +5247,12 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
     x->fetches = 1;
     x->fetch = (const char *)x->a;
     x->line = 0;
+
     if (!fetch || next == NULL || (k % SWA__TILE != 0 && !pairs)) return;
     x->fetch = next + (size_t)(k % SWA__TILE / mr) * x->n * 64;
     x->line = 64;
 }
+
 /* The tail's part of a group's scores where keys with and without a scale meet in a tile: each as
    its own storage asks. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
@@ -5227,6 +5261,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
     SWA__FN(operands) x;
     int i, j;
+
     x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
     x.rs = 1;
     x.cs = SWA__TILE;
@@ -5234,9 +5269,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
     x.fetches = 0;
     x.fetch = NULL;
     x.line = 0;
+
     for (i = 0; i < mr; i++, acc += nv) {
         const float scale = t->tail_scale[k % SWA__TILE + i];
         SWV sum[NV];
+
         x.a = (const float *)t->tail + k % SWA__TILE + i;
         for (j = 0; j < nv; j++) sum[j] = scale >= 0.0f ? SWV_SET1(0.0f) : acc[j];
         SWA__FN(mk)(pairs, 1, nv, 1, x, sum);
@@ -5244,6 +5281,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
             acc[j] = scale >= 0.0f ? SWV_FMA(sum[j], SWV_SET1(scale), acc[j]) : sum[j];
     }
 }
+
 /* The rest of a group's scores: the tail's part of the chain, and the scales. qt: q's tail. A tail
    in q8 is a chain of its own, and its scale the last step of it. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__block *b, int k,
@@ -5253,11 +5291,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
     SWA__FN(operands) x;
     SWV before[MR * NV];
     int i, j;
+
+    /* K's scale is not the tail's: it comes before the tail goes on in the chain */
     if (t->k_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % SWA__TILE + i]));
     if (dt == 0) return;
+
     if (t->tail_scale != NULL) {
         for (i = 0; i < mr && t->tail_scale[k % SWA__TILE + i] >= 0.0f;) i++;
         if (i < mr) {                    /* keys stored in two ways meet in this tile */
@@ -5268,17 +5309,21 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
             return;
         }
     }
+
     x.n = pairs ? (size_t)(dt + 1) / 2 : (size_t)dt;
     x.rs = 1;
     x.cs = SWA__TILE;
     x.a = (const float *)t->tail + k % SWA__TILE;
     x.b = qt;
     SWA__FN(many_next)(pairs, mr, fetch, t->next_tail, k, &x);
+
+    /* unscaled, the tail goes on in K's chain; else it begins at zero */
     SWV_UNROLL for (i = 0; i < mr * nv; i++) {
         before[i] = acc[i];
         if (t->tail_scale != NULL) acc[i] = SWV_SET1(0.0f);
     }
     SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
+
     if (t->tail_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
@@ -5289,6 +5334,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
 #if SWA__BF16
 /* Kernels of whole panels multiply in the order of SWA_BF16_TILE too. */
 #define SWV_SUMMED (!pairs && nv == NV && g->form >= SWA__TILE_SINGLES)
+
 /* See swa__summed. */
 static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
 #ifdef SWV_FMA2
@@ -5300,16 +5346,20 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
     float sums[2][MR * NR];
     SWV acc[MR * NV];
     int r, at, end, chain, i;
+
+    /* every second number of both, from 0 and from 1 on: the two chains of a bundle */
     in.rs = 1;
     in.cs = 2 * x->along;
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
+
     for (r = 0; r < rows; r += MR, out += MR * NR)
         for (at = x->from; at < x->to; at = end) {
             const size_t from = (size_t)swa__stored(form, at - x->from);
             end = (at / SWA__SUMMED + 1) * SWA__SUMMED;
             if (end > x->to) end = x->to;
+
             for (chain = 0; chain < 2; chain++) {
                 in.a = x->a + (from + (size_t)chain) * x->along + r;
                 in.b = x->b + (from + (size_t)chain) * NR;
@@ -5322,6 +5372,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
                 SWA__FN(mk)(0, MR, NV, 2, in, acc);
                 SWV_UNROLL for (i = 0; i < MR * NV; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
             }
+
             for (i = 0; i < MR * NR; i += SWV_N) {
                 SWV was = more || at > x->from ? SWV_LOAD(out + i) : SWV_SET1(0.0f);
                 SWV_STORE(out + i,
@@ -5331,6 +5382,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
     SWV_LEAVE();
 }
 #endif
+
 /* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
    raised. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
@@ -5343,9 +5395,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     SWA__FN(operands) x;
     SWV acc[MR * NV];
     int k, i, j, w, done, row = 0, old = 0; /* old: keys below it hold sinks' scores */
+
     x.rs = 1;
     x.cs = SWA__TILE;
     x.fetches = 1;
+
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
@@ -5353,8 +5407,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
             const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
             row = swa__rows_meanwhile(n, row);
+
+            /* done: scores come out of line; then, that they stand in s already */
             done = !pairs && n->scores != NULL;
             if (done) {
+                /* a bundle at a time; into s only where it is whole and no sinks' scores are still
+                   wanted */
                 if (k == lo || k % SWA__SUMMED == 0) {
                     at = k % SWA__SUMMED == 0 && k + SWA__SUMMED <= n->hi[w] && k >= old
                              ? s + k * nr
@@ -5365,6 +5423,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                     acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
                 done = at != sums;
             } else {
+                /* one chain per sum, cut where what is fetched meanwhile changes */
                 swa__stretch ahead[SWA__STRETCHES];
                 const int stretches = swa__many_ahead(b, pairs, n->fetch, k, mr, steps, ahead);
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
@@ -5385,6 +5444,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                             acc[i * nv + j] =
                                 SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[w] + j * SWV_N));
             }
+
+            /* keys that all rows see need nothing, a window's plain edge a mask; the rest is rare */
             if (w == 0 || k < old || swa__has_mods(n) || b->present != NULL || (tree && edge)) {
                 SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
                                             the registers */
@@ -5406,6 +5467,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                             SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
                 done = 0;
             }
+
             SWV_UNROLL for (i = 0; i < mr; i++)
                 SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_MAX(top[j], acc[i * nv + j]);
             if (done) continue;
@@ -5415,11 +5477,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     }
 }
 /* p of `keys` keys that lie 16 apart, next numbers from one to the next; stored times V's scale,
-   unless that is NULL. */
+   unless that is NULL. They belong to one sum, so they are added in their order; only exp2 has them
+   side by side. At an edge, hidden keys are told by their score: exp2 gives them 2^-126. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const float *scale,
                                             float *s, SWV top, SWV sum) {
     SWV p[4];
     int i;
+
     SWV_UNROLL for (i = 0; i < keys; i++)
         p[i] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next), top), SWV_SET1(-126.0f));
     SWA__FN(exp2_near)(keys, p);
@@ -5427,11 +5491,13 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const 
         if (edge) p[i] = SWV_FROM(SWV_LOAD(s + i * next), SWV_SET1(-3.4e38f), p[i]);
         sum = SWV_ADD(sum, p[i]);
     }
+
     if (scale != NULL)
         SWV_UNROLL for (i = 0; i < keys; i++) p[i] = SWV_MUL(p[i], SWV_SET1(scale[i * SWA__TILE]));
     SWV_UNROLL for (i = 0; i < keys; i++) SWV_STORE(s + i * next, p[i]);
     return sum;
 }
+
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree.
    Panels of any width share it. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
@@ -5442,10 +5508,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
     float scales[SWA_BLOCK];
     const float *scale = swa__v_scales(b, range, scales);
     int i, j, k, r, w;
+
     for (i = 0; i < SWA__TILE; i++)
         for (j = 0; j < nv; j++) {
             float *at = s + j * SWV_N;
             SWV sum = SWV_SET1(0.0f);
+            /* the first key from range[r] on that is i mod 16 */
             for (r = 0; r < 4; r += 2) {
                 k = range[r] + ((i - range[r]) & (SWA__TILE - 1));
                 for (; k + (most - 1) * SWA__TILE < range[r + 1]; k += most * SWA__TILE)
@@ -5458,11 +5526,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
             }
             lanes[i][j] = sum;
         }
+
     for (w = 8; w > 0; w /= 2)
         for (i = 0; i < w; i++)
             SWA__ROLLED for (j = 0; j < nv; j++) lanes[i][j] = SWV_ADD(lanes[i][j], lanes[i + w][j]);
     for (j = 0; j < nv; j++) l[j] = lanes[0][j];
 }
+
 #if SWA__BF16
 /* p of four keys in a row in bf16: rounded, summed, and stored in the form of the products, where s
    lies or before. Four at once where there are pairs; elsewhere it is for equal bits, not for
@@ -5474,9 +5544,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 #endif
 SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
+    /* p below 2^-30 counts as zero: see SWA__TINY_V */
     const SWV lower = SWV_MAX(SWV_SUB(top, SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
     SWV p[4];
     int i, at;
+
     for (at = 0; at < 4; at += SWV_EXPS) {
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
         SWA__FN(exp2_near)(SWV_EXPS, p + at);
@@ -5486,12 +5558,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, f
             if (scale != NULL) p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
         }
     }
+
 #ifdef SWV_PAIR
     if (form == SWA__PAIRS || form == SWA__TILE_AMX) {
         SWV_STORE(to, SWV_PAIR(p[0], p[1]));
         SWV_STORE(to + nr, SWV_PAIR(p[2], p[3]));
         return;
     }
+    /* the earlier number of a chain is the upper one, which the instruction adds first */
     if (form == SWA__TILE_PAIRS) {
         SWV_STORE(to, SWV_PAIR(p[2], p[0]));
         SWV_STORE(to + nr, SWV_PAIR(p[3], p[1]));
@@ -5500,13 +5574,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, f
 #endif
     for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__SINGLES ? i ^ 1 : i) * nr, p[i]);
 }
-/* The same in bf16, over whole tiles. Panels of both widths share it. */
+
+/* The same in bf16, over whole tiles. Panels of both widths share it. Pairs take half the room, and
+   as each four is read before it is stored, none is overwritten that is still wanted. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa__block *b,
                                                      const int range[4], float *s, const SWV *top,
                                                      SWV *l) {
     const int nr = nv * SWV_N;
     SWV sum[SWA__TILE];
     int i, j, k, r, w;
+
     for (j = 0; j < nv; j++) {
         for (i = 0; i < SWA__TILE; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
@@ -5523,6 +5600,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
     }
 }
 #endif
+
 /* A panel's p.v: V in `spans` stretches; more: o, times a, is added to the block's, times c. */
 typedef struct {
     const swa__v_span *span;
@@ -5540,10 +5618,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
     int i, j;
+
     SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
+
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
         in.b = span->p;
@@ -5560,6 +5640,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         }
     }
+
+    /* of the first block o is not read: nobody has written it */
     SWV_UNROLL for (i = 0; i < rows; i++)
         SWV_UNROLL for (j = 0; j < nv; j++) {
             float *at = of->o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
@@ -5567,6 +5649,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], of->c[j], x));
         }
 }
+
 #if SWA__LISTS
 /* p of a list's keys, block by block as many_block computes one. Pass after pass, since a block of
    few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum. */
@@ -5576,6 +5659,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
     const int nr = nv * SWV_N;
     SWV sum[SWA__TILE][NV], y;
     int g, i, j, k;
+
+    /* the blocks' maxima; places that fill a tile up are hidden first */
     for (g = 0; g < x->blocks; g++)
         for (j = 0; j < nv; j++) {
             SWV top = SWV_SET1(SWA__NONE);
@@ -5585,6 +5670,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             }
             SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
         }
+
+    /* p, and the sums that exist, in the order that swa__gather_sums has found */
     for (g = 0; g < x->blocks; g++) {
         SWV top[NV];
         for (j = 0; j < nv; j++) {
@@ -5603,11 +5690,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
                 SWV_STORE(p, scale != NULL ? SWV_MUL(y, SWV_SET1(scale[k % SWA__TILE])) : y);
             }
         }
+
         for (i = 0; i < x->adds[g]; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
         for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
     }
+
+    /* then folds, from left to right; from here on fold[g] holds what o and the block are
+       multiplied by */
     for (g = 0; g < x->blocks; g++) {
         for (j = 0; j < nv; j++) {
             float *fold[2];
@@ -5624,6 +5715,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             SWV_STORE(fold[0], a);
             SWV_STORE(fold[1], c);
         }
+
+        /* where no row's maximum has risen, o is not multiplied: times 1 is the same bits */
         for (j = 0, x->same[g] = 0; j < nv; j++) {
             const float *a = x->fold[g][0] + j * SWV_N;
             for (i = 0; i < SWV_N && a[i] >= 1.0f;) i++;
@@ -5631,6 +5724,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
         }
     }
 }
+
 /* Then p.v: `rows` dims of o from d on stay in registers while block after block is folded into
    them. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
@@ -5640,8 +5734,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     const int nr = nv * SWV_N;
     SWV acc[MR * NV], sum[MR * NV], p[NV], y;
     int i, j, k, key = x->start[0];
+
     SWV_UNROLL for (i = 0; i < rows * nv; i++)
         sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : SWV_SET1(0.0f);
+
     for (k = 0; k < x->blocks; k++) {
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
         for (; key < x->start[k + 1]; key++) {
@@ -5649,6 +5745,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
             SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
             SWV_UNROLL for (i = 0; i < rows; i++) {
                 y = SWV_SET1(v[i * across]);
+
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
@@ -5662,14 +5759,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
                 sum[i * nv + j] =
                     SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
     }
+
     SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
+
 /* Whole steps of `rows` dims; returns the first dim behind them. */
 SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__block *b,
                                            const swa__pv *of) {
     swa__list *x = b->list;
     int i, d;
+
     for (d = 0; d + rows <= b->g->dv; d += rows) {
+        /* of the next batch's rows, where they are not fetched in q.k */
         for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
@@ -5681,6 +5782,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
     }
     return d;
 }
+
 #define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, float *s, \
                                             const swa__total *to) { \
@@ -5703,9 +5805,12 @@ SWV_LIST(list_half, MR, 1)
 #endif
 #undef SWV_LIST
 #endif
-/* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. */
+
+/* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. Those are in
+   the first and the last tile of an interval; what many_qk computes there it writes over. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__sight *n, float *s) {
     int w, e, k, i;
+
     for (w = 0; w < 2; w++)
         for (e = 0; e < 2 && n->lo[w] < n->hi[w]; e++) {
             k = e == 0 ? n->lo[w] : n->hi[w];
@@ -5714,6 +5819,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
                 SWV_STORE(s + (k / grain * grain * nv + i) * SWV_N, SWV_SET1(SWA__NONE));
         }
 }
+
 #if SWA__BF16
 /* p.v in the order of SWA_BF16_TILE, folded into o. fold: what o, and this, are multiplied by. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int range[4],
@@ -5721,6 +5827,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int 
     float *o = of->o, sums[SWA__SUMMED * NR];
     SWV x;
     int d, i, j;
+
     for (d = 0; d < b->g->dv; d += SWA__SUMMED) {
         swa__summed_values(b->g, b, range, d, NR, of->p, sums);
         for (i = 0; i < SWA__SUMMED * NR && d + i / NR < b->g->dv; i += NR)
@@ -5731,6 +5838,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int 
     }
 }
 #endif
+
 /* One block, one panel. pairs: products by the bf16 instruction. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
                                                const swa__sight *n, const float *const q[2],
@@ -5741,10 +5849,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     SWV top[NV], sum[NV], a[NV], c[NV];
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
     int range[4], j, d;
+
+    /* scores, and each row's maximum */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     swa__ranges(n, swa__key_grain(form), range);
     if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(form), n, s);
     SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
+
 #if SWA__LISTS
     if (!pairs && b->list != NULL) {
 #ifdef SWV_HALF_PANEL
@@ -5755,18 +5866,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         return;
     }
 #endif
+
     /* a maximum of -0: +0 */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
+
+    /* p, and its sum */
 #if SWA__BF16
     if (pairs || form != SWA__PLAIN) SWA__FN(many_exp_bf16)(nv, form, b, range, s, top, sum);
     else
 #endif
     {
+        /* a key may have been computed that some row does not see */
         const int edge =
             n->lo[0] < n->hi[0] || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi
             || b->present != NULL;
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
     }
+
+    /* fold m and l. A row that has seen nothing yet has m = SWA__NONE, l = 0, and one that sees
+       nothing here gives that: either way the other side is multiplied by exp2(0) = 1 */
     SWV_UNROLL for (j = 0; j < nv; j++) {
         SWV was = SWV_LOAD(to->m + j * SWV_N), now = SWV_MAX(was, top[j]);
         a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
@@ -5775,6 +5893,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         was = SWV_MUL(SWV_LOAD(to->l + j * SWV_N), a[j]);
         SWV_STORE(to->l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
     }
+
+    /* p.v, folded into o dim by dim */
 #if SWA__BF16
     if (SWV_SUMMED) {
         float fold[2 * NR];
@@ -5788,15 +5908,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         return;
     }
 #endif
+
     of.span = span;
     of.spans = swa__v_spans(b, range, pairs ? 2 : 1, nv * SWV_N, s, span);
     of.more = !n->first_block;
     of.a = a;
     of.c = c;
     of.o = to->o;
+
     for (d = 0; d + mr <= g->dv; d += mr) SWA__FN(many_pv)(mr, pairs, nv, g, &of, d);
     for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, &of, d);
 }
+
 #define SWV_MANY(name, pairs, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, \
                                             const float *const q[2], float *s, \
@@ -5818,10 +5941,13 @@ SWV_MANY(many_half_pairs, 1, 1)
 
 /* ---- fold, finish, and the ways in and out ---- */
 
+/* One block more, row by row. Its exponentials and sums are computed in vectors of equal lanes, so
+   that they are those of the panels. */
 static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, const float *o,
                                      const float *m, const float *l) {
     float f[2 * SWV_N], *sum = to->o;
     int i, d;
+
     for (i = 0; i < rows; i++, sum += dvp, o += dvp) {
         float now = to->m[i] > m[i] ? to->m[i] : m[i];
         SWV a, c;
@@ -5829,6 +5955,7 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, co
         SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
         a = SWV_SET1(f[0]);
         c = SWV_SET1(f[SWV_N]);
+
         to->m[i] = now;
         SWV_STORE(f, SWV_FMA(SWV_SET1(l[i]), c, SWV_MUL(SWV_SET1(to->l[i]), a)));
         to->l[i] = f[0];
@@ -5837,13 +5964,16 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, co
     }
     SWV_LEAVE();
 }
+
 /* The same for a panel and blocks without values (learned sink logits). */
 static SWV_TARGET void SWA__FN(fold_panel)(int nr, int dv, const swa__total *to, const float *m,
                                            const float *l) {
     int d, j;
+
     for (j = 0; j < nr; j += SWV_N) {
         SWV was = SWV_LOAD(to->m + j), top = SWV_LOAD(m + j), now = SWV_MAX(was, top);
         SWV a = SWA__FN(exp2)(SWV_SUB(was, now)), c = SWA__FN(exp2)(SWV_SUB(top, now));
+
         SWV_STORE(to->m + j, now);
         was = SWV_MUL(SWV_LOAD(to->l + j), a);
         SWV_STORE(to->l + j, SWV_FMA(SWV_LOAD(l + j), c, was));
@@ -5854,15 +5984,19 @@ static SWV_TARGET void SWA__FN(fold_panel)(int nr, int dv, const swa__total *to,
     }
     SWV_LEAVE();
 }
+
 /* 1/l, or 0 for a row that saw nothing. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(inverse)(SWV l) {
     return SWV_PICK(l, SWV_SET1(FLT_MIN), SWV_SET1(FLT_MAX), SWV_DIV(SWV_SET1(1.0f), l),
                     SWV_SET1(0.0f));
 }
+
+/* The last numbers of a row go by way of `numbers`: the caller's rows end at dv. */
 static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
                                        float *const *out) {
     float numbers[SWV_N];
     int i, d;
+
     for (i = 0; i < rows; i++, o += dvp) {
         const SWV x = SWA__FN(inverse)(SWV_SET1(l[i]));
         for (d = 0; d + SWV_N <= dv; d += SWV_N)
@@ -5873,11 +6007,15 @@ static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o
     }
     SWV_LEAVE();
 }
+
+/* SWV_N rows by as many dims at a time, transposed. The panel has whole vectors of rows; those past
+   `rows` are nobody's. */
 static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o, const float *l,
                                        float *const *out) {
     SWV x[SWV_N], y;
     float numbers[SWV_N];
     int r, d, i;
+
     for (r = 0; r < rows; r += SWV_N) {
         y = SWA__FN(inverse)(SWV_LOAD(l + r));
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
@@ -5894,11 +6032,13 @@ static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o,
     }
     SWV_LEAVE();
 }
+
 static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, int dim,
                                      float mul, float *dst) {
     const size_t es = swa__type_size(type);
     SWV x[SWV_N], y = SWV_SET1(mul);
     int r, d, i;
+
     for (r = 0; r < nr; r += SWV_N)
         for (d = 0; d + SWV_N <= dim; d += SWV_N) {
             const size_t at = (size_t)d * es;
@@ -5910,25 +6050,34 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 SWV_STORE(dst + (size_t)(d + i) * (size_t)nr + r, x[i]);
         }
+
+    /* what fills no vector, one by one: src ends there */
     for (d = dim / SWV_N * SWV_N; d < dim; d++)
         for (r = 0; r < nr; r++)
             dst[(size_t)d * (size_t)nr + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
     SWV_LEAVE();
 }
+
 static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
     const size_t es = swa__type_size(type);
     size_t i;
+
     SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N)
                           SWV_STORE(dst + i, SWA__FN(load)(T, (const char *)src + i * es)););
     SWV_LEAVE();
 }
+
 static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, size_t n) {
     const size_t es = swa__type_size(type);
     size_t i;
+
     SWV_BY_TYPE(type, for (i = 0; i < n; i += SWV_N)
                           SWA__FN(store)(T, (char *)dst + i * es, SWV_LOAD(src + i)););
     SWV_LEAVE();
 }
+
+/* What the ring will hold, as f32, of a row that has just come: attention reads the new keys as
+   later steps will, so that chunks do not show. */
 static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst,
                                       float *scale) {
     unsigned char stored[2 * SWV_N];
@@ -5937,9 +6086,12 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     /* read where it is */
     const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;
     int i, j;
+
+    /* f32 to f32 is a copy; the rest of the last 16 is zeros */
     if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
     for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++)
         dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
+
     if (SWA__IS_F16(type) || SWA__IS_BF16(type)) { /* saturate: an infinity would poison every
                                                       later row */
         SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
@@ -5953,10 +6105,13 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
             SWV_STORE(dst + i, x);
         }
     }
+
     if (!SWA__IS_Q8(type)) {
         SWV_LEAVE();
         return;
     }
+
+    /* q8: the largest magnitude becomes 127 */
     for (i = 0; i < n; i += SWV_N) {
         x = SWV_LOAD(from + i);
         big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
@@ -5964,6 +6119,7 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     SWV_STORE(lanes, big);
     for (j = 0; j < SWV_N; j++)
         if (lanes[j] > top) top = lanes[j];
+
     *scale = top / 127.0f;
     inv = *scale > 1e-37f ? 127.0f / top : 0.0f; /* a row of (almost) zeros is a row of zeros */
     for (i = 0; i < n; i += SWV_N)
@@ -5977,6 +6133,9 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
     x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
     return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_TO_BF16(x));
 }
+
+/* Two rows at a time: those of a pair, `apart` from each other, or two neighbours that may change
+   places. Both are read before either is written, so dst may be src. */
 static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int ld, float tiny,
                                         const float *src, float *dst) {
 #ifdef SWV_PAIR
@@ -5987,11 +6146,13 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
 #endif
     SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
     int two, i;
+
     for (two = 0; two < (apart == 2 ? swa__stored(form, rows) : (rows + 1) / 2); two++) {
         const int r = apart == 2 ? two / 2 * 4 + two % 2 : 2 * two, both = r + apart < rows;
         const int has0 = keep >> (r & 15) & 1, has1 = both && (keep >> ((r + apart) & 15) & 1);
         const float *at = src + (size_t)r * (size_t)ld;
         float *to = dst + (size_t)(paired ? two : r) * (size_t)ld;
+
         for (i = 0; i < ld; i += SWV_N) {
             SWV x0 = has0 ? SWA__FN(to_bf16_or_zero)(SWV_LOAD(at + i), small) : zero;
             SWV x1 = has1 ? SWA__FN(to_bf16_or_zero)(SWV_LOAD(at + apart * ld + i), small) : zero;
@@ -6023,11 +6184,22 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
    count as zeros); then one tree over the lanes; blocks added from left to right. So one token
    streams a weight row from memory in its own order, with chains short enough to overlap, and
    several tokens share it. The transposed product is one FMA chain over the inputs; its lanes are
-   outputs. */
+   outputs.
+
+       inputs   0         512        1024       1536       2048
+       lane 0   chain  +  chain   +  chain   +  chain  |   chain  + ...
+       ...
+       lane 15  chain  +  chain   +  chain   +  chain  |   chain  + ...
+                y  =  tree over the 16 sums             +  tree  + ...
+
+   One token (product_one) waits for memory, and walks the weights as they lie. Several
+   (product_many) take PR rows of weights by PT tokens in registers. The transposed product is
+   product_columns. */
 #define GV (16 / SWV_N)                  /* vectors per 16 inputs */
 #define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
 #define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
 #define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8) /* accumulators of the transposed product */
+
 /* body once per type of weights, W inside */
 #define SWV_BY_WEIGHT(type, body) do { \
     if (SWA__IS_F16(type)) { const int W = SWA_F16; body } \
@@ -6049,6 +6221,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
     const size_t es = type == SWA_F32 ? 4 : 2;
     SWV a, b[PT];
     int g, r, t;
+
     SWV_UNROLL for (g = 0; g < GV; g++, at += SWV_N) {
         /* all of b, or gcc -O1 takes the scalar instance's for unset */
         SWV_UNROLL for (t = 0; t < PT; t++)
@@ -6060,6 +6233,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
         }
     }
 }
+
 /* The last inputs, fewer than 32, 16 at a time with zeros behind them, and then what the chain leaves,
    which is in `chain`: added to the block's sums. Once in a row of weights at most, and seldom
    there, so plain loops do. */
@@ -6069,9 +6243,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const S
     unsigned char w[64];
     float x[16];
     int r, t, g, i, some;
+
     for (r = 0; r < R; r++)
         for (t = 0; t < T; t++) {
             float *to = sum[r * T + t], *from = chain[r * T + t];
+            /* weights and inputs by way of buffers with zeros: nothing behind a row is read */
             for (i = 0; i < in->n; i += some) {
                 some = in->n - i < 16 ? in->n - i : 16;
                 memset(w, 0, sizeof w);
@@ -6082,24 +6258,28 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const S
                     SWV_STORE(from + g, SWV_FMA(SWA__FN(load)(type, w + (size_t)g * es),
                                                 SWV_LOAD(x + g), SWV_LOAD(from + g)));
             }
+
             for (g = 0; g < 16; g += SWV_N) {
                 SWV a = SWV_LOAD(from + g);
                 SWV_STORE(to + g, in->first ? a : SWV_ADD(SWV_LOAD(to + g), a));
             }
         }
 }
+
 /* How the weights that come next are fetched: into L2, into L1, or to be read once; 0 = not. */
 SWV_INLINE void SWA__FN(fetch)(int fetch, const char *at) {
     if (fetch == 1) SWA__PREFETCH(at);
     if (fetch == 2) SWA__PREFETCH_L1(at);
     if (fetch == 3) SWA__PREFETCH_ONCE(at);
 }
+
 /* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at
    once. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch,
                                                const SWA__FN(piece) *in, int at, SWV (*acc)[GV]) {
     const char *w = in->w + (size_t)at * 2;
     int g, r;
+
     SWV_UNROLL for (r = 0; r < R; r++, w += in->ws) {
         SWA__FN(fetch)(fetch, w + in->ahead);
         SWV_UNROLL for (g = 0; g < 2 * GV; g++)
@@ -6107,16 +6287,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch,
                                      SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % GV]);
     }
 }
+
 /* As many times 32 inputs as a piece has: what a product has once per type. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
                                            const SWA__FN(piece) *in, SWV (*acc)[GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     int i, r;
+
     for (i = 0; i + 32 <= in->n; i += 32) {
         if (T == 1 && es == 2) {
             SWA__FN(dots_lines)(R, type, fetch, in, i, acc);
             continue;
         }
+        /* 32 inputs are one line of 16-bit weights, two of f32 */
         if (fetch != 2 && in->ahead != 0)
             SWV_UNROLL for (r = 0; r < R; r++) {
                 const char *next = in->w + (size_t)r * in->ws + (size_t)i * es + in->ahead;
@@ -6127,15 +6310,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
         SWA__FN(dots16)(R, T, type, in, i + 16, acc);
     }
 }
+
 /* One piece, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16 bits alone. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA__FN(piece) in,
                                          float (*sum)[16]) {
     SWV acc[PR * PT][GV];
     float chain[PR * PT][16];
     int i, r, g;
+
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
     SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, &in, acc););
+
     i = in.n / 32 * 32;
     if (i < in.n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
@@ -6148,16 +6334,22 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA_
         SWA__FN(dots_tail)(R, T, type, &rest, chain, sum);
         return;
     }
+
+    /* a block's first piece is stored, not added: what lanes hold is not this block's */
     SWV_UNROLL for (r = 0; r < R * T; r++)
         SWV_UNROLL for (g = 0; g < GV; g++) {
             if (!in.first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
             SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
         }
 }
+
 /* y[r] = the tree over lanes[r], for n <= 16 rows; lanes holds 16. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y) {
     SWV x[16];
     int r, g, i, w;
+
+    /* 16 lanes of SWV_N rows become 16 vectors of rows, so that the tree goes down and no lane is
+       shuffled */
     for (r = 0; r < n; r += SWV_N) {
         SWV_UNROLL for (g = 0; g < GV; g++) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
@@ -6169,6 +6361,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
         SWV_STORE(y + r, x[0]);
     }
 }
+
 /* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n
    inputs from k on: both sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart,
    pieces ps apart. Rows below `done` have their sums already: the last group overlaps the one
@@ -6183,9 +6376,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
     const float *x = c->x;
     const char *w = (const char *)p->w.p + (size_t)c->r * (group / PR) + (size_t)c->k * es;
     int t, i, j, g, at, step;
+
+    /* groups, and tokens within a group, lie in lanes one behind the other; the tree reads up to 15
+       rows of lanes behind the last one */
     memset(lanes[4 * PR * PT], 0, sizeof lanes[0] * 16);
     in.ws = group / PR;
     in.xs = c->xs;
+
     for (i = 0; i < c->n; i += in.n, w += (size_t)in.n * es, x += c->ps) {
         in.n = c->n - i < SWA__GEMM_CHAIN ? c->n - i : SWA__GEMM_CHAIN;
         in.first = i == 0;
@@ -6200,6 +6397,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
                 else SWA__FN(dots)(PR, 1, type, 1, in, lanes + at);
             }
     }
+
     for (g = 0, at = 0; g < G; g++)
         for (t = c->t0; t < c->t1; t += step, at += PR * step) {
             step = t + PT <= c->t1 ? PT : 1;
@@ -6212,29 +6410,38 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
             }
         }
 }
+
 /* So many tokens at a time that their inputs of a block fit L2: weights are read once for them all.
    x of many is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict
-   each other from L1. */
+   each other from L1. Outside in: 64 tokens, a block of 2048 inputs, up to 2*PR rows of weights,
+   2*PT tokens; then product_rows, piece by piece. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
     enum { TOKENS = SWA__GEMM_TOKENS, SUB = 2 * PT };
     const int few = p->n <= PT;
     SWA__FN(slab) c;
     int t, u, t1, i, rows;
+
     c.xs = few ? (size_t)p->x_stride : (size_t)SWA__GEMM_CHAIN;
     c.ps = (few ? 1 : (size_t)TOKENS) * (size_t)SWA__GEMM_CHAIN;
+
     for (t = 0; t < p->n; t = t1) {
         t1 = p->n - t < TOKENS ? p->n : t + TOKENS;
         for (c.k = 0; c.k < p->n_in; c.k += c.n) {
             c.n = p->n_in - c.k < SWA__GEMM_SUM ? p->n_in - c.k : SWA__GEMM_SUM;
+
             for (u = t; !few && u < t1; u++)
                 for (i = 0; i < c.n; i += SWA__GEMM_CHAIN)
                     memcpy(pack + (i / SWA__GEMM_CHAIN * TOKENS + u - t) * SWA__GEMM_CHAIN,
                            p->x + (size_t)u * (size_t)p->x_stride + c.k + i,
                            (size_t)(c.n - i < SWA__GEMM_CHAIN ? c.n - i : SWA__GEMM_CHAIN)
                                * sizeof(float));
+
+            /* the last rows, fewer than PR, go with those before them once more; `done` keeps these
+               from being added to twice */
             for (c.done = 0; c.done < p->n_out; c.done = c.r + rows) {
                 rows = p->n_out - c.done >= 2 * PR && !few ? 2 * PR : PR;
                 c.r = p->n_out - c.done < PR ? p->n_out - PR : c.done;
+
                 for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
                     c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k
                               : pack + (c.t0 - t) * SWA__GEMM_CHAIN;
@@ -6245,6 +6452,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
         }
     }
 }
+
 /* One token, weight rows from r on, one by one in the order of memory. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x,
                                                 float *y, int r) {
@@ -6252,6 +6460,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
     SWA__FN(piece) in;
     float lanes[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     int k, i, n, w;
+
     memset(lanes, 0, sizeof lanes);
     in.ws = ws;
     in.xs = 0;
@@ -6265,11 +6474,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
                 in.x = x + k + i;
                 SWA__FN(dots)(1, 1, type, 3, in, lanes);
             }
+
             for (w = 8; w > 0; w /= 2)
                 for (i = 0; i < w; i++) lanes[0][i] = lanes[0][i] + lanes[0][i + w];
             y[r] = k == 0 ? lanes[0][0] : y[r] + lanes[0][0];
         }
 }
+
 /* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one
    by one, in a loop per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
@@ -6278,9 +6489,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
     SWA__FN(piece) in;
     float lanes[16][16], sum[16];
     int r = 0, k, i, n;
+
     memset(lanes, 0, sizeof lanes);
     in.ws = ws;
     in.xs = 0;
+
     for (; ws > SWA__GEMM_LONG && r + PR <= p->n_out; r += PR)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__GEMM_SUM ? p->n_in - k : SWA__GEMM_SUM;
@@ -6295,11 +6508,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
                 in.ahead = SWA__GEMM_NEAR + jump;
                 SWA__FN(dots)(PR, 1, type, 2, in, lanes);
             }
+
             SWA__FN(tree)(PR, lanes, sum);
             for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
         }
+
+    /* all rows, or the last ones that fill no PR */
     SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
 }
+
 /* The inputs of a piece, the first of which is number d of x, C vectors of columns and T tokens.
    width < SWV_N: only so many columns are there (C is 1 then). */
 SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int width,
@@ -6311,12 +6528,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int wi
     SWV a[PC], b;
     const int end = d + in->n;
     int i, j;
+
     memset(tail, 0, sizeof tail);
     for (; d < end; d++, w += in->ws) {
         if (width < SWV_N) memcpy(tail, w, (size_t)width * es);
+
+        /* one token waits for weights: the same columns of the next inputs are fetched */
         if (T == 1 && C > 1)
             SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
                 SWA__PREFETCH(w + in->ahead + (size_t)j * 64);
+
         SWV_UNROLL for (j = 0; j < C; j++)
             a[j] = SWA__FN(load)(type,
                                  width < SWV_N ? (const char *)tail : w + (size_t)(j * SWV_N) * es);
@@ -6326,6 +6547,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int wi
         }
     }
 }
+
 /* Tokens from t on, columns from c on, the inputs [d, d1). */
 typedef struct { int t, c, d, d1; } SWA__FN(corner);
 
@@ -6337,12 +6559,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
     float last[SWV_N];
     SWV acc[4][PC];
     int i, j;
+
     in.ws = (size_t)p->w.stride * es;
     in.w = (const char *)p->w.p + (size_t)at->c * es + (size_t)at->d * in.ws;
     in.n = at->d1 - at->d;
     in.ahead = at->d1 < p->n_in ? (size_t)in.n * in.ws : 0;
     in.xs = (size_t)p->x_stride;
     in.x = p->x + (size_t)at->t * in.xs;
+
+    /* the chains go on from where the inputs before left them, in y */
     SWV_UNROLL for (i = 0; i < T; i++) {
         const float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
         if (width < SWV_N) {
@@ -6353,8 +6578,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
             SWV_UNROLL for (j = 0; j < C; j++)
                 acc[i][j] = at->d > 0 ? SWV_LOAD(y + j * SWV_N) : SWV_SET1(0.0f);
     }
+
     if (C == 1) SWA__FN(column_inputs)(C, T, type, width, &in, at->d, acc);
     else SWV_BY_WEIGHT(type, SWA__FN(column_inputs)(C, T, W, width, &in, at->d, acc););
+
     SWV_UNROLL for (i = 0; i < T; i++) {
         float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
         if (width < SWV_N) {
@@ -6364,19 +6591,23 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
             SWV_UNROLL for (j = 0; j < C; j++) SWV_STORE(y + j * SWV_N, acc[i][j]);
     }
 }
+
 /* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the
-   chains wait in y. */
+   chains wait in y. From four tokens on all inputs at once: four of them share what is loaded. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
     SWA__FN(corner) at;
     int wide, left;
+
     for (at.d = 0; at.d < p->n_in; at.d = at.d1) {
         at.d1 = p->n_in - at.d < rows ? p->n_in : at.d + rows;
         for (at.c = 0; at.c < p->n_out; at.c += wide * SWV_N) {
             left = p->n_out - at.c;
+            /* PC vectors of one token, a quarter of them by four; a vector where fewer are left */
             wide = left >= PC * SWV_N && p->n < 4      ? PC
                  : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4
                                                        : 1;
+
             for (at.t = 0; wide == PC / 4 && at.t + 4 <= p->n; at.t += 4)
                 SWA__FN(columns)(PC / 4, 4, SWV_N, p, &at);
             for (at.t = wide == PC / 4 ? p->n / 4 * 4 : 0; at.t < p->n; at.t++) {
@@ -6387,9 +6618,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
         }
     }
 }
+
 /* pack: SWA__GEMM_TOKENS * SWA__GEMM_SUM floats, or anything if p->n is 1. */
 static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
     int t;
+
     if (p->transposed) SWA__FN(product_columns)(p);
     else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(p, pack);
     else
@@ -6411,10 +6644,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const f
                                                 int d) {
     SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
     int i, g;
+
     SWV_UNROLL for (i = 0; i < ROWS; i++)
         SWV_UNROLL for (g = 0; g < TILES * GV; g++)
             acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N)
                                           : SWV_SET1(0.0f);
+
     for (; c < c1; c++) {
         SWV_UNROLL for (g = 0; g < TILES * GV; g++)
             x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
@@ -6423,16 +6658,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const f
             SWV_UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
         }
     }
+
     SWV_UNROLL for (i = 0; i < ROWS; i++)
         SWV_UNROLL for (g = 0; g < TILES * GV; g++)
             if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
 }
+
 /* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w
    [dims/16][n][16]. One FMA chain a number, cut where the latents of a piece fill L1. */
 static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const float *const *latent,
                                        float *const *dst) {
     enum { PIECE = 128 };
     int i, c, d, c1;
+
     for (i = 0; i < 2; i += TILES)
         for (c = 0; c < n; c = c1) {
             c1 = n - c < PIECE ? n : c + PIECE;
@@ -6459,6 +6697,7 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
 static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, size_t stride) {
     SWV x[SWV_N];
     int d, k, i;
+
     for (d = 0; d < dims; d += SWV_N)
         for (k = 0; k < 16; k += SWV_N) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++) x[i] = SWV_LOAD(src + (d + i) * 16 + k);
@@ -6471,6 +6710,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #endif
 #undef SWV_BY_TYPE
 
+/* The next instance defines these anew. */
 #undef SWV_INLINE
 #undef SWV_UNROLL
 #undef MR
