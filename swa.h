@@ -1170,20 +1170,6 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  else
 #    define SWA__ROLLED
 #  endif
-/* Between these two gcc leaves out passes that take a good part of its time and bring nothing there:
-   what runs seldom, and what lies around kernels of a long call. In kernels they are worth 1 % of
-   prefill, 1 to 5 % of a call over few keys, 15 % of a list. */
-#  if !defined(__clang__) && defined(__x86_64__)
-#    define SWA__LEAN \
-         _Pragma("GCC push_options") \
-         _Pragma("GCC optimize(\"ira-region=one\", \"no-schedule-insns2\", \"no-tree-pre\")") \
-         _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-tree-vectorize\")") \
-         _Pragma("GCC optimize(\"no-rerun-cse-after-loop\")")
-#    define SWA__LEAN_END _Pragma("GCC pop_options")
-#  else
-#    define SWA__LEAN
-#    define SWA__LEAN_END
-#  endif
 #  if SWA__SANITIZED
 #    define SWA__UNROLL
 #  elif defined(__clang__) /* without it, accumulators stay in memory; it must be told "full" */
@@ -1207,8 +1193,6 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__NOINLINE static
 #  define SWA__RESTRICT
 #  define SWA__COLD
-#  define SWA__LEAN
-#  define SWA__LEAN_END
 #  define SWA__ROLLED
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
@@ -1594,7 +1578,6 @@ SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, i
        n_q[1] rows   hidden                  ranges are opened
 
    Rows of all blocks follow each other, and each is as wide as all columns together. */
-SWA__LEAN
 
 #if SWA__MASKS
 /* A cell of `size` bytes, as the type has it. Visible is all zeros but for BOOL_KEEP: a mask is
@@ -1842,7 +1825,6 @@ SWA__COLD SWA_API swa_status swa_mask_expand(swa_compressed kind, const float *m
     return SWA_OK;
 }
 #endif /* SWA__MASKS */
-SWA__LEAN_END
 
 /* ==== [SECTION 6] HELPERS ========================================================================
    Rotary position embedding (Su et al. 2021), YaRN frequencies (Peng et al. 2023), RMSNorm. Angles
@@ -6863,13 +6845,7 @@ static float swa__scale(float p, float n) {
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
-#if SWA__AVX2 || SWA__NEON || SWA__SIMD128
-SWA__LEAN
-#  include SWA_HEADER_FILENAME
-SWA__LEAN_END
-#else
-#  include SWA_HEADER_FILENAME
-#endif
+#include SWA_HEADER_FILENAME
 
 #if SWA__NEON
 /* 2 by 2, then by halves. */
@@ -11263,7 +11239,6 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
 
    Runs of one step may go either way, each by its own length and history. Merged, Q has no nope
    part. */
-SWA__LEAN
 #if SWA__MLA
 
 enum { SWA__MLA_ATTEND = 4,                           /* the phase in which attention begins */
@@ -12319,7 +12294,6 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
 }
 
 #endif /* SWA__MLA */
-SWA__LEAN_END
 
 /* ==== [SECTION 14] INDEX =========================================================================
    Which keys a sparse layer looks at. Scores are products of the few-rows shape, with K widened
@@ -12344,7 +12318,6 @@ SWA__LEAN_END
    Jobs, blocks, the stage and the checks of a call are those of [SECTION 12], without V; what is
    this section's own begins where a block has its scores. */
 #if SWA__INDEX
-SWA__LEAN
 
 enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most of what widening
                                             it costs is hidden                                    */
@@ -12973,7 +12946,6 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
     if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return status;
 }
-SWA__LEAN_END
 #endif /* SWA__INDEX */
 
 #ifdef __cplusplus
