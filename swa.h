@@ -7423,8 +7423,8 @@ static int swa__has_dots(const swa__kernels *kr) {
 
    A and B are units, and each folds its blocks as it comes to them.
 
-   With fewer than four units to a part (more in swa__cut_make) each block becomes a unit of its own,
-   a split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
+   With fewer than four units to a part (see swa__cut_make) each block becomes a unit of its own, a
+   split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
    what a row's arithmetic is does not.
 
    Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
@@ -8858,6 +8858,17 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
 
 #if SWA__LISTS
 
+/* A list has no order, and may name a key twice. So its entries become bits, from which the keys of
+   one block after another come in order, together with those that need not be listed:
+
+       pick              900   17   -1   901   17        pick_block 1: numbers are positions
+       bits              17, 900, 901                    of the window's [lo, hi)
+       block 0           17, and the sinks
+       block 3           900, 901, and what is near      as 256 bits, swa__wanted_block
+
+   The bits of SWA__LISTED numbers stand at a time. Where a list names later ones it is read again,
+   from the least of those on. */
+
 /* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those
    in [near, until) and those on the list; and the sinks [0, sinks). The list is sorted by a bit per
    entry, so many at a time: bits say which of the numbers from `base` on stand in it, `next` is the
@@ -8887,6 +8898,7 @@ static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     for (w = 0; a < b && w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
         if (lo < hi)
+            /* a shift by 64 is undefined */
             bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
     }
 }
@@ -8933,6 +8945,7 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
     x.bits = bits;
     swa__window_of(j, t, &x.lo, &x.hi);
     x.sinks = swa__sinks_of(j, t);
+    /* without pick_window nothing is near; it never shows more than the window does */
     x.near = x.until = x.lo;
     if (a->pick_window != NULL) {
         swa__bounds(a->pick_window, j->pos + t, &x.near, &x.until);
@@ -8952,6 +8965,7 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 
     if (at > INT64_MAX / SWA_BLOCK) return -1;
     e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per);
+    /* the next block is the first of three: of what is listed, of the sinks, of what is near */
     if (e <= last && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
     if (at * SWA_BLOCK < x->sinks)
         next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
@@ -8968,6 +8982,7 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
         memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);
         e = INT64_MAX;
     }
+    /* an entry is 2^per positions, of which the window may show some */
     for (; e <= last && e - first < numbers; e = swa__wanted_from(x, e + 1))
         swa__bits_set(seen, swa__max64((e - first) << per, x->lo - pos),
                       swa__min64((e - first + 1) << per, x->hi - pos));
@@ -8986,6 +9001,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     const void *at[SWA__TILE];
     int i;
 
+    /* V, and what is tiled, key by key; rows of K and tail are transposed together */
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0)
             swa__keys_in(keys, src, which, row[i], i, i + 1, to);
@@ -9006,10 +9022,12 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *t
         k->segment[a] = k->segment[k->n - 1];
         k->row[a] = k->row[k->n - 1];
     }
+
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
     for (a = 0; a < SWA__TILE; a = b) {
         const swa__source *src = swa__seek(in, k->segment[a]);
+        /* keys that follow one another from one segment */
         for (b = a + 1; b < SWA__TILE && k->segment[b] == k->segment[a];) b++;
         for (x = 0; x < SWA__OPERANDS; x++) {
             scaled |= swa__is_scaled(in->keys, src, x);
@@ -9025,12 +9043,15 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
     int i, row;
 
     l->lo[0] = 0;
+    /* sinks with a q of their own come first in position, and so they do here */
     l->hi[0] = l->lo[1] = x->sinks;
     l->hi[1] = x->keys;
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
     l->mods = swa__modifies(j, j->geo.bias);
+    /* all see all keys: bounds are read only where there are sinks, or scores are modified.
+       Distances stand in the list, whatever q is */
     for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
@@ -9041,6 +9062,17 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
 }
 
 /* ---- trees: the block of the first node, and those that follow ---- */
+
+/* Who sees which node is a question of numbers once they are counted branch by branch, a node and
+   then all that stands below it: these are one interval, [in, out). The tree of [SECTION 8]:
+
+             0             node     0        1        2        3        4
+            / \            in       0        1        3        2        4
+           1   2           out      5        3        5        3        5
+           3   4
+
+   A row of node 3 has the number 2, and sees the nodes whose interval holds 2: 0, 1 and 3. Keys of
+   history have an interval that holds all. */
 
 /* The key of a node that was gathered; -1: it was not. */
 static int swa__node_key(const swa__list *x, int32_t node) {
@@ -9058,6 +9090,7 @@ static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, u
                          int mark) {
     int n = 0;
     for (; q - pos >= SWA_BLOCK; q--) t = j->parents[t];
+    /* a node in the set has its path in it too */
     for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
     return n;
@@ -9072,6 +9105,7 @@ static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int 
     for (t = from; t < end; t++) {
         const int64_t q = w->hi[t - t0] - 1;
         more = swa__path_new(j, t, q, pos, w->listed, 0);
+        /* the first one always fits: its path in the block and history have different positions */
         if (more > space) break;
         space -= swa__path_new(j, t, q, pos, w->listed, 1);
     }
@@ -9089,6 +9123,8 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
                                                       below it are */
         above[k] = k < x->nodes || k >= end ? -1 : swa__node_key(x, j->parents[x->node[k]]);
     }
+    /* from the end, so that a node has all of its own when it is added to the one above; then from
+       the front, where the one above has its number first */
     for (k = end - 1; k >= x->nodes; k--)
         if (above[k] >= 0) x->out[above[k]] += x->out[k];
     for (k = x->nodes; k < end; k++) {
@@ -9113,15 +9149,19 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
+
     while (keys > x->nodes && x->node[keys - 1] > (u->r0 + r + n - 1) / group) keys--;
     l->hi[0] = x->sinks < keys ? x->sinks : keys;
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
     l->mods = swa__modifies(j, j->geo.bias);
+
     for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
+            /* the lowest node of its path that stands in this block; what is further up is found
+               through that */
         if (row / group != t) {
             int64_t at = q;
             int32_t last = t = row / group;
@@ -9143,6 +9183,11 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
 
 /* ---- one unit ---- */
+
+/* Decoding waits for memory, and so a part asks for K early: with each tile that it computes, for
+   one that comes a block later, in the order in which it will read them: the unit's blocks, then
+   those of the next KV head, which as a rule is the part's next unit. V of a block has the time of
+   its own q.k. */
 
 /* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched
    meanwhile. */
@@ -9181,7 +9226,8 @@ static const swa__job *swa__job_of(swa__part *p, int i) {
     p->ahead.in.h = -1;                  /* a place in another job's keys, or none yet */
     return &p->job;
 }
-/* The tiles of the block at pos that a unit's rows see through the window. */
+/* The tiles of the block at pos that a unit's rows see through the window: these are fetched ahead,
+   sinks are not. */
 static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t0, int *t1) {
     *t0 = swa__clip(w->lo[0] - pos) / SWA__TILE;
     *t1 = (swa__clip(w->hi[last] - pos) + SWA__TILE - 1) / SWA__TILE;
@@ -9206,11 +9252,13 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     const swa__operand *k = &src->x[SWA__K], *tail = &src->x[SWA__TAIL];
     int64_t row;
 
+    /* from tile to tile the segment stays, as a rule */
     if (x->in.segment < 0 || pos >= src->end || pos < src->pos) {
         int s = swa__find(&j->keys, pos);
         if (s == j->keys.n_kv) return;
         swa__seek(&x->in, s);
     }
+    /* rows of many rows' keys are asked for where they are packed: swa__rows_soon */
     if (pos < src->pos || (!k->tiled && !j->few)) return;
     row = src->first + (pos - src->pos);
     if (k->tiled) row = row / SWA__TILE * SWA__TILE;
@@ -9232,6 +9280,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     swa__ahead *x = &p->ahead;
     int t;
 
+    /* no place yet, or overtaken: it begins behind this block */
     if (x->in.h < u->h || (x->in.h == u->h && x->at <= at)) {
         if (x->in.h != u->h) x->in.segment = -1;
         x->in.h = u->h;
@@ -9241,6 +9290,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
     swa__no_fetch(b, b->t0, b->t1);
     for (t = b->t0; t < b->t1; t++) {
+        /* a block of sinks may have none of the window's tiles */
         while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads)
             swa__ahead_block(j, u, p->w, last, x);
         if (x->in.h >= j->keys.shape.n_kv_heads) return;
@@ -9260,6 +9310,7 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
 
     kr->few(b, l, u->n, q, w->s, &own);
     if (partial == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+    /* o, m, l one behind the other, as swa__fold_rows takes them */
     for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
         memcpy(partial, w->ob + (size_t)i * dvp, dvp * sizeof(float));
         partial[dvp] = w->mb[i];
@@ -9272,6 +9323,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
     float *out[SWA__PANEL], *partial = u->partial + (size_t)r * u->partial_row;
     int i;
 
+    /* in place of l: out as it is. What lies behind dv is folded along and goes nowhere */
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = 1.0f;
     for (i = 0; i < n; i++, partial += u->partial_row) {
         out[i] = partial;
@@ -9326,6 +9378,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
                      && w->hi[(u->r0 + end - 1) / group - u->r0 / group] - b->pos <= SWA_BLOCK;
 
+    /* of lists and trees more may come, and a split is not the end of a row */
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
@@ -9348,14 +9401,18 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 #if SWA__DOTS
     if (j->keys.dots) l->scores = swa__many_dots;
 #endif
+
     for (r = 0; r < u->n; r += nr) {
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel_rows(j, n);
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
+        /* the next block's tiles by one panel: the others would ask for the same. The rows of a
+           list's next keys are shared out to all */
         l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         l->nr = nr;
+        /* a panel that sees nothing of the block keeps what it has */
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
@@ -9364,6 +9421,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
             kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
             if (ends) swa__panel_out(j, u, r, n, w);
         }
+
+        /* a split has a result for each row, also of those that saw nothing: phase 1 folds all */
         if (u->partial == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
         swa__panel_keep(j, u, r, n, w);
@@ -9385,6 +9444,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     swa__block_begin(j, b);
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
     if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
+    /* whole panels: the kernel folds their idle places too */
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
 }
@@ -9397,6 +9457,17 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
         if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
 #if SWA__LISTS
+/* A batch of keys, in the order of their positions. A tile of which all 16 keys are wanted, and
+   which lies in one segment of a ring, is taken whole; for it to begin at a multiple of 16 the tile
+   before is filled up with places that hold no key:
+
+       key number     0     1     2     3 .. 15    16 .. 31
+       block          3     3     9                12
+       place          5     7     1     -1         16 .. 31        position mod 256
+       start          0           2     3                     32   of each block, and the end
+
+   While a batch is computed the rows of the next one are fetched, as far as the bits tell. */
+
 /* Keys gathered for a unit with a list. */
 typedef struct {
     swa__cursor in;
@@ -9427,6 +9498,8 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
     list->column[list->n] = pos < 0               ? -1
                           : x->b.g->by_distance ? x->q - pos
                                                   : pos - x->b.g->bias_first;
+    /* in two steps, as an ordinary block does it: the query from the block's start, rounded to f32,
+       less the key. So the float is the same */
     list->distance[list->n++] = (float)(x->q - (pos - place)) - (float)place;
 }
 /* The tile that is not full yet is made, and keys go on in the next. */
@@ -9436,8 +9509,10 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     swa__tile *tile = &x->b.tile[t];
     swa__spot to;
 
+    /* keys of a full one have been counted: it is the one before */
     if (x->tile.n == 0) return;
     swa__spot_of(keys, room, t, &to);
+    /* keys come one by one: none may widen a whole tile of slots over the others */
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
     for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
@@ -9455,6 +9530,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
 
     if (s == x->in.keys->n_kv) return n;
     src = swa__seek(&x->in, s);
+    /* in front of the segment there is nothing to be fetched */
     if (pos < src->pos) return swa__min64(n, src->pos - pos);
     n = swa__min64(n, src->end - pos);
     row = src->first + (pos - src->pos);
@@ -9480,6 +9556,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
     int64_t keys = 0, end, pos, n, lines = 0, block = -1;
     int blocks = 0, t = 0;
 
+    /* no further than is sorted: to sort more would take away bits that are still to be gathered */
     for (list->ahead = list->n_ahead = 0; keys < SWA_BLOCK && (e = swa__wanted_bit(want, e)) < most;
          e = end) {
         blocks += (e << want->shift) / SWA_BLOCK != block;
@@ -9496,6 +9573,8 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         lines += list->next[n].lines;
         SWA__PREFETCH(list->next[n].p);
     }
+
+    /* lines per panel: in q.k if they fit between its steps, else in p.v's */
     list->per_key = list->per_step = 0;
     if (list->n_ahead == 0) return;
     lines = lines / panels + 1;
@@ -9517,6 +9596,9 @@ static void swa__gather_sums(swa__list *list, int b) {
         list->sum[k] = (unsigned char)(list->sum[k] | at[place]);
         have |= 1u << place;
     }
+
+    /* the tree 8, 4, 2, 1 of all 16 sums, of which those without a key would be +0: no sum of p is
+       changed by that, so they are left out. One whose partner is left out moves up */
     list->adds[b] = 0;
     for (w = SWA__TILE / 2; w > 0; w /= 2) {
         for (high = have >> w; high != 0; high &= high - 1) {
@@ -9605,6 +9687,8 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
             if (!whole) swa__gather_one(x, room, s, pos + i);
         }
     }
+
+    /* a block of which no key exists is none */
     list->start[list->blocks] = from;
     list->blocks += list->n > from;
     list->start[list->blocks] = list->n;
@@ -9613,6 +9697,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
 static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
     int t;
+    /* before the last tile is filled up: what is no key is not computed */
     list->keys = list->n;
     swa__gather_tile(x, &w->room);
     for (t = 0; t < list->n; t++)
@@ -9644,6 +9729,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.q = j->pos + t;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
+        /* a block is never torn: where it may not fit, what there is goes first */
         if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
@@ -9694,6 +9780,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     for (left = hi - j->keys_to; left > 0; left -= SWA_BLOCK) { /* the last may end past INT64_MAX */
         uint64_t seen[4] = { 0, 0, 0, 0 };
         x.b.pos = hi - left;
+        /* history in this block: of the window, and the sinks; which row sees what is masked */
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
         swa__gather_clear(&x);
@@ -9735,6 +9822,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     const int expand = call->ops != NULL && call->ops->stage != NULL;
     int range[4];
 
+    /* keys of both intervals, none twice */
     swa__ranges(l, 1, range);
     if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
     else swa__stage(in, range, room, b);
