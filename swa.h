@@ -9160,8 +9160,8 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
-            /* the lowest node of its path that stands in this block; what is further up is found
-               through that */
+        /* the lowest node of its path that stands in this block; what is further up is found
+           through that */
         if (row / group != t) {
             int64_t at = q;
             int32_t last = t = row / group;
@@ -9258,7 +9258,7 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
         if (s == j->keys.n_kv) return;
         swa__seek(&x->in, s);
     }
-    /* rows of many rows' keys are asked for where they are packed: swa__rows_soon */
+    /* for many rows the caller's are asked for as they are packed: swa__rows_soon */
     if (pos < src->pos || (!k->tiled && !j->few)) return;
     row = src->first + (pos - src->pos);
     if (k->tiled) row = row / SWA__TILE * SWA__TILE;
@@ -9505,11 +9505,11 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
 /* The tile that is not full yet is made, and keys go on in the next. */
 static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     const swa__keys *keys = x->in.keys;
+    /* keys of a full one have been counted: it is the one before */
     const int t = x->b.list->n / SWA__TILE - (x->tile.n == SWA__TILE);
     swa__tile *tile = &x->b.tile[t];
     swa__spot to;
 
-    /* keys of a full one have been counted: it is the one before */
     if (x->tile.n == 0) return;
     swa__spot_of(keys, room, t, &to);
     /* keys come one by one: none may widen a whole tile of slots over the others */
@@ -9879,10 +9879,19 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
 
 /* ---- a phase: its units, dealt out to parts ---- */
 
+/* Every part makes the same cut, walks the same units in the same order, and runs those that fall
+   into its share of the cost: nothing is handed out, so no part waits for another, and phase 1 finds
+   every partial result by counting.
+
+       costs      |  u0  |u1|   u2   |  u3  |u4|       one unit after the other
+       shares     |     0     |     1      |           a unit goes to where its middle lies: u0, u1
+                                                       to part 0, u2 to u4 to part 1 */
+
 /* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
 typedef struct { int few, many, split; } swa__cut;
 
-/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
+/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. In double: there may
+   be more than an int64 counts. */
 static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
     int i;
 
@@ -9891,6 +9900,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
+        /* a token with a list is a unit, or several; its keys are never split */
         if (swa__listed(p->call))
             *units += (double)j->n * ((p->call->group + most - 1) / most) * heads;
         else
@@ -9900,7 +9910,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
     }
 }
 /* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries
-   that see less. */
+   that see less, as the first ones of a causal window. */
 static int swa__cut_even(swa__part *p, swa__cut *cut) {
     const int nr = p->call->kr->nr;
     const swa__cut whole = *cut;
@@ -9910,9 +9920,11 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
     if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.paired)) return 0;
+    /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(p, cut, &units, &partials);
+        /* as many for each part, and no smaller one at the end */
         if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0)
             return 1;
         if (cut->many <= nr || units >= p->parts) break;
@@ -9937,6 +9949,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__cut cut;
     double units, partials;
 
+    /* as many rows as q and o have room for, without the panel that fills the last one up */
     cut.few = SWA__FEW;
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
@@ -9948,9 +9961,11 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__count(p, &cut, &units, &partials);
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
 
-    /* by keys: nobody stages what another has staged */
+    /* by keys: nobody stages what another has staged. If the results of all blocks have room, and
+       without trees: what those gather is no block of the list */
     cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
     units = swa__cut_rows(p, &cut, 4.0 * parts);
+    /* few rows at last: they share K and V, which come from memory once for all of them */
     for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
@@ -9960,6 +9975,7 @@ static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
+    /* of a split one block's share */
     return 1.0
          + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
                / (u->list.n > 0 ? u->list.n : 1);
@@ -9973,6 +9989,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
     const double middle = (share->at + cost / 2) * p->parts;
     share->at += cost;
     if (share->total < 0) return;        /* only adding up */
+    /* the same numbers in every part, added in the same order: each unit has one owner */
     if (middle >= share->total * p->part
         && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
         swa__unit_run(p, u);
@@ -9998,6 +10015,8 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             /* of one token */
             if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
             if (!cut->split) {
+                /* the blocks that these rows touch; a tree's nodes do not ascend in position, so
+                   that its list stays */
                 if (u.n < j->rows && !listed && j->parents == NULL)
                     u.list =
                         swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
@@ -10009,6 +10028,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
 
             /* each block by itself: its results wait for phase 1 */
             u.blocks = 1;
+            /* results lie [head][row][block], a row's side by side for the fold */
             for (b = 0, u.at = -1; b < blocks; b++) {
                 u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
                 u.partial =
@@ -10059,9 +10079,11 @@ static void swa__fold_rows(swa__part *p) {
             for (r = 0; r < j->rows; r++, number++, at += (size_t)j->all.n * size) {
                 const swa__total to = { w->o, w->m, w->l };
                 const float *partial = at;
+                /* all rows of a job fold as many results: any order of dealing is even */
                 if (number % p->parts != p->part) continue;
                 memset(w->o, 0, dvp * sizeof(float));
                 swa__rows_clear(1, w->m, w->l);
+                /* the first one goes into an empty row, as in a unit that folds as it goes */
                 for (b = 0; b < j->all.n; b++, partial += size)
                     p->call->kr->fold(1, j->geo.dvp, &to, partial, partial + dvp,
                                       partial + dvp + 1);
@@ -10071,6 +10093,15 @@ static void swa__fold_rows(swa__part *p) {
 }
 
 /* ---- store: the new rows go into the ring, from operands into operands ---- */
+
+/* After all have attended: slots are overwritten that this step's queries still needed. A row is
+   rounded once more from the caller's f32, to the same numbers that were attended:
+
+       V          rows of a tile, rounded into the stage, narrowed, into slots of the ring as rows
+       K, tail    16 rows of a whole tile: transposed by the stage, then written as one piece;
+                  fewer (decode: one), or K in rows: number by number, to where each one lies
+
+   The parts take KV heads, so that no two write one tile. */
 
 /* What is stored for one run: this step's rows into the ring, of the KV head that both have come
    to. */
@@ -10102,6 +10133,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     size_t numbers = SWA__TILE * (size_t)to->dim;
 
     swa__keys_in(s->keys, &s->from, which, row, a, a + n, &s->spot);
+    /* so many rows; of K and tail it is all 16 */
     if (which == SWA__V) {
         in += a * s->spot.dvp;
         numbers = (size_t)n * (size_t)s->spot.dvp;
@@ -10122,6 +10154,7 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         /* older rows would not survive */
         if (at >= l->pinned && at < end - l->cap) at = end - l->cap;
         slot = swa__slot(l, seq, at);
+        /* up to the end of the tile, of the run, of the sinks, and of the ring */
         n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
         for (i = 0; i < SWA__OPERANDS; i++) {
@@ -10168,6 +10201,7 @@ static int swa__stores(const swa_attn *a) {
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
+        /* the same in both phases, of the same arguments; one part never splits */
         const swa__cut cut = swa__cut_make(p);
         if (phase == 0) swa__attend_units(p, &cut);
         else if (cut.split) swa__fold_rows(p);
@@ -10202,6 +10236,7 @@ static void swa__call_phases(const swa__call *call, int parts) {
     swa__part_begin(call, 0, 1, &p);               /* one part keeps its job from phase to phase */
     for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
 }
+/* Strides with their defaults, each by itself. */
 static swa_in swa__in(swa_in in, int heads, int64_t dim) {
     if (in.head == 0) in.head = dim;
     if (in.token == 0) in.token = heads * dim;
@@ -10230,6 +10265,7 @@ static int swa__parts_ok(int parts) { return parts >= 1 && parts <= 1 << 16; }
 static int swa__part_ok(int phase, int phases, int part, int parts) {
     return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
 }
+/* By its bits, as -ffast-math lets a comparison say anything. */
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
    what swa__call_base and swa__call_slices fill in whole. */
@@ -10247,6 +10283,7 @@ static int swa__written(const swa_attn *a, const void *x) {
 /* Whether outputs are each other, or inputs other than q: those are read for other rows once the
    first are out. */
 static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
+    /* out may be q: a row of q is packed before its out is written */
     if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat))
         return 1;
     if (a->lse == a->q.p || a->stat == a->q.p) return 1;
@@ -10268,8 +10305,10 @@ static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
     if (x.token > far || x.head > far) return 0;
+
     if (n > 1 && x.token < dim) return 0;
     if (heads > 1 && x.head < dim) return 0;
+    /* all heads of a token within its stride, or all tokens of a head */
     return n <= 1 || heads <= 1 || (x.token - dim) / x.head >= heads - 1
         || (x.head - dim) / x.token >= n - 1;
 }
@@ -10311,6 +10350,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     int i;
 
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
+    /* call_begin has dropped what the mode does not look at: the rest has to be there */
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
         || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
         return SWA_ERR_ARG;
@@ -10318,6 +10358,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
         if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
             return SWA_ERR_ARG;
+        /* head_dim is not what such a model scales by */
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
         if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
             || a->softcap < 0.0f)
@@ -10326,19 +10367,23 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
         if (a->bias != NULL
             && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
             return SWA_ERR_ARG;
+        /* a NaN, too, is not >= 0 */
         for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
             if (!(a->alibi[i] >= 0.0f)) return SWA_ERR_ARG;
+        /* distances are floats in a kernel: exact to 2^24 */
         if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
             return SWA_ERR_ARG;
         if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
             return SWA_ERR_UNSUPPORTED;
     }
+
     if (a->k.p != NULL
         && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
         return SWA_ERR_ARG;
     if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
+
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
     if (swa__rounds_products(a->compute)) return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
@@ -10367,6 +10412,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->out.head == 0) a->out.head = s->v_dim;
     if (a->out.token == 0) a->out.token = (int64_t)s->n_heads * s->v_dim;
 
+    /* exp2 is what there is: log2 e goes into q, or with a softcap behind the tanh */
     call->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
     geo->dk = s->head_dim;
     geo->dt = s->tail_dim;
@@ -10383,6 +10429,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->compute == SWA_BF16_TILE)
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
+    /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
     geo->v_across = !geo->v_in_k                ? 1
                   : geo->form == SWA__PLAIN ? SWA__TILE
                   : geo->form == SWA__PAIRS ? SWA__TILE / 2
@@ -10399,6 +10446,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
         geo->sums = swa__sums_amx;
     }
 #endif
+    /* the caller's rows are attended as they are; swa__ring_call puts its ring's types here */
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
@@ -10415,6 +10463,8 @@ static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
     if (parts > 1 && !swa__mul((size_t)l->shape.n_heads, blocks, rows)) return 0;
     return swa__region(&n, *rows, swa__partial_bytes(&l->shape), 1) ? n : 0;
 }
+/* The scratch of a ring call, by the size it has: without room for the parts it is an error,
+   without room for splits only slower. */
 static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
     const swa__layer *l = swa__layer_of(call->c, call->layer);
     size_t rows, split;
@@ -10427,6 +10477,7 @@ static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t
     call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
     return SWA_OK;
 }
+/* What call_scratch asks for one layer, in memory of any alignment. 0 = overflow. */
 static size_t swa__layer_scratch(const swa__layer *l, int parts) {
     size_t n = 0, rows, split = swa__split_bytes(l, parts, &rows);
     if (rows > 0 && split == 0) return 0;
@@ -10464,8 +10515,11 @@ static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run 
                                   const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
+    /* rows before the run, or with it, are missing */
     if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
+    /* stored already */
     if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
+    /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
         return SWA_ERR_CAPACITY;
     return SWA_OK;
@@ -10487,6 +10541,8 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
             status = SWA_ERR_ORDER;
         else status = swa__past_check(c, layer, r, a);
     }
+
+    /* one part speaks for all, which find the same */
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
     return status;
 }
@@ -10519,6 +10575,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     call->n_jobs = c->n_runs;
     call->trees = trees;
     call->sinks = l->window.n_sink > 0;
+    /* new rows become what this ring will hold before anyone sees them */
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
@@ -10530,6 +10587,7 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
 
     if (phase == last && part == 0) swa__parts_close(c, parts > 1 ? parts : 0);
     if (parts == 1 || part >= SWA__PARTS) return 1;
+    /* this part has begun another layer's call and not ended it, and its rows count as stored */
     if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
         && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
         return 0;
@@ -10595,6 +10653,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     swa__job j;
     double rows;
 
+    /* as much of a call as the list of blocks depends on */
     memset(&call, 0, sizeof call);
     call.rows = r;
     call.group = 1;
@@ -10626,17 +10685,21 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_UNSUPPORTED;
     if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
     if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
+
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
+        /* in order of position, without a common one: swa__find halves them */
         if (kv->n < 0 || kv->pos < end || kv->layout_ < 0) return SWA_ERR_ARG;
         if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
         end = kv->pos + kv->n;
         if (kv->n == 0) continue;
+        /* a list of blocks counts in int */
         blocks += swa__blocks_until(end) - kv->pos / SWA_BLOCK;
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
             return SWA_ERR_ARG;
         if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type)) return SWA_ERR_ARG;
+        /* a ring's span, as swa_cache_spans made it */
         if (kv->layout_ != 0) continue;
         if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
@@ -10677,6 +10740,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     for (i = 0; i < rows->n_kv; i++)
         if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i])) return SWA_ERR_ARG;
     i = 0;
+    /* int8 products need K in q8, all of it */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
@@ -10695,6 +10759,7 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
+    /* as in a ring call: less room only splits nothing */
     call->split_rows = swa__rows_split(rows, &call->shape);
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows))
         call->split_rows = 0;
@@ -10747,6 +10812,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                     swa__fold_scalar(1, w, &total, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
                                      stat + 1);
             }
+            /* before the logit, as everywhere; by every piece of the row alike */
             if (lse != NULL) lse[r] = swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
