@@ -7525,13 +7525,22 @@ static int swa__find(const swa__keys *keys, int64_t p) {
 
 /* ---- scratch ---- */
 
-/* Where a block of keys is staged. */
+/* Where a block of keys is staged; of a tile only what could not be read in place. */
 typedef struct {
     float *k, *v;                        /* [16 tiles][dk + dt][16], [256][dvp]                   */
     float *scale;                        /* [3][256]                                              */
     float *row;                          /* 16 rows, or a tile, on their way                      */
     float *present;                      /* [256]                                                 */
 } swa__room;
+
+/* One piece of the caller's memory, by the number of parts:
+
+       scratch    slice of part 0 | slice of part 1 | ..        | partial results of split keys
+       slice      tickets | q, and its scales | o, m, l, of a unit and of a block | scores | room
+                  | bounds of a unit's tokens | of a list
+
+   Of an attention tickets and partial results are all that lasts from phase to phase; the rest is a
+   unit's. */
 
 /* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase
    every part looks for it in all slices. So a part that was left out, another number of parts, or
@@ -7662,6 +7671,7 @@ static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
     to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
     for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
 }
+/* Tile t's place, without a key. */
 static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, swa__spot *to) {
     const swa_shape *s = &keys->shape;
     int i;
@@ -7969,6 +7979,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
 
         if (from >= end) continue;
         missing &= ~swa__key_bits(from, end);
+        /* nothing stands there yet that a whole tile could cover */
         to->bare = from == a;
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
@@ -8064,6 +8075,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
+        /* between the sinks and the window there may be tiles that nobody sees */
         if (!swa__tile_range(range, t, &lo, &hi)) continue;
         /* tiles ascend, and so do segments: no search */
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
@@ -8210,6 +8222,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
               *v = room->v + t * (SWA__TILE / 2) * g->dvp;
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) continue;
+        /* V is part of K: both from one pass over the latents */
         if (g->v_in_k) swa__latent_pairs(g, tile->k_type, seen, tile->k, k, v);
         else {
             swa__to_pairs(tile->v_type, SWA__TILE, seen, (size_t)g->dvp, SWA__TINY_V, tile->v, v);
@@ -8240,6 +8253,7 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
               *tail = k + SWA__TILE * dk;
         float *v = room->v + t / 2 * SWA__TILE * dvp, *by_dim = room->row;
         const unsigned seen = swa__tile_seen(range, t);
+        /* V is wanted dim by dim, as K's tile has it */
         if (seen == 0) tile->v_scale = NULL;
         else if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
         else {
@@ -8409,7 +8423,8 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->keys.base[0] = &j->fresh;
     j->keys.base[1] = &j->ring;
 }
-/* The queries of a stateless call, and its segments, which are the caller's. */
+/* The queries of a stateless call, and its segments, which are the caller's: each has types and
+   places of its own, so there is no base. */
 static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->pos = rows->pos;
     j->row = 0;
@@ -8835,6 +8850,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     int64_t at[SWA__PANEL];
     int i, fold = 0;
 
+    /* rows that saw nothing give 0 */
     if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
     swa__places(j, rows->token, rows->head, u->h, u->r0 + r, n, at);
     for (i = 0; i < nr; i++) {
@@ -8851,6 +8867,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
     j->call->kr->unpack(nr, n, dv, to.o, w->lb, out);
+    /* which swa__unit_end leaves alone */
     *to.l = SWA__IS_OUT;
 }
 
@@ -8930,6 +8947,7 @@ static int64_t swa__wanted_from(swa__wanted *x, int64_t e) {
     for (;;) {
         e = swa__wanted_bit(x, e);
         if (e < x->base + SWA__LISTED) return e;
+        /* of what is sorted there is no more: from the least number behind it on, then */
         if (x->next == INT64_MAX) return INT64_MAX;
         swa__wanted_sort(x, x->next);
         e = x->base;
@@ -9213,6 +9231,7 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->call = call;
     p->part = part;
     p->parts = parts;
+    /* part 0's was carved with the call, which had to know how large a slice is */
     p->w = part == 0 ? &call->first : &p->own;
     if (part != 0)
         swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes,
@@ -9239,6 +9258,7 @@ static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__s
     x->at = swa__block_from(&j->keys, &u->list, x->at + 1);
     if (x->at >= u->list.hi) {
         x->at = swa__block_from(&j->keys, &u->list, 0);
+        /* the same segment, where the next head has its rows */
         x->in.h++;
         if (x->in.segment >= 0) swa__source_head(&x->in.src, 1);
     }
@@ -9308,6 +9328,7 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     float *partial = u->partial;
     int i;
 
+    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in */
     kr->few(b, l, u->n, q, w->s, &own);
     if (partial == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
     /* o, m, l one behind the other, as swa__fold_rows takes them */
@@ -9381,6 +9402,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     /* of lists and trees more may come, and a split is not the end of a row */
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
+    /* as long as it has not been packed */
     if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
     return ends;
@@ -9538,6 +9560,8 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         const swa__operand *y = &src->x[i];
         int64_t tile = row / SWA__TILE * SWA__TILE;
         if (y->dim == 0) continue;
+        /* each tile of the batch fetches one of a ring's; rows that follow one another are one
+           stretch, with what lies between them */
         for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n;
              tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
@@ -9678,6 +9702,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
         if (s == keys->n_kv) break;
         if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
+        /* keys of a whole tile are named like all others, only not moved */
         for (left = bits; left != 0; left &= left - 1) {
             i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
@@ -9710,6 +9735,7 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
+    /* before the kernel, which fetches on its way what comes next */
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
@@ -9735,6 +9761,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
     }
+    /* the rest; nothing comes behind it, so nothing is fetched */
     if (x.b.list->blocks > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
@@ -9747,6 +9774,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
         const int64_t at = j->pos + i;   /* where it is found */
         int64_t pos;
         if ((w->listed[i / 64] >> (i & 63) & 1) == 0) continue;
+        /* it lies in the slot of pos + i, and stands at pos + its depth */
         pos = j->pos + swa__depth(j->parents, i);
         list->node[list->n] = i;
         swa__gather_key(x, pos);
@@ -9826,6 +9854,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     swa__ranges(l, 1, range);
     if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
     else swa__stage(in, range, room, b);
+    /* forms of bf16 are made of what was staged, whoever did it */
 #if SWA__AMX
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, room, b);
     else
@@ -9837,6 +9866,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
     swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
+    /* what another's stage will read is not known here */
     if (expand) swa__no_fetch(b, b->t0, b->t1);
     else swa__look_ahead(p, u, last, at, b);
 }
@@ -9880,7 +9910,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
 /* ---- a phase: its units, dealt out to parts ---- */
 
 /* Every part makes the same cut, walks the same units in the same order, and runs those that fall
-   into its share of the cost: nothing is handed out, so no part waits for another, and phase 1 finds
+   into its share of the cost: nothing is handed out, no part waits for another, and phase 1 finds
    every partial result by counting.
 
        costs      |  u0  |u1|   u2   |  u3  |u4|       one unit after the other
@@ -9906,6 +9936,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         else
             *units += (double)(((int64_t)j->rows + most - 1) / most) * heads
                     * (cut->split ? j->all.n : 1);
+        /* a row keeps one of each block of its job, seen or not */
         *partials += (double)j->rows * heads * j->all.n;
     }
 }
@@ -10050,6 +10081,7 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
 #if SWA__AMX
     if (p->call->geo.form == SWA__TILE_AMX) swa__amx_open();
 #endif
+    /* pass 0 adds the costs up, pass 1 deals; a part that is alone takes all */
     for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
         size_t base = 0;
         share.total = pass == 0 ? -1 : p->parts > 1 ? share.at : 0;
@@ -10116,6 +10148,7 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
     unsigned char *narrow = (unsigned char *)(wide + pad);
 
     for (; n > 0; n--, row++, slot++) {
+        /* as the type will hold it, and then in the type */
         s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide,
                            &scale);
         s->keys->kr->narrow((int)to->type, wide, narrow, pad);
@@ -10242,7 +10275,8 @@ static swa_in swa__in(swa_in in, int heads, int64_t dim) {
     if (in.token == 0) in.token = heads * dim;
     return in;
 }
-/* New rows as an operand; dim 0: there are none. */
+/* New rows as an operand, so that stage and store read them as they read a ring; dim 0: there are
+   none. */
 static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__operand *x) {
     const int64_t size = (int64_t)sizeof(float);
 
@@ -10336,12 +10370,15 @@ static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
 
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
+    /* a power of two: entries are shifted, and a block holds whole ones */
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
+    /* lists of later rows are read when the first rows are out */
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
     if (!SWA__LISTS || swa__rounds_products(a->compute)) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
+    /* near is one interval, in which these have no place */
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
                                                                       : SWA_OK;
 }
@@ -10503,6 +10540,7 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
     swa__cache *c = swa__get(cache);
     int i;
     if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    /* enough for one part of every layer, or nothing is changed */
     for (i = 0; i < c->d.n_layers && bytes > 0; i++)
         if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
     c->scratch = mem != NULL ? swa__align64(mem) : NULL;
@@ -10532,6 +10570,7 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
     int i;
 
     if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
+    /* begin has checked the runs; since then the host may have truncated, reset or committed */
     for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
         const swa__seq *s = swa__seq_of(c, r->seq);
@@ -10565,6 +10604,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     if (status == SWA_OK && trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
+    /* last, because it leaves a trace: the layer's ticket */
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
 
@@ -10604,17 +10644,21 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     swa__ticket mine;
     int i;
 
+    /* by address: phase 1 stores the k and v, and folds into the out, that phase 0 was given */
     mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
     mine.parts = parts;
 
+    /* every part looks at every slice, so that all of them say the same */
     for (i = 0; i < parts && phase > 0; i++) {
         const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
         if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
             return SWA_ERR_ORDER;
     }
+
+    /* word is left last: only by a part that goes to work */
     if (rows == NULL && !swa__part_enter(call, phase, last, part, parts)) return SWA_ERR_ORDER;
     memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine,
            sizeof mine);
@@ -10756,6 +10800,7 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
     const swa_status status = swa__rows_begin(rows, attn, parts, call);
 
     if (status != SWA_OK) return status;
+    /* slices for all parts have to be there */
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
