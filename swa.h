@@ -8124,7 +8124,9 @@ typedef struct {
                   swa__block *b); /* instead of swa__stage; NULL = that                    */
 } swa__ops;
 
-/* What every run and part of a call has in common. */
+/* What every run and part of a call has in common, filled in from what was asked to what it needs:
+   swa__call_begin, swa__call_base, the ring's or the rows' own, and at last the scratch. Only read
+   after that. */
 typedef struct {
     const swa__kernels *kr;
     swa_shape shape;     /* of q and out                                                          */
@@ -8139,7 +8141,7 @@ typedef struct {
     int n_jobs, sinks, trees;       /* runs; the window has sinks; a run of the step is a tree    */
     unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
     size_t part_bytes, split_rows;  /* that have room in split                                    */
-    swa__geo geo;                   /* of many rows                                               */
+    swa__geo geo;                   /* of many rows; few rows have another form in their job      */
     swa_attn a;                     /* strides resolved                                           */
     swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                    */
     swa__scratch first;                  /* of part 0                                             */
@@ -8286,7 +8288,7 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
    It is walked by block_from, from one block to the next, and has no memory of its own. */
 typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;
 
-/* One run of queries and the keys it may see. */
+/* One run of queries and the keys it may see. Made by swa__job_make, then only read. */
 typedef struct {
     const swa__call *call;
     swa_window window;      /* with the run's prefix                                              */
@@ -8323,7 +8325,7 @@ static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
     int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
     return end > j->keys_from ? end : 0;
 }
-/* How many keys that are. */
+/* How many keys token t sees through the window; sinks are not counted. */
 static int64_t swa__keys_seen(const swa__job *j, int t) {
     int64_t lo, hi;
     swa__window_of(j, t, &lo, &hi);
@@ -9396,10 +9398,10 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int group = j->call->group, nr = j->call->kr->nr;
     const int next = end + nr < u->n ? end + nr : u->n;
+    /* of lists and trees more may come, and a split is not the end of a row */
     const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
                      && w->hi[(u->r0 + end - 1) / group - u->r0 / group] - b->pos <= SWA_BLOCK;
 
-    /* of lists and trees more may come, and a split is not the end of a row */
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     /* as long as it has not been packed */
@@ -10057,9 +10059,9 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
                 continue;
             }
 
-            /* each block by itself: its results wait for phase 1 */
+            /* each block by itself: its results wait for phase 1, as [head][row][block], so that a
+               row's stand side by side for the fold */
             u.blocks = 1;
-            /* results lie [head][row][block], a row's side by side for the fold */
             for (b = 0, u.at = -1; b < blocks; b++) {
                 u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
                 u.partial =
