@@ -10228,6 +10228,15 @@ static void swa__store_rows(swa__part *p) {
 
 /* ---- a call: its checks, its memory, its phases ---- */
 
+/* Two ways in, which meet where the work begins:
+
+       swa_attend_part        ring_call: layer and step are checked, call_base;  call_scratch
+       swa_attention_part     rows_call: rows_begin checks the segments, call_base;  its scratch
+       both                   ticket_check, then swa__phase
+
+   swa_attend and swa_attention run all parts of both phases themselves: they are checked once and
+   need no tickets. */
+
 static int swa__stores(const swa_attn *a) {
     return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY;
 }
