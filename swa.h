@@ -7912,8 +7912,8 @@ static int swa__has_dots(const swa__kernels *kr) {
 
    A and B are units, and each folds its blocks as it comes to them.
 
-   With fewer than four units to a part (more in swa__cut_make) each block becomes a unit of its own,
-   a split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
+   With fewer than four units to a part (see swa__cut_make) each block becomes a unit of its own, a
+   split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
    what a row's arithmetic is does not.
 
    Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
@@ -8014,13 +8014,22 @@ static int swa__find(const swa__keys *keys, int64_t p) {
 
 /* ---- scratch ---- */
 
-/* Where a block of keys is staged. */
+/* Where a block of keys is staged; of a tile only what could not be read in place. */
 typedef struct {
     float *k, *v;                        /* [16 tiles][dk + dt][16], [256][dvp]                   */
     float *scale;                        /* [3][256]                                              */
     float *row;                          /* 16 rows, or a tile, on their way                      */
     float *present;                      /* [256]                                                 */
 } swa__room;
+
+/* One piece of the caller's memory, by the number of parts:
+
+       scratch    slice of part 0 | slice of part 1 | ..        | partial results of split keys
+       slice      tickets | q, and its scales | o, m, l, of a unit and of a block | scores | room
+                  | bounds of a unit's tokens | of a list
+
+   Of an attention tickets and partial results are all that lasts from phase to phase; the rest is a
+   unit's. */
 
 /* What a part leaves in its own slice of the scratch when it comes to a phase; in the next phase
    every part looks for it in all slices. So a part that was left out, another number of parts, or
@@ -8151,6 +8160,7 @@ static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
     to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
     for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
 }
+/* Tile t's place, without a key. */
 static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, swa__spot *to) {
     const swa_shape *s = &keys->shape;
     int i;
@@ -8458,6 +8468,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
 
         if (from >= end) continue;
         missing &= ~swa__key_bits(from, end);
+        /* nothing stands there yet that a whole tile could cover */
         to->bare = from == a;
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
@@ -8557,6 +8568,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
         unsigned missing = 0;
+        /* between the sinks and the window there may be tiles that nobody sees */
         if (!swa__tile_range(range, t, &lo, &hi)) continue;
         /* tiles ascend, and so do segments: no search */
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
@@ -8605,7 +8617,9 @@ typedef struct {
                   swa__block *b); /* instead of swa__stage; NULL = that                    */
 } swa__ops;
 
-/* What every run and part of a call has in common. */
+/* What every run and part of a call has in common, filled in from what was asked to what it needs:
+   swa__call_begin, swa__call_base, the ring's or the rows' own, and at last the scratch. Only read
+   after that. */
 typedef struct {
     const swa__kernels *kr;
     swa_shape shape;     /* of q and out                                                          */
@@ -8620,7 +8634,7 @@ typedef struct {
     int n_jobs, sinks, trees;       /* runs; the window has sinks; a run of the step is a tree    */
     unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
     size_t part_bytes, split_rows;  /* that have room in split                                    */
-    swa__geo geo;                   /* of many rows                                               */
+    swa__geo geo;                   /* of many rows; few rows have another form in their job      */
     swa_attn a;                     /* strides resolved                                           */
     swa__operand fresh[SWA__OPERANDS];   /* the call's new rows; p NULL = none                    */
     swa__scratch first;                  /* of part 0                                             */
@@ -8703,6 +8717,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
               *v = room->v + t * (SWA__TILE / 2) * g->dvp;
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) continue;
+        /* V is part of K: both from one pass over the latents */
         if (g->v_in_k) swa__latent_pairs(g, tile->k_type, seen, tile->k, k, v);
         else {
             swa__to_pairs(tile->v_type, SWA__TILE, seen, (size_t)g->dvp, SWA__TINY_V, tile->v, v);
@@ -8754,6 +8769,7 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
               *tail = k + SWA__TILE * dk;
         float *v = room->v + t / 2 * SWA__TILE * dvp, *by_dim = room->row;
         const unsigned seen = swa__tile_seen(range, t);
+        /* V is wanted dim by dim, as K's tile has it */
         if (seen == 0) tile->v_scale = NULL;
         else if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
         else {
@@ -8786,7 +8802,7 @@ static void swa__stage_amx(const swa__call *call, const int range[4], const swa_
    It is walked by block_from, from one block to the next, and has no memory of its own. */
 typedef struct { int64_t sinks, lo, hi; int n; } swa__blocks;
 
-/* One run of queries and the keys it may see. */
+/* One run of queries and the keys it may see. Made by swa__job_make, then only read. */
 typedef struct {
     const swa__call *call;
     swa_window window;      /* with the run's prefix                                              */
@@ -8823,7 +8839,7 @@ static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
     int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
     return end > j->keys_from ? end : 0;
 }
-/* How many keys that are. */
+/* How many keys token t sees through the window; sinks are not counted. */
 static int64_t swa__keys_seen(const swa__job *j, int t) {
     int64_t lo, hi;
     swa__window_of(j, t, &lo, &hi);
@@ -8923,7 +8939,8 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->keys.base[0] = &j->fresh;
     j->keys.base[1] = &j->ring;
 }
-/* The queries of a stateless call, and its segments, which are the caller's. */
+/* The queries of a stateless call, and its segments, which are the caller's: each has types and
+   places of its own, so there is no base. */
 static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->pos = rows->pos;
     j->row = 0;
@@ -9352,6 +9369,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     int64_t at[SWA__PANEL];
     int i, fold = 0;
 
+    /* rows that saw nothing give 0 */
     if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
     swa__places(j, rows->token, rows->head, u->h, u->r0 + r, n, at);
     for (i = 0; i < nr; i++) {
@@ -9368,12 +9386,24 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
     j->call->kr->unpack(nr, n, dv, to.o, w->lb, out);
+    /* which swa__unit_end leaves alone */
     *to.l = SWA__IS_OUT;
 }
 
 /* ---- lists of keys ---- */
 
 #if SWA__LISTS
+
+/* A list has no order, and may name a key twice. So its entries become bits, from which the keys of
+   one block after another come in order, together with those that need not be listed:
+
+       pick              900   17   -1   901   17        pick_block 1: numbers are positions
+       bits              17, 900, 901                    of the window's [lo, hi)
+       block 0           17, and the sinks
+       block 3           900, 901, and what is near      as 256 bits, swa__wanted_block
+
+   The bits of SWA__LISTED numbers stand at a time. Where a list names later ones it is read again,
+   from the least of those on. */
 
 /* What one token and KV head see where there is a list: the window's keys [lo, hi), of which those
    in [near, until) and those on the list; and the sinks [0, sinks). The list is sorted by a bit per
@@ -9404,6 +9434,7 @@ static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     for (w = 0; a < b && w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
         if (lo < hi)
+            /* a shift by 64 is undefined */
             bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
     }
 }
@@ -9435,6 +9466,7 @@ static int64_t swa__wanted_from(swa__wanted *x, int64_t e) {
     for (;;) {
         e = swa__wanted_bit(x, e);
         if (e < x->base + SWA__LISTED) return e;
+        /* of what is sorted there is no more: from the least number behind it on, then */
         if (x->next == INT64_MAX) return INT64_MAX;
         swa__wanted_sort(x, x->next);
         e = x->base;
@@ -9450,6 +9482,7 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
     x.bits = bits;
     swa__window_of(j, t, &x.lo, &x.hi);
     x.sinks = swa__sinks_of(j, t);
+    /* without pick_window nothing is near; it never shows more than the window does */
     x.near = x.until = x.lo;
     if (a->pick_window != NULL) {
         swa__bounds(a->pick_window, j->pos + t, &x.near, &x.until);
@@ -9469,6 +9502,7 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
 
     if (at > INT64_MAX / SWA_BLOCK) return -1;
     e = swa__wanted_from(x, swa__max64(at * SWA_BLOCK, x->lo) >> per);
+    /* the next block is the first of three: of what is listed, of the sinks, of what is near */
     if (e <= last && x->lo < x->hi) next = (e << per) / SWA_BLOCK;
     if (at * SWA_BLOCK < x->sinks)
         next = swa__min64(next, swa__max64(at, j->keys_from / SWA_BLOCK));
@@ -9485,6 +9519,7 @@ static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, 
         memcpy(seen, x->bits + (pos - x->base) / 64, 4 * sizeof *seen);
         e = INT64_MAX;
     }
+    /* an entry is 2^per positions, of which the window may show some */
     for (; e <= last && e - first < numbers; e = swa__wanted_from(x, e + 1))
         swa__bits_set(seen, swa__max64((e - first) << per, x->lo - pos),
                       swa__min64((e - first + 1) << per, x->hi - pos));
@@ -9503,6 +9538,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     const void *at[SWA__TILE];
     int i;
 
+    /* V, and what is tiled, key by key; rows of K and tail are transposed together */
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0)
             swa__keys_in(keys, src, which, row[i], i, i + 1, to);
@@ -9523,10 +9559,12 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *t
         k->segment[a] = k->segment[k->n - 1];
         k->row[a] = k->row[k->n - 1];
     }
+
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
     for (a = 0; a < SWA__TILE; a = b) {
         const swa__source *src = swa__seek(in, k->segment[a]);
+        /* keys that follow one another from one segment */
         for (b = a + 1; b < SWA__TILE && k->segment[b] == k->segment[a];) b++;
         for (x = 0; x < SWA__OPERANDS; x++) {
             scaled |= swa__is_scaled(in->keys, src, x);
@@ -9542,12 +9580,15 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
     int i, row;
 
     l->lo[0] = 0;
+    /* sinks with a q of their own come first in position, and so they do here */
     l->hi[0] = l->lo[1] = x->sinks;
     l->hi[1] = x->keys;
     l->full_lo = 0;
     l->full_hi = SWA_BLOCK;
     swa__q_scales(j, w, r, l);
     l->mods = swa__modifies(j, j->geo.bias);
+    /* all see all keys: bounds are read only where there are sinks, or scores are modified.
+       Distances stand in the list, whatever q is */
     for (i = 0; i < SWA__PANEL && (x->sinks > 0 || l->mods); i++) {
         row = u->r0 + r + (i < n ? i : n - 1);
         l->first[i] = l->sink[i] = (float)x->sinks;
@@ -9558,6 +9599,17 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
 }
 
 /* ---- trees: the block of the first node, and those that follow ---- */
+
+/* Who sees which node is a question of numbers once they are counted branch by branch, a node and
+   then all that stands below it: these are one interval, [in, out). The tree of [SECTION 8]:
+
+             0             node     0        1        2        3        4
+            / \            in       0        1        3        2        4
+           1   2           out      5        3        5        3        5
+           3   4
+
+   A row of node 3 has the number 2, and sees the nodes whose interval holds 2: 0, 1 and 3. Keys of
+   history have an interval that holds all. */
 
 /* The key of a node that was gathered; -1: it was not. */
 static int swa__node_key(const swa__list *x, int32_t node) {
@@ -9575,6 +9627,7 @@ static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, u
                          int mark) {
     int n = 0;
     for (; q - pos >= SWA_BLOCK; q--) t = j->parents[t];
+    /* a node in the set has its path in it too */
     for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
     return n;
@@ -9589,6 +9642,7 @@ static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int 
     for (t = from; t < end; t++) {
         const int64_t q = w->hi[t - t0] - 1;
         more = swa__path_new(j, t, q, pos, w->listed, 0);
+        /* the first one always fits: its path in the block and history have different positions */
         if (more > space) break;
         space -= swa__path_new(j, t, q, pos, w->listed, 1);
     }
@@ -9606,6 +9660,8 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
                                                       below it are */
         above[k] = k < x->nodes || k >= end ? -1 : swa__node_key(x, j->parents[x->node[k]]);
     }
+    /* from the end, so that a node has all of its own when it is added to the one above; then from
+       the front, where the one above has its number first */
     for (k = end - 1; k >= x->nodes; k--)
         if (above[k] >= 0) x->out[above[k]] += x->out[k];
     for (k = x->nodes; k < end; k++) {
@@ -9630,15 +9686,19 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
     memset(l->lo, 0, sizeof l->lo);
     memset(l->hi, 0, sizeof l->hi);
     if ((u->r0 + r) / group >= x->until || (u->r0 + r + n - 1) / group < x->from) return;
+
     while (keys > x->nodes && x->node[keys - 1] > (u->r0 + r + n - 1) / group) keys--;
     l->hi[0] = x->sinks < keys ? x->sinks : keys;
     l->hi[1] = x->start[1] = keys;
     l->full_hi = x->nodes;
     swa__q_scales(j, w, r, l);
     l->mods = swa__modifies(j, j->geo.bias);
+
     for (i = 0; i < SWA__PANEL; i++) {
         const int row = u->r0 + r + (i < n ? i : n - 1);
         const int64_t lo = w->lo[row / group - t0], q = w->hi[row / group - t0] - 1;
+        /* the lowest node of its path that stands in this block; what is further up is found
+           through that */
         if (row / group != t) {
             int64_t at = q;
             int32_t last = t = row / group;
@@ -9660,6 +9720,11 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
 
 /* ---- one unit ---- */
+
+/* Decoding waits for memory, and so a part asks for K early: with each tile that it computes, for
+   one that comes a block later, in the order in which it will read them: the unit's blocks, then
+   those of the next KV head, which as a rule is the part's next unit. V of a block has the time of
+   its own q.k. */
 
 /* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched
    meanwhile. */
@@ -9685,6 +9750,7 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
     p->call = call;
     p->part = part;
     p->parts = parts;
+    /* part 0's was carved with the call, which had to know how large a slice is */
     p->w = part == 0 ? &call->first : &p->own;
     if (part != 0)
         swa__carve(&call->shape, call->sinks, call->scratch + (size_t)part * call->part_bytes,
@@ -9698,7 +9764,8 @@ static const swa__job *swa__job_of(swa__part *p, int i) {
     p->ahead.in.h = -1;                  /* a place in another job's keys, or none yet */
     return &p->job;
 }
-/* The tiles of the block at pos that a unit's rows see through the window. */
+/* The tiles of the block at pos that a unit's rows see through the window: these are fetched ahead,
+   sinks are not. */
 static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t0, int *t1) {
     *t0 = swa__clip(w->lo[0] - pos) / SWA__TILE;
     *t1 = (swa__clip(w->hi[last] - pos) + SWA__TILE - 1) / SWA__TILE;
@@ -9710,6 +9777,7 @@ static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__s
     x->at = swa__block_from(&j->keys, &u->list, x->at + 1);
     if (x->at >= u->list.hi) {
         x->at = swa__block_from(&j->keys, &u->list, 0);
+        /* the same segment, where the next head has its rows */
         x->in.h++;
         if (x->in.segment >= 0) swa__source_head(&x->in.src, 1);
     }
@@ -9723,11 +9791,13 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     const swa__operand *k = &src->x[SWA__K], *tail = &src->x[SWA__TAIL];
     int64_t row;
 
+    /* from tile to tile the segment stays, as a rule */
     if (x->in.segment < 0 || pos >= src->end || pos < src->pos) {
         int s = swa__find(&j->keys, pos);
         if (s == j->keys.n_kv) return;
         swa__seek(&x->in, s);
     }
+    /* for many rows the caller's are asked for as they are packed: swa__rows_soon */
     if (pos < src->pos || (!k->tiled && !j->few)) return;
     row = src->first + (pos - src->pos);
     if (k->tiled) row = row / SWA__TILE * SWA__TILE;
@@ -9749,6 +9819,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     swa__ahead *x = &p->ahead;
     int t;
 
+    /* no place yet, or overtaken: it begins behind this block */
     if (x->in.h < u->h || (x->in.h == u->h && x->at <= at)) {
         if (x->in.h != u->h) x->in.segment = -1;
         x->in.h = u->h;
@@ -9758,6 +9829,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
     swa__no_fetch(b, b->t0, b->t1);
     for (t = b->t0; t < b->t1; t++) {
+        /* a block of sinks may have none of the window's tiles */
         while (x->t >= x->end && x->in.h < j->keys.shape.n_kv_heads)
             swa__ahead_block(j, u, p->w, last, x);
         if (x->in.h >= j->keys.shape.n_kv_heads) return;
@@ -9775,8 +9847,10 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     float *partial = u->partial;
     int i;
 
+    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in */
     kr->few(b, l, u->n, q, w->s, &own);
     if (partial == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+    /* o, m, l one behind the other, as swa__fold_rows takes them */
     for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
         memcpy(partial, w->ob + (size_t)i * dvp, dvp * sizeof(float));
         partial[dvp] = w->mb[i];
@@ -9789,6 +9863,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
     float *out[SWA__PANEL], *partial = u->partial + (size_t)r * u->partial_row;
     int i;
 
+    /* in place of l: out as it is. What lies behind dv is folded along and goes nowhere */
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = 1.0f;
     for (i = 0; i < n; i++, partial += u->partial_row) {
         out[i] = partial;
@@ -9840,11 +9915,13 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int group = j->call->group, nr = j->call->kr->nr;
     const int next = end + nr < u->n ? end + nr : u->n;
+    /* of lists and trees more may come, and a split is not the end of a row */
     const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
                      && w->hi[(u->r0 + end - 1) / group - u->r0 / group] - b->pos <= SWA_BLOCK;
 
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
+    /* as long as it has not been packed */
     if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
     return ends;
@@ -9865,14 +9942,18 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 #if SWA__DOTS
     if (j->keys.dots) l->scores = swa__many_dots;
 #endif
+
     for (r = 0; r < u->n; r += nr) {
         const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel_rows(j, n);
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
+        /* the next block's tiles by one panel: the others would ask for the same. The rows of a
+           list's next keys are shared out to all */
         l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         l->nr = nr;
+        /* a panel that sees nothing of the block keeps what it has */
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
@@ -9881,6 +9962,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
             kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
             if (ends) swa__panel_out(j, u, r, n, w);
         }
+
+        /* a split has a result for each row, also of those that saw nothing: phase 1 folds all */
         if (u->partial == NULL) continue;
         if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
         swa__panel_keep(j, u, r, n, w);
@@ -9913,6 +9996,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     b->stream = swa__unit_streams(j, u);
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
     if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
+    /* whole panels: the kernel folds their idle places too */
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
 }
@@ -9925,6 +10009,17 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
         if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
 #if SWA__LISTS
+/* A batch of keys, in the order of their positions. A tile of which all 16 keys are wanted, and
+   which lies in one segment of a ring, is taken whole; for it to begin at a multiple of 16 the tile
+   before is filled up with places that hold no key:
+
+       key number     0     1     2     3 .. 15    16 .. 31
+       block          3     3     9                12
+       place          5     7     1     -1         16 .. 31        position mod 256
+       start          0           2     3                     32   of each block, and the end
+
+   While a batch is computed the rows of the next one are fetched, as far as the bits tell. */
+
 /* Keys gathered for a unit with a list. */
 typedef struct {
     swa__cursor in;
@@ -9955,17 +10050,21 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
     list->column[list->n] = pos < 0               ? -1
                           : x->b.g->by_distance ? x->q - pos
                                                   : pos - x->b.g->bias_first;
+    /* in two steps, as an ordinary block does it: the query from the block's start, rounded to f32,
+       less the key. So the float is the same */
     list->distance[list->n++] = (float)(x->q - (pos - place)) - (float)place;
 }
 /* The tile that is not full yet is made, and keys go on in the next. */
 static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     const swa__keys *keys = x->in.keys;
+    /* keys of a full one have been counted: it is the one before */
     const int t = x->b.list->n / SWA__TILE - (x->tile.n == SWA__TILE);
     swa__tile *tile = &x->b.tile[t];
     swa__spot to;
 
     if (x->tile.n == 0) return;
     swa__spot_of(keys, room, t, &to);
+    /* keys come one by one: none may widen a whole tile of slots over the others */
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
     for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
@@ -9983,6 +10082,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
 
     if (s == x->in.keys->n_kv) return n;
     src = swa__seek(&x->in, s);
+    /* in front of the segment there is nothing to be fetched */
     if (pos < src->pos) return swa__min64(n, src->pos - pos);
     n = swa__min64(n, src->end - pos);
     row = src->first + (pos - src->pos);
@@ -9990,6 +10090,8 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         const swa__operand *y = &src->x[i];
         int64_t tile = row / SWA__TILE * SWA__TILE;
         if (y->dim == 0) continue;
+        /* each tile of the batch fetches one of a ring's; rows that follow one another are one
+           stretch, with what lies between them */
         for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n;
              tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
@@ -10008,6 +10110,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
     int64_t keys = 0, end, pos, n, lines = 0, block = -1;
     int blocks = 0, t = 0;
 
+    /* no further than is sorted: to sort more would take away bits that are still to be gathered */
     for (list->ahead = list->n_ahead = 0; keys < SWA_BLOCK && (e = swa__wanted_bit(want, e)) < most;
          e = end) {
         blocks += (e << want->shift) / SWA_BLOCK != block;
@@ -10024,6 +10127,8 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         lines += list->next[n].lines;
         SWA__PREFETCH(list->next[n].p);
     }
+
+    /* lines per panel: in q.k if they fit between its steps, else in p.v's */
     list->per_key = list->per_step = 0;
     if (list->n_ahead == 0) return;
     lines = lines / panels + 1;
@@ -10045,6 +10150,9 @@ static void swa__gather_sums(swa__list *list, int b) {
         list->sum[k] = (unsigned char)(list->sum[k] | at[place]);
         have |= 1u << place;
     }
+
+    /* the tree 8, 4, 2, 1 of all 16 sums, of which those without a key would be +0: no sum of p is
+       changed by that, so they are left out. One whose partner is left out moves up */
     list->adds[b] = 0;
     for (w = SWA__TILE / 2; w > 0; w /= 2) {
         for (high = have >> w; high != 0; high &= high - 1) {
@@ -10124,6 +10232,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
         if (s == keys->n_kv) break;
         if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
+        /* keys of a whole tile are named like all others, only not moved */
         for (left = bits; left != 0; left &= left - 1) {
             i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
@@ -10133,6 +10242,8 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
             if (!whole) swa__gather_one(x, room, s, pos + i);
         }
     }
+
+    /* a block of which no key exists is none */
     list->start[list->blocks] = from;
     list->blocks += list->n > from;
     list->start[list->blocks] = list->n;
@@ -10141,6 +10252,7 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
 static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
     int t;
+    /* before the last tile is filled up: what is no key is not computed */
     list->keys = list->n;
     swa__gather_tile(x, &w->room);
     for (t = 0; t < list->n; t++)
@@ -10153,6 +10265,7 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__sight l;
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
+    /* before the kernel, which fetches on its way what comes next */
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
     x->first = 0;
     swa__block_many(j, u, w, &x->b, &l);
@@ -10172,11 +10285,13 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     x.q = j->pos + t;
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
+        /* a block is never torn: where it may not fit, what there is goes first */
         if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
     }
+    /* the rest; nothing comes behind it, so nothing is fetched */
     if (x.b.list->blocks > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
@@ -10189,6 +10304,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
         const int64_t at = j->pos + i;   /* where it is found */
         int64_t pos;
         if ((w->listed[i / 64] >> (i & 63) & 1) == 0) continue;
+        /* it lies in the slot of pos + i, and stands at pos + its depth */
         pos = j->pos + swa__depth(j->parents, i);
         list->node[list->n] = i;
         swa__gather_key(x, pos);
@@ -10222,6 +10338,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     for (left = hi - j->keys_to; left > 0; left -= SWA_BLOCK) { /* the last may end past INT64_MAX */
         uint64_t seen[4] = { 0, 0, 0, 0 };
         x.b.pos = hi - left;
+        /* history in this block: of the window, and the sinks; which row sees what is masked */
         swa__bits_set(seen, lo - x.b.pos, j->pos - x.b.pos);
         swa__bits_set(seen, j->keys_from - x.b.pos, swa__min64(j->window.n_sink, j->pos) - x.b.pos);
         swa__gather_clear(&x);
@@ -10263,9 +10380,11 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     const int expand = call->ops != NULL && call->ops->stage != NULL;
     int range[4];
 
+    /* keys of both intervals, none twice */
     swa__ranges(l, 1, range);
     if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
     else swa__stage(in, range, room, b);
+    /* forms of bf16 are made of what was staged, whoever did it */
 #if SWA__AMX
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, room, b);
     else
@@ -10278,6 +10397,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
     swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
+    /* what another's stage will read is not known here; a stream fetches nothing */
     if (expand || b->stream) swa__no_fetch(b, b->t0, b->t1);
     else swa__look_ahead(p, u, last, at, b);
 }
@@ -10320,10 +10440,19 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
 
 /* ---- a phase: its units, dealt out to parts ---- */
 
+/* Every part makes the same cut, walks the same units in the same order, and runs those that fall
+   into its share of the cost: nothing is handed out, no part waits for another, and phase 1 finds
+   every partial result by counting.
+
+       costs      |  u0  |u1|   u2   |  u3  |u4|       one unit after the other
+       shares     |     0     |     1      |           a unit goes to where its middle lies: u0, u1
+                                                       to part 0, u2 to u4 to part 1 */
+
 /* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
 typedef struct { int few, many, split; } swa__cut;
 
-/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. */
+/* Units and partial results of a cut; what phase 0 walks and phase 1 folds. In double: there may
+   be more than an int64 counts. */
 static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
     int i;
 
@@ -10332,16 +10461,18 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         const swa__job *j = swa__job_of(p, i);
         const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
         if (j->rows == 0) continue;
+        /* a token with a list is a unit, or several; its keys are never split */
         if (swa__listed(p->call))
             *units += (double)j->n * ((p->call->group + most - 1) / most) * heads;
         else
             *units += (double)(((int64_t)j->rows + most - 1) / most) * heads
                     * (cut->split ? j->all.n : 1);
+        /* a row keeps one of each block of its job, seen or not */
         *partials += (double)j->rows * heads * j->all.n;
     }
 }
 /* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries
-   that see less. */
+   that see less, as the first ones of a causal window. */
 static int swa__cut_even(swa__part *p, swa__cut *cut) {
     const int nr = p->call->kr->nr;
     const swa__cut whole = *cut;
@@ -10351,9 +10482,11 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
     if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.paired)) return 0;
+    /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
         swa__count(p, cut, &units, &partials);
+        /* as many for each part, and no smaller one at the end */
         if (units >= p->parts && (int64_t)units % p->parts == 0 && j->rows % cut->many == 0)
             return 1;
         if (cut->many <= nr || units >= p->parts) break;
@@ -10378,6 +10511,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__cut cut;
     double units, partials;
 
+    /* as many rows as q and o have room for, without the panel that fills the last one up */
     cut.few = SWA__FEW;
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
@@ -10389,9 +10523,11 @@ static swa__cut swa__cut_make(swa__part *p) {
     swa__count(p, &cut, &units, &partials);
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
 
-    /* by keys: nobody stages what another has staged */
+    /* by keys: nobody stages what another has staged. If the results of all blocks have room, and
+       without trees: what those gather is no block of the list */
     cut.split = !p->call->trees && partials <= (double)p->call->split_rows;
     units = swa__cut_rows(p, &cut, 4.0 * parts);
+    /* few rows at last: they share K and V, which come from memory once for all of them */
     for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
@@ -10401,6 +10537,7 @@ static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
     double keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
+    /* of a split one block's share */
     return 1.0
          + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
                / (u->list.n > 0 ? u->list.n : 1);
@@ -10414,6 +10551,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
     const double middle = (share->at + cost / 2) * p->parts;
     share->at += cost;
     if (share->total < 0) return;        /* only adding up */
+    /* the same numbers in every part, added in the same order: each unit has one owner */
     if (middle >= share->total * p->part
         && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
         swa__unit_run(p, u);
@@ -10439,6 +10577,8 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             /* of one token */
             if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
             if (!cut->split) {
+                /* the blocks that these rows touch; a tree's nodes do not ascend in position, so
+                   that its list stays */
                 if (u.n < j->rows && !listed && j->parents == NULL)
                     u.list =
                         swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
@@ -10448,7 +10588,8 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
                 continue;
             }
 
-            /* each block by itself: its results wait for phase 1 */
+            /* each block by itself: its results wait for phase 1, as [head][row][block], so that a
+               row's stand side by side for the fold */
             u.blocks = 1;
             for (b = 0, u.at = -1; b < blocks; b++) {
                 u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
@@ -10471,6 +10612,7 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
 #if SWA__AMX
     if (p->call->geo.form == SWA__TILE_AMX) swa__amx_open();
 #endif
+    /* pass 0 adds the costs up, pass 1 deals; a part that is alone takes all */
     for (pass = p->parts > 1 ? 0 : 1; pass < 2; pass++) {
         size_t base = 0;
         share.total = pass == 0 ? -1 : p->parts > 1 ? share.at : 0;
@@ -10500,9 +10642,11 @@ static void swa__fold_rows(swa__part *p) {
             for (r = 0; r < j->rows; r++, number++, at += (size_t)j->all.n * size) {
                 const swa__total to = { w->o, w->m, w->l };
                 const float *partial = at;
+                /* all rows of a job fold as many results: any order of dealing is even */
                 if (number % p->parts != p->part) continue;
                 memset(w->o, 0, dvp * sizeof(float));
                 swa__rows_clear(1, w->m, w->l);
+                /* the first one goes into an empty row, as in a unit that folds as it goes */
                 for (b = 0; b < j->all.n; b++, partial += size)
                     p->call->kr->fold(1, j->geo.dvp, &to, partial, partial + dvp,
                                       partial + dvp + 1);
@@ -10512,6 +10656,15 @@ static void swa__fold_rows(swa__part *p) {
 }
 
 /* ---- store: the new rows go into the ring, from operands into operands ---- */
+
+/* After all have attended: slots are overwritten that this step's queries still needed. A row is
+   rounded once more from the caller's f32, to the same numbers that were attended:
+
+       V          rows of a tile, rounded into the stage, narrowed, into slots of the ring as rows
+       K, tail    16 rows of a whole tile: transposed by the stage, then written as one piece;
+                  fewer (decode: one), or K in rows: number by number, to where each one lies
+
+   The parts take KV heads, so that no two write one tile. */
 
 /* What is stored for one run: this step's rows into the ring, of the KV head that both have come
    to. */
@@ -10526,6 +10679,7 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
     unsigned char *narrow = (unsigned char *)(wide + pad);
 
     for (; n > 0; n--, row++, slot++) {
+        /* as the type will hold it, and then in the type */
         s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide,
                            &scale);
         s->keys->kr->narrow((int)to->type, wide, narrow, pad);
@@ -10543,6 +10697,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
     size_t numbers = SWA__TILE * (size_t)to->dim;
 
     swa__keys_in(s->keys, &s->from, which, row, a, a + n, &s->spot);
+    /* so many rows; of K and tail it is all 16 */
     if (which == SWA__V) {
         in += a * s->spot.dvp;
         numbers = (size_t)n * (size_t)s->spot.dvp;
@@ -10563,6 +10718,7 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         /* older rows would not survive */
         if (at >= l->pinned && at < end - l->cap) at = end - l->cap;
         slot = swa__slot(l, seq, at);
+        /* up to the end of the tile, of the run, of the sinks, and of the ring */
         n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
         for (i = 0; i < SWA__OPERANDS; i++) {
@@ -10601,6 +10757,15 @@ static void swa__store_rows(swa__part *p) {
 
 /* ---- a call: its checks, its memory, its phases ---- */
 
+/* Two ways in, which meet where the work begins:
+
+       swa_attend_part        ring_call: layer and step are checked, call_base;  call_scratch
+       swa_attention_part     rows_call: rows_begin checks the segments, call_base;  its scratch
+       both                   ticket_check, then swa__phase
+
+   swa_attend and swa_attention run all parts of both phases themselves: they are checked once and
+   need no tickets. */
+
 static int swa__stores(const swa_attn *a) {
     return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY;
 }
@@ -10609,6 +10774,7 @@ static int swa__stores(const swa_attn *a) {
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
+        /* the same in both phases, of the same arguments; one part never splits */
         const swa__cut cut = swa__cut_make(p);
         if (phase == 0) swa__attend_units(p, &cut);
         else if (cut.split) swa__fold_rows(p);
@@ -10643,12 +10809,14 @@ static void swa__call_phases(const swa__call *call, int parts) {
     swa__part_begin(call, 0, 1, &p);               /* one part keeps its job from phase to phase */
     for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
 }
+/* Strides with their defaults, each by itself. */
 static swa_in swa__in(swa_in in, int heads, int64_t dim) {
     if (in.head == 0) in.head = dim;
     if (in.token == 0) in.token = heads * dim;
     return in;
 }
-/* New rows as an operand; dim 0: there are none. */
+/* New rows as an operand, so that stage and store read them as they read a ring; dim 0: there are
+   none. */
 static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__operand *x) {
     const int64_t size = (int64_t)sizeof(float);
 
@@ -10671,6 +10839,7 @@ static int swa__parts_ok(int parts) { return parts >= 1 && parts <= 1 << 16; }
 static int swa__part_ok(int phase, int phases, int part, int parts) {
     return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
 }
+/* By its bits, as -ffast-math lets a comparison say anything. */
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
    what swa__call_base and swa__call_slices fill in whole. */
@@ -10688,6 +10857,7 @@ static int swa__written(const swa_attn *a, const void *x) {
 /* Whether outputs are each other, or inputs other than q: those are read for other rows once the
    first are out. */
 static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
+    /* out may be q: a row of q is packed before its out is written */
     if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat))
         return 1;
     if (a->lse == a->q.p || a->stat == a->q.p) return 1;
@@ -10709,8 +10879,10 @@ static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
     if (x.token > far || x.head > far) return 0;
+
     if (n > 1 && x.token < dim) return 0;
     if (heads > 1 && x.head < dim) return 0;
+    /* all heads of a token within its stride, or all tokens of a head */
     return n <= 1 || heads <= 1 || (x.token - dim) / x.head >= heads - 1
         || (x.head - dim) / x.token >= n - 1;
 }
@@ -10738,12 +10910,15 @@ static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
 
     if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
+    /* a power of two: entries are shifted, and a block holds whole ones */
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
+    /* lists of later rows are read when the first rows are out */
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
     if (!SWA__LISTS || swa__rounds_products(a->compute)) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
     if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
+    /* near is one interval, in which these have no place */
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
                                                                       : SWA_OK;
 }
@@ -10752,6 +10927,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     int i;
 
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
+    /* call_begin has dropped what the mode does not look at: the rest has to be there */
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
         || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
         return SWA_ERR_ARG;
@@ -10759,6 +10935,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
         if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
             return SWA_ERR_ARG;
+        /* head_dim is not what such a model scales by */
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
         if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
             || a->softcap < 0.0f)
@@ -10767,19 +10944,23 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
         if (a->bias != NULL
             && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
             return SWA_ERR_ARG;
+        /* a NaN, too, is not >= 0 */
         for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
             if (!(a->alibi[i] >= 0.0f)) return SWA_ERR_ARG;
+        /* distances are floats in a kernel: exact to 2^24 */
         if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
             return SWA_ERR_ARG;
         if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
             return SWA_ERR_UNSUPPORTED;
     }
+
     if (a->k.p != NULL
         && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
         return SWA_ERR_ARG;
     if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
+
     if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
     if (swa__rounds_products(a->compute)) return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
     if (a->compute != SWA_Q8) return SWA_ERR_ARG;
@@ -10808,6 +10989,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->out.head == 0) a->out.head = s->v_dim;
     if (a->out.token == 0) a->out.token = (int64_t)s->n_heads * s->v_dim;
 
+    /* exp2 is what there is: log2 e goes into q, or with a softcap behind the tanh */
     call->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
     geo->dk = s->head_dim;
     geo->dt = s->tail_dim;
@@ -10824,6 +11006,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->compute == SWA_BF16_TILE)
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
+    /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
     geo->v_across = !geo->v_in_k                ? 1
                   : geo->form == SWA__PLAIN ? SWA__TILE
                   : geo->form == SWA__PAIRS ? SWA__TILE / 2
@@ -10840,6 +11023,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
         geo->sums = swa__sums_amx;
     }
 #endif
+    /* the caller's rows are attended as they are; swa__ring_call puts its ring's types here */
     call->keys.kr = call->kr;
     call->keys.shape = *s;
     call->keys.round[SWA__K] = call->keys.round[SWA__TAIL] = call->keys.round[SWA__V] = SWA_F32;
@@ -10856,6 +11040,8 @@ static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
     if (parts > 1 && !swa__mul((size_t)l->shape.n_heads, blocks, rows)) return 0;
     return swa__region(&n, *rows, swa__partial_bytes(&l->shape), 1) ? n : 0;
 }
+/* The scratch of a ring call, by the size it has: without room for the parts it is an error,
+   without room for splits only slower. */
 static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
     const swa__layer *l = swa__layer_of(call->c, call->layer);
     size_t rows, split;
@@ -10868,6 +11054,7 @@ static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t
     call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
     return SWA_OK;
 }
+/* What call_scratch asks for one layer, in memory of any alignment. 0 = overflow. */
 static size_t swa__layer_scratch(const swa__layer *l, int parts) {
     size_t n = 0, rows, split = swa__split_bytes(l, parts, &rows);
     if (rows > 0 && split == 0) return 0;
@@ -10893,6 +11080,7 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
     swa__cache *c = swa__get(cache);
     int i;
     if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    /* enough for one part of every layer, or nothing is changed */
     for (i = 0; i < c->d.n_layers && bytes > 0; i++)
         if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
     c->scratch = mem != NULL ? swa__align64(mem) : NULL;
@@ -10905,8 +11093,11 @@ static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run 
                                   const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
+    /* rows before the run, or with it, are missing */
     if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
+    /* stored already */
     if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
+    /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
         return SWA_ERR_CAPACITY;
     return SWA_OK;
@@ -10919,6 +11110,7 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
     int i;
 
     if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
+    /* begin has checked the runs; since then the host may have truncated, reset or committed */
     for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
         const swa__seq *s = swa__seq_of(c, r->seq);
@@ -10928,6 +11120,8 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
             status = SWA_ERR_ORDER;
         else status = swa__past_check(c, layer, r, a);
     }
+
+    /* one part speaks for all, which find the same */
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
     return status;
 }
@@ -10950,6 +11144,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     if (status == SWA_OK && trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
+    /* last, because it leaves a trace: the layer's ticket */
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;
 
@@ -10960,6 +11155,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     call->n_jobs = c->n_runs;
     call->trees = trees;
     call->sinks = l->window.n_sink > 0;
+    /* new rows become what this ring will hold before anyone sees them */
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
@@ -10971,6 +11167,7 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
 
     if (phase == last && part == 0) swa__parts_close(c, parts > 1 ? parts : 0);
     if (parts == 1 || part >= SWA__PARTS) return 1;
+    /* this part has begun another layer's call and not ended it, and its rows count as stored */
     if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
         && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
         return 0;
@@ -10987,17 +11184,21 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     swa__ticket mine;
     int i;
 
+    /* by address: phase 1 stores the k and v, and folds into the out, that phase 0 was given */
     mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
     mine.parts = parts;
 
+    /* every part looks at every slice, so that all of them say the same */
     for (i = 0; i < parts && phase > 0; i++) {
         const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
         if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
             return SWA_ERR_ORDER;
     }
+
+    /* word is left last: only by a part that goes to work */
     if (rows == NULL && !swa__part_enter(call, phase, last, part, parts)) return SWA_ERR_ORDER;
     memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine,
            sizeof mine);
@@ -11036,6 +11237,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     swa__job j;
     double rows;
 
+    /* as much of a call as the list of blocks depends on */
     memset(&call, 0, sizeof call);
     call.rows = r;
     call.group = 1;
@@ -11067,17 +11269,21 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_UNSUPPORTED;
     if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
     if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
+
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
+        /* in order of position, without a common one: swa__find halves them */
         if (kv->n < 0 || kv->pos < end || kv->layout_ < 0) return SWA_ERR_ARG;
         if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
         end = kv->pos + kv->n;
         if (kv->n == 0) continue;
+        /* a list of blocks counts in int */
         blocks += swa__blocks_until(end) - kv->pos / SWA_BLOCK;
         if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
         if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
             return SWA_ERR_ARG;
         if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type)) return SWA_ERR_ARG;
+        /* a ring's span, as swa_cache_spans made it */
         if (kv->layout_ != 0) continue;
         if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
@@ -11118,6 +11324,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     for (i = 0; i < rows->n_kv; i++)
         if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i])) return SWA_ERR_ARG;
     i = 0;
+    /* int8 products need K in q8, all of it */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
@@ -11133,9 +11340,11 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
     const swa_status status = swa__rows_begin(rows, attn, parts, call);
 
     if (status != SWA_OK) return status;
+    /* slices for all parts have to be there */
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
+    /* as in a ring call: less room only splits nothing */
     call->split_rows = swa__rows_split(rows, &call->shape);
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows))
         call->split_rows = 0;
@@ -11188,6 +11397,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                     swa__fold_scalar(1, w, &total, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
                                      stat + 1);
             }
+            /* before the logit, as everywhere; by every piece of the row alike */
             if (lse != NULL) lse[r] = swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
