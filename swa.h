@@ -2347,7 +2347,7 @@ static swa_status swa__layer_region(swa__layer *l) {
 }
 /* Layer i by itself. A window's prefix belongs to a run; and a query that saw keys to its right
    would see more of them or fewer by how a prompt was cut into steps. */
-static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
+SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
     swa_status status;
 
     memset(l, 0, sizeof *l);
@@ -2618,11 +2618,11 @@ SWA_API int64_t swa_cache_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);
     return c != NULL ? swa__seq_of(c, seq)->end : -1;
 }
-SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
+SWA__COLD SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     return c != NULL ? swa__first(c, layer, seq) : -1;
 }
-SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
+SWA__COLD SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
     const swa__cache *c = swa__check_seq(cache, seq);
     int i = 0;
     if (c == NULL) return -1;
@@ -2632,7 +2632,7 @@ SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
         i++;
     return i < c->d.n_layers ? i : -1;
 }
-SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
+SWA__COLD SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);
     const swa__seq *s;
     int64_t pos, next;
@@ -2771,7 +2771,7 @@ static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
     return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
 }
-SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
+SWA__COLD SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     swa__operand x[SWA__OPERANDS];
     swa__span span[3];
@@ -2794,8 +2794,8 @@ static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, 
     int d;
     for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
 }
-SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
-                                  int32_t n, float *k, float *v) {
+SWA__COLD SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
+                                            int32_t n, float *k, float *v) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     const swa__layer *l;
     swa__operand x[SWA__OPERANDS];
@@ -3020,7 +3020,7 @@ static swa__cache *swa__check_seqs(const swa_cache *cache, int seq, int *i, int 
     *end = c == NULL ? *i : seq == -1 ? c->d.n_seqs : seq + 1;
     return c;
 }
-SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
+SWA__COLD SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     size_t n = sizeof(swa__blob) + sizeof(uint64_t);
     int i, end, layer;
     const swa__cache *c = swa__check_seqs(cache, seq, &i, &end);
@@ -3060,8 +3060,8 @@ static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, uns
 }
 /* The rows of a record, whose numbers are in place, to a blob or from it; returns the next record.
    Rows that the cache has no slots for stay in the blob. */
-static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned char *record,
-                                       int save) {
+SWA__COLD static unsigned char *swa__record_rows(const swa__cache *c, int seq,
+                                                 unsigned char *record, int save) {
     const swa__seq *s = swa__seq_of(c, seq);
     unsigned char *b = record + (SWA__RECORD + (size_t)c->d.n_layers) * sizeof(int64_t);
     swa__operand x[SWA__OPERANDS];
@@ -3089,7 +3089,8 @@ static unsigned char *swa__record_rows(const swa__cache *c, int seq, unsigned ch
     }
     return b;
 }
-SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob,
+                                            size_t bytes) {
     size_t need = swa_cache_save_bytes(cache, seq);
     unsigned char *b = (unsigned char *)blob;
     swa__blob head;
@@ -3171,7 +3172,8 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     (void)swa__record_rows(c, seq, b, 0);
     swa__audit(c, seq, INT64_MAX);
 }
-SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes) {
+SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob,
+                                            size_t bytes) {
     unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
     swa__blob head;
     swa_status status = SWA_OK;
@@ -3234,7 +3236,7 @@ static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos)
 /* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows
    at once. Rows before position `keep` are still needed by the step that begins there; INT64_MAX:
    there is none. */
-static void swa__audit(swa__cache *c, int seq, int64_t keep) {
+SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     const swa__seq *s = swa__seq_of(c, seq);
     swa__operand x[SWA__OPERANDS];
     int layer;
@@ -3408,7 +3410,7 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
         if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
     return status;
 }
-SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
+SWA__COLD SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__cache *c = swa__get(cache);
     int i;
 
@@ -3516,7 +3518,7 @@ SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs,
 }
 /* All prompts advance together, a chunk at a time: one number says how far, and a prompt that is
    shorter has dropped out. */
-SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
+SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
     int i, n = 0;
 
     if (n_runs != NULL) *n_runs = 0;
@@ -11546,7 +11548,7 @@ static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matr
     if (b != NULL) t[1] = second;
 }
 /* uqk, uvo: these products are read instead of their factors. */
-static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
+SWA__COLD static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     const int q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden, latent = m->kv_lora_rank;
     int i;
 
@@ -11656,7 +11658,7 @@ static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
 static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
 /* w: the weights as this block has them. */
-static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
+SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     swa_status status = swa__mla_dims_check(m);
     double factor[3];
     int i;
@@ -11688,11 +11690,11 @@ static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
     return status;
 }
-SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
+SWA__COLD SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
     if (nope_dim <= 0 || rope_dim < 0) return 0.0;          /* which swa_attend refuses */
     return (mscale != 0 ? mscale * mscale : 1.0) / sqrt((double)nope_dim + (double)rope_dim);
 }
-SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
+SWA__COLD SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     swa_shape s;
 
     memset(&s, 0, sizeof s);
@@ -11745,7 +11747,8 @@ static double swa__weight_count(const swa__weight *w, double *bytes) {
 }
 /* Pairs of a query and a key that it may see, if nothing is windowed: every old one, and of the new
    ones half a square. Way 2 has w_uqk and w_uvo, way 3 an expanded cache. */
-static void swa__mla_costs(const swa_mla *m, double cached, double n, swa_mla_cost *cost) {
+SWA__COLD static void swa__mla_costs(const swa_mla *m, double cached, double n,
+                                     swa_mla_cost *cost) {
     const double h = m->n_heads, l = m->kv_lora_rank, r = m->rope_dim,
                  expanded = (double)m->nope_dim + r + m->v_dim;
     const double pairs = (n * cached + n * (n + 1) / 2) * h;
@@ -11794,7 +11797,8 @@ typedef struct {
 } swa__naive;
 
 /* Carves it behind the scratch of the attention over expanded heads; returns the bytes of both. */
-static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned char *base, swa__naive *e) {
+SWA__COLD static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned char *base,
+                                         swa__naive *e) {
     const size_t latent = (size_t)m->kv_lora_rank, row = latent + (size_t)m->rope_dim,
                  dvp = swa__pad16(m->v_dim);
     const swa_shape shape = swa_mla_shape(m, 1);
@@ -11826,7 +11830,7 @@ static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
 /* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. Every call
    of every phase carves anew, from the block, the step and the number of parts: so all parts and
    phases find the arrays in the same places, and nothing about them is kept. */
-static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base) {
+SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned char *base) {
     const swa_mla *m = x->m;
     const int heads = m->n_heads, dk = m->nope_dim + m->rope_dim;
     swa__naive e;
@@ -12195,7 +12199,7 @@ static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
 }
 /* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage
    makes. Without an absorbed run the call over latents only stores: the naive one attends. */
-static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
+SWA__COLD static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     const swa_mla *m = x->m;
     const int heads = x->expanded || naive, out = heads ? SWA__A_O : SWA__A_WIDE;
     swa_attn a;
@@ -12439,7 +12443,7 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
 /* Places the call's arrays, and readies the attention among them. To its checks, which are made in
    every phase of the block, attention is in phase 0 up to the one in which it attends, and in phase
    1 from then on. */
-static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
+SWA__COLD static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const swa__cache *c = x->c;
     swa_status status;
     swa_attn a;
