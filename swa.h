@@ -581,7 +581,7 @@ typedef enum {
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
    Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
-   want head_dim even, v_dim that fills multiples of 64, no tail and no q8 rows, or it is 4.
+   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is 4.
    swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
@@ -1210,6 +1210,7 @@ SWA__INLINE void swa__zero(void *to, size_t n) {
     for (; n >= 64; n -= 64, p += 64) memset(p, 0, 64);
     memset(p, 0, n);
 }
+
 SWA__INLINE void swa__copy(void *to, const void *from, size_t n) {
     unsigned char *p = (unsigned char *)to;
     const unsigned char *x = (const unsigned char *)from;
@@ -1228,6 +1229,7 @@ static int swa__isa_compiled(int isa) {
            || (isa == SWA_ISA_SIMD128 && SWA__SIMD128) || (isa == SWA_ISA_AVX2 && SWA__AVX2)
            || (isa == SWA_ISA_AVX512 && SWA__AVX512);
 }
+
 SWA_API int swa_isa_usable(int isa) {
     if (!swa__isa_compiled(isa)) return 0;
 #if SWA__X86
@@ -1241,6 +1243,7 @@ SWA_API int swa_isa_usable(int isa) {
 #endif
     return 1;
 }
+
 /* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into
    L1, or into L2 only: the one place where that is chosen, by kind of CPU.
      AMD Zen 4        L2: with L1 34 % slower (measured)
@@ -1258,6 +1261,7 @@ static int swa__fetch_l1(void) {
     return 0;
 #endif
 }
+
 /* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as
    f32 FMAs: twice the products. Intel (Sapphire Rapids) runs half as many operations as its two
    ports of FMAs do, and was 1.4 to 1.6 times slower with pairs than in f32: there the emulated form
@@ -1300,6 +1304,7 @@ SWA_API int swa_isa_best(void) {
     while (isa > SWA_ISA_SCALAR && !swa_isa_usable(isa)) isa--;
     return isa;
 }
+
 SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
 #if SWA__AMX
     if ((isa == SWA_ISA_BEST ? swa_isa_best() : isa) == SWA_ISA_AVX512
@@ -1314,6 +1319,7 @@ SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
     (void)isa;
     return SWA_F32;
 }
+
 SWA__COLD SWA_API const char *swa_isa_name(int isa) {
     static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
     return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
@@ -1333,11 +1339,13 @@ static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
     *r = a * b;
     return 1;
 }
+
 static int swa__add(size_t a, size_t b, size_t *r) {
     if (a > (size_t)-1 - b) return 0;
     *r = a + b;
     return 1;
 }
+
 /* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. Bases are aligned
    to 64 as well (swa__align64), so a region begins on a cache line and suits the widest vector, and
    what one part writes shares no line with what another does. */
@@ -1346,6 +1354,7 @@ static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
     if (!swa__mul(a, b, &n) || !swa__mul(n, c, &n) || !swa__add(n, 63, &n)) return 0;
     return swa__add(*total, n & ~(size_t)63, total);
 }
+
 static int64_t swa__min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -1382,9 +1391,11 @@ static uint16_t swa__f16_from_f32(float f) {
     a += m > (1u << (shift - 1)) || (m == (1u << (shift - 1)) && (a & 1));
     return (uint16_t)(sign | a);
 }
+
 /* Exact. A NaN becomes a quiet one, as F16C makes it. */
 static float swa__f32_from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
+
     if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
     if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
     if (m == 0) return swa__float_of(sign);
@@ -1392,22 +1403,26 @@ static float swa__f32_from_f16(uint16_t h) {
     for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
     return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
 }
+
 /* The upper half, rounded to nearest even; what rounds beyond the largest carries into infinity. A
    NaN could carry into its sign: none comes here either. */
 static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
+
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
 /* What 0 means. */
 static swa_type swa__type_or(swa_type type, swa_type fallback) {
     return type != SWA_TYPE_DEFAULT ? type : fallback;
 }
+
 /* Bytes of a number; what is still 0 counts as f32. A scale of q8 is an array of its own. */
 static size_t swa__type_size(int type) {
     return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
 }
+
 /* Number i of an array; of q8 the integer alone. A type that is left out never comes this far. */
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
@@ -1457,6 +1472,7 @@ enum { SWA__CAUSAL = 0, SWA__BAND = 1, SWA__CHUNKED = 2 };
    so the status has to come from the call that is given it. */
 static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
     swa_window w;
+
     w.kind = ok ? kind : -1;
     w.n_sink = 0;
     w.left = left;
@@ -1464,30 +1480,37 @@ static swa_window swa__window(int ok, int kind, int64_t left, int64_t right) {
     w.prefix = w.prefix_first = 0;
     return w;
 }
+
 SWA_API swa_window swa_window_causal(void) { return swa__window(1, SWA__CAUSAL, 0, 0); }
 SWA_API swa_window swa_window_sliding(int64_t W) {
     /* W - 1 of the smallest W would overflow */
     return swa__window(W > 0, SWA__BAND, W - (W > 0), 0);
 }
+
 SWA_API swa_window swa_window_flash(int64_t left, int64_t right) {
     return swa__window(left >= -1 && right >= -1, SWA__BAND, left, right);
 }
+
 SWA_API swa_window swa_window_chunked(int64_t chunk) {
     return swa__window(chunk > 0, SWA__CHUNKED, chunk, 0);
 }
+
 SWA_API swa_window swa_window_symmetric(int64_t reach) {
     return swa__window(reach >= 0, SWA__BAND, reach, reach);
 }
+
 SWA_API swa_window swa_window_sinks(int64_t W, int32_t n_sink) {
     swa_window w = swa_window_sliding(W);
     w.n_sink = n_sink;
     return w;
 }
+
 SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
     swa_window w = swa_window_sliding(W);
     w.prefix = prefix;
     return w;
 }
+
 /* Asked wherever a window is given, constructors notwithstanding: the fields are the caller's,
    n_sink is meant to be set by hand, and zeros are the causal window. */
 static int swa__window_ok(const swa_window *w) {
@@ -1495,6 +1518,7 @@ static int swa__window_ok(const swa_window *w) {
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
     return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
 }
+
 /* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi).
    *hi INT64_MAX: all that there are, since no key has that position. */
 static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi) {
@@ -1512,17 +1536,20 @@ static void swa__bounds(const swa_window *w, int64_t q, int64_t *lo, int64_t *hi
         *hi = swa__max64(*hi, w->prefix);
     }
 }
+
 /* The end that decides what a ring has to keep. */
 static int64_t swa__lowest(const swa_window *w, int64_t q) {
     int64_t lo, hi;
     swa__bounds(w, q, &lo, &hi);
     return lo;
 }
+
 /* The first query from q on that sees, sinks apart, no key before `from`, or none before itself;
    INT64_MAX: none. Asked where a sequence may end when rows before `from` are lost
    (swa_cache_min_end). */
 static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
     const int64_t lo = swa__lowest(w, q);
+
     if (lo >= from || lo >= q) return q;
     /* the next chunk begins, and its first query sees nothing before itself */
     if (w->kind == SWA__CHUNKED) return lo > INT64_MAX - w->left ? INT64_MAX : lo + w->left;
@@ -1531,18 +1558,21 @@ static int64_t swa__next_query(const swa_window *w, int64_t q, int64_t from) {
     return w->kind == SWA__BAND && w->left >= 0 && from <= INT64_MAX - w->left ? from + w->left
                                                                                : INT64_MAX;
 }
+
 /* The largest number of keys up to its own that a query can see: W; INT64_MAX without limit. What
    lies to the right does not count: a ring has none of it. */
 static int64_t swa__reach(const swa_window *w) {
     if (w->kind == SWA__CHUNKED) return w->left;
     return w->kind == SWA__BAND && w->left >= 0 && w->left < INT64_MAX ? w->left + 1 : INT64_MAX;
 }
+
 SWA_API int swa_visible(const swa_window *window, int64_t q, int64_t k) {
     int64_t lo, hi;
     if (!swa__window_ok(window) || q < 0 || k < 0 || q == INT64_MAX) return 0;
     swa__bounds(window, q, &lo, &hi);
     return (k >= lo && k < hi) || (k < window->n_sink && k <= q);
 }
+
 SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_t *lo,
                                      int64_t *hi) {
     if (!swa__window_ok(window) || lo == NULL || hi == NULL || q < 0) return SWA_ERR_ARG;
@@ -1550,6 +1580,7 @@ SWA_API swa_status swa_visible_range(const swa_window *window, int64_t q, int64_
     swa__bounds(window, q, lo, hi);
     return SWA_OK;
 }
+
 SWA__COLD SWA_API const char *swa_explain(const swa_window *window, int64_t q, int64_t k) {
     int64_t lo, hi;
 
@@ -1997,6 +2028,7 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
         for (i = 0; i < dim; i++) out[i] = (float)((double)x[i] * scale * (w ? (double)w[i] : 1.0));
     }
 }
+
 /* Sums and differences first, so that no compiler makes a multiply-add of them. The matrix of
    `block` is that of two applied to neighbours 1, 2, 4, .. block/2 apart: log2(block) additions a
    number instead of block; the factor that all share comes last. */
@@ -2024,10 +2056,12 @@ SWA_API swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_dim, 
     }
     return SWA_OK;
 }
+
 SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows, int dim,
                                float eps) {
     size_t total;
     double e = (double)eps;
+
     if (!out || !x || rows < 0 || dim <= 0) return SWA_ERR_ARG;
     if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
     if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
@@ -2154,28 +2188,34 @@ typedef struct {
 static unsigned char *swa__align64(const void *p) {
     return (unsigned char *)((uintptr_t)p + ((0u - (uintptr_t)p) & 63u));
 }
+
 /* The head behind the caller's handle. NULL: there is none; a handle of zeros is what init leaves
    when it refuses. */
 static swa__cache *swa__get(const swa_cache *c) {
     return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
 }
+
 /* What lies so many bytes behind a cache's head. Not const, so that readers and writers find it by
    one function; who only reads says so by its own type. */
 static void *swa__behind(const swa__cache *c, size_t offset) {
     return (unsigned char *)(uintptr_t)c + offset;
 }
+
 static swa__seq *swa__seq_of(const swa__cache *c, int seq) {
     return (swa__seq *)swa__behind(c, c->seqs) + seq;
 }
+
 static const swa__layer *swa__layer_of(const swa__cache *c, int layer) { return &c->layer[layer]; }
 static swa__held *swa__held_of(const swa__cache *c, int layer, int seq) {
     return (swa__held *)swa__behind(c, c->held) + (size_t)seq * (size_t)c->d.n_layers
          + c->layer[layer].ring;
 }
+
 /* [n_layers]: the step in which phase 0 of a layer's call was last accepted. */
 static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
+
 /* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended;
    0 = none. The last one: there may be some. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
@@ -2197,6 +2237,7 @@ static int swa__type_ok(swa_type t) {
 static int swa__types_ok(swa_type k, swa_type v, swa_type tail) {
     return swa__type_ok(k) && swa__type_ok(v) && swa__type_ok(tail);
 }
+
 /* ARG: no such number, on any machine; UNSUPPORTED: not on this one. */
 static swa_status swa__isa_check(int isa) {
     if (isa < 0 || isa > SWA_ISA_AVX512) return SWA_ERR_ARG;
@@ -2214,6 +2255,7 @@ static int swa__shape_resolve(swa_shape *s) {
     return s->n_heads <= 1 << 20 && s->head_dim <= 1 << 20 && s->v_dim <= 1 << 20
         && s->tail_dim <= 1 << 20;
 }
+
 /* Whether rows of one are rows of the other: all but the query heads. */
 static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
     return a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim && a->v_dim == b->v_dim
@@ -2226,6 +2268,7 @@ static int swa__same_rows(const swa_shape *a, const swa_shape *b) {
    0. */
 static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int which) {
     swa__operand x;
+
     memset(&x, 0, sizeof x);
     x.dim = which == SWA__K    ? s->head_dim
           : which == SWA__TAIL ? s->tail_dim
@@ -2241,9 +2284,11 @@ static int swa__k_type(const swa_kv *kv) { return (int)swa__type_or(kv->k_type, 
 static int swa__v_type(const swa_kv *kv) {
     return (int)swa__type_or(kv->v_type, (swa_type)swa__k_type(kv));
 }
+
 static int swa__tail_type(const swa_kv *kv) {
     return (int)swa__type_or(kv->tail_type, (swa_type)swa__k_type(kv));
 }
+
 /* K, tail or V of what a segment lies in: of a ring, or of rows with strides, whose defaults are
    filled in here. */
 static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int which) {
@@ -2270,6 +2315,7 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.step = x.tiled ? SWA__TILE * size : size;
     return x;
 }
+
 /* The first number of row (in a ring: slot) i of head h; the others follow in steps. Rows of a tile
    begin one number apart. */
 static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
@@ -2277,6 +2323,7 @@ static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
     return (unsigned char *)(uintptr_t)x->p + h * x->head + (i - within) * x->row
          + within * (int64_t)x->size;
 }
+
 /* Its scale; NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
     return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + i : NULL;
@@ -2288,6 +2335,7 @@ static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
 static int swa__has_scale(const swa__layer *l, int which) {
     return l->type[which] == SWA_Q8 && l->x[which].dim > 0;
 }
+
 /* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is
    held whole. */
 static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
@@ -2317,6 +2365,7 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     l->slots = l->sink_slots + swa__round16(l->cap);
     return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
 }
+
 /* The bytes of a layer's region, and what lies where in it. Scales are arrays of their own, and
    come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
@@ -2345,6 +2394,7 @@ static swa_status swa__layer_region(swa__layer *l) {
     l->stride = bytes;
     return SWA_OK;
 }
+
 /* Layer i by itself. A window's prefix belongs to a run; and a query that saw keys to its right
    would see more of them or fewer by how a prompt was cut into steps. */
 SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
@@ -2366,6 +2416,7 @@ SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__
     status = swa__layer_slots(l, d);
     return status == SWA_OK ? swa__layer_region(l) : status;
 }
+
 /* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept
    there: no wider window, the same sinks. */
 static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
@@ -2384,6 +2435,7 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     l->shape = shape;
     return SWA_OK;
 }
+
 /* What can be said without looking at a layer. A count and its array are given both or not at all:
    one alone was forgotten. */
 static swa_status swa__desc_check(const swa_cache_desc *d) {
@@ -2454,10 +2506,12 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->data = at;
     return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
 }
+
 SWA__COLD SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
     swa__cache c;
     return swa__layout(desc, &c, NULL) == SWA_OK ? c.total : 0;
 }
+
 SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
                                             size_t bytes) {
     swa__cache head, *c;
@@ -2496,15 +2550,18 @@ static int64_t swa__mod(int64_t a, int64_t n) { return a % n < 0 ? a % n + n : a
 static int64_t swa__slot(const swa__layer *l, const swa__seq *s, int64_t pos) {
     return pos < l->pinned ? pos : l->sink_slots + swa__mod(pos - s->origin, l->cap);
 }
+
 /* Oldest position that a ring could hold of the sequence: the pinned ones have slots of their
    own. */
 static int64_t swa__floor(const swa__layer *l, const swa__seq *s) {
     return swa__max64(s->start, l->pinned);
 }
+
 /* Oldest ring row that the query at q needs and the sequence has. */
 static int64_t swa__needed(const swa__layer *l, const swa__seq *s, int64_t q) {
     return swa__max64(swa__lowest(&l->window, q), swa__floor(l, s));
 }
+
 /* The oldest row in the ring; end if there is none. The interval begins at the start also where
    tokens are pinned; those are not the ring's. */
 static int64_t swa__first(const swa__cache *c, int layer, int seq) {
@@ -2512,6 +2569,7 @@ static int64_t swa__first(const swa__cache *c, int layer, int seq) {
     return swa__min64(s->end, swa__max64(swa__held_of(c, layer, seq)->first,
                                          swa__floor(swa__layer_of(c, layer), s)));
 }
+
 /* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
    query at pos needs. It asks for all rows from the needed one on, or for none. What that query
    needs is enough for all that follow, because no window's lower end moves back.
@@ -2529,15 +2587,18 @@ static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     }
     return 1;
 }
+
 /* The cache, if it has that sequence; NULL else, which every call takes for a bad argument. */
 static swa__cache *swa__check_seq(const swa_cache *cache, int seq) {
     swa__cache *c = swa__get(cache);
     return c != NULL && seq >= 0 && seq < c->d.n_seqs ? c : NULL;
 }
+
 static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) {
     swa__cache *c = swa__check_seq(cache, seq);
     return c != NULL && layer >= 0 && layer < c->d.n_layers ? c : NULL;
 }
+
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
 
 /* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are
@@ -2545,6 +2606,7 @@ static void swa__audit(swa__cache *c, int seq, int64_t keep);
 static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t origin) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+
     s->start = s->end = start;
     s->origin = origin;
     s->begun = start;
@@ -2552,9 +2614,11 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     for (i = 0; i < c->d.n_layers; i++)
         swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
 }
+
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
+
     /* stored stays: the rows are announced, and each layer writes its own when it is called */
     s->end += n;
     for (i = 0; i < c->d.n_layers; i++) {
@@ -2562,6 +2626,7 @@ static void swa__append(const swa__cache *c, int seq, int32_t n) {
         held->first = swa__max64(held->first, s->end - swa__layer_of(c, i)->cap);
     }
 }
+
 static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
@@ -2577,6 +2642,7 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
         held->stored = swa__min64(held->stored, pos);
     }
 }
+
 /* The end of the rows that are positions: behind it may stand a tree. */
 static int64_t swa__settled(const swa__seq *s) { return s->parents != NULL ? s->begun : s->end; }
 /* The end of the rows that every layer has stored. */
@@ -2586,6 +2652,7 @@ static int64_t swa__least_stored(const swa__cache *c, int seq) {
     for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
     return least;
 }
+
 /* What begin, truncate and copy share: rows from pos on can be forgotten, exactly or not at all. */
 static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
     const swa__seq *s = swa__seq_of(c, seq);
@@ -2596,6 +2663,7 @@ static swa_status swa__forget_check(const swa__cache *c, int seq, int64_t pos) {
 SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start,
                                              int64_t origin) {
     swa__cache *c = swa__check_seq(cache, seq);
+
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
 
@@ -2603,9 +2671,11 @@ SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t 
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
+
 SWA__COLD SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end) {
     swa__cache *c = swa__check_seq(cache, seq);
     swa_status status;
+
     if (c == NULL || end < 0) return SWA_ERR_ARG;
     if (end > swa__settled(swa__seq_of(c, seq))) return SWA_ERR_ORDER;
     status = swa__forget_check(c, seq, end);
@@ -2614,17 +2684,21 @@ SWA__COLD SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64
     swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
+
 SWA_API int64_t swa_cache_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);
     return c != NULL ? swa__seq_of(c, seq)->end : -1;
 }
+
 SWA__COLD SWA_API int64_t swa_cache_first(const swa_cache *cache, int seq, int layer) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     return c != NULL ? swa__first(c, layer, seq) : -1;
 }
+
 SWA__COLD SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
     const swa__cache *c = swa__check_seq(cache, seq);
     int i = 0;
+
     if (c == NULL) return -1;
     /* a layer that reads another's rows stores none of its own */
     while (i < c->d.n_layers && (swa__layer_of(c, i)->ring != i
@@ -2632,6 +2706,7 @@ SWA__COLD SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
         i++;
     return i < c->d.n_layers ? i : -1;
 }
+
 SWA__COLD SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     swa__cache *c = swa__check_seq(cache, seq);
     const swa__seq *s;
@@ -2653,6 +2728,7 @@ SWA__COLD SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     /* inside a tree nothing can end */
     return pos <= swa__settled(s) ? pos : s->end;
 }
+
 SWA__COLD SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos) {
     swa__cache *c = swa__check_seq(cache, seq);
     const swa__seq *s;
@@ -2670,6 +2746,7 @@ SWA__COLD SWA_API int64_t swa_cache_replay_from(const swa_cache *cache, int seq,
     }
     return swa__max64(pos, s->start);
 }
+
 /* Counted as the slot rules count: what fills the sinks' last tile up is no slot to them. */
 SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
@@ -2685,6 +2762,7 @@ SWA_API int64_t swa_cache_slot(const swa_cache *cache, int seq, int layer, int64
         return -1;
     return pos < l->pinned ? pos : l->pinned + swa__mod(pos - s->origin, l->cap);
 }
+
 SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
                                                 int64_t max_chunk_put_first, int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
@@ -2722,12 +2800,14 @@ static int swa__spans(const swa__layer *l, const swa__seq *s, int64_t from, int6
     }
     return count;
 }
+
 /* K, tail and V of a sequence in a layer: row i is slot i. Written where they are wanted: a struct
    that is returned is written and read again in other widths, for which the CPU waits. */
 static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__operand *x) {
     const swa__layer *l = swa__layer_of(c, layer);
     const unsigned char *region = swa__region_of(c, layer, seq);
     int i;
+
     for (i = 0; i < SWA__OPERANDS; i++) {
         x[i] = l->x[i];
         if (x[i].dim > 0) x[i].p = region + l->at[i];
@@ -2735,6 +2815,7 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
             x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
     }
 }
+
 /* A span of a ring whose operands are x, as the caller may hand it to swa_attention.
    swa__operand_of reads it back: from bytes to elements here, and to bytes there. Tiles are told by
    a stride of 0, which rows in a ring never have; 1 + the slot in layout_ tells a ring from the
@@ -2766,11 +2847,13 @@ static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
     kv.layout_ = 1 + (int32_t)span->slot;
     return kv;
 }
+
 /* The end of the positions that stand in a layer's ring. A row of a tree is none: it waits in the
    slot of a position that is not its own. */
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
     return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
 }
+
 SWA__COLD SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     swa__operand x[SWA__OPERANDS];
@@ -2794,6 +2877,7 @@ static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, 
     int d;
     for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
 }
+
 SWA__COLD SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                             int32_t n, float *k, float *v) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
@@ -2844,6 +2928,7 @@ static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a ove
     for (; n > 0; n--) h = (h ^ *b++) * 0x100000001b3u;
     return h;
 }
+
 /* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
    slots. Nor whether K lies in tiles: copies go number by number where the two differ. */
 static uint64_t swa__geometry(const swa__cache *c) {
@@ -2877,6 +2962,7 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
         else *to = *from;
     }
 }
+
 /* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
    lie together in both. Of tiles only whole ones that begin at a tile on both sides lie together:
    others, and rows into tiles, go number by number, a row at a time. Within one ring the slots must
@@ -2906,6 +2992,7 @@ static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const
                        (size_t)n * sizeof(float));
         }
 }
+
 /* The rows that dst is said to hold, from src, whose slots may be others. Both sides' spans cover
    the same positions, cut at their own wraps: each pair of spans shares an interval, or none. */
 static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *from, int src,
@@ -2929,6 +3016,7 @@ static void swa__layer_copy(const swa__cache *to, int dst, const swa__cache *fro
                                b[j].slot + (lo - b[j].pos), hi - lo);
         }
 }
+
 /* dst gets src's interval first, as if it had been there all along; then it forgets and appends as
    any sequence does, and what it is left to hold is what is copied. */
 SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
@@ -2959,6 +3047,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
     swa__audit(t, dst, INT64_MAX);
     return SWA_OK;
 }
+
 SWA__COLD SWA_API swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end) {
     return swa_cache_copy(cache, dst, cache, src, end);
 }
@@ -2989,6 +3078,7 @@ static int64_t swa__record_get(const unsigned char *b, int i) {
     memcpy(&x, b + (size_t)i * sizeof x, sizeof x);
     return x;
 }
+
 static void swa__record_put(unsigned char *b, int i, int64_t x) {
     memcpy(b + (size_t)i * sizeof x, &x, sizeof x);
 }
@@ -3001,10 +3091,12 @@ static size_t swa__row_bytes(const swa__layer *l) {
         n += (size_t)l->x[i].dim * l->x[i].size + (swa__has_scale(l, i) ? sizeof(float) : 0);
     return n * (size_t)l->shape.n_kv_heads;
 }
+
 /* Pinned rows that the sequence has: from its start on, and up to its end. */
 static int64_t swa__sink_rows(const swa__layer *l, const swa__seq *s) {
     return swa__max64(swa__min64(l->pinned, s->end) - s->start, 0);
 }
+
 /* Adds the bytes of a layer's rows from first on; 0 = too many. A position is 64 bits wide also
    where a size is 32. */
 static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first, size_t *bytes) {
@@ -3013,6 +3105,7 @@ static int swa__record_add(const swa__layer *l, const swa__seq *s, int64_t first
     return rows <= (size_t)-1 && swa__mul((size_t)rows, swa__row_bytes(l), &n)
         && swa__add(*bytes, n, bytes);
 }
+
 /* A sequence, or with -1 all of them: from *i to before *end. NULL: there is none. */
 static swa__cache *swa__check_seqs(const swa_cache *cache, int seq, int *i, int *end) {
     swa__cache *c = swa__check_seq(cache, seq == -1 ? 0 : seq);
@@ -3020,6 +3113,7 @@ static swa__cache *swa__check_seqs(const swa_cache *cache, int seq, int *i, int 
     *end = c == NULL ? *i : seq == -1 ? c->d.n_seqs : seq + 1;
     return c;
 }
+
 SWA__COLD SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     size_t n = sizeof(swa__blob) + sizeof(uint64_t);
     int i, end, layer;
@@ -3036,6 +3130,7 @@ SWA__COLD SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
     }
     return n;
 }
+
 /* Copies the row in a slot, all heads, to a blob or from it. One function for both ways, so that
    what is written and what is read cannot differ. */
 static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, unsigned char *b,
@@ -3058,6 +3153,7 @@ static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, uns
             b += sizeof(float);
         }
 }
+
 /* The rows of a record, whose numbers are in place, to a blob or from it; returns the next record.
    Rows that the cache has no slots for stay in the blob. */
 SWA__COLD static unsigned char *swa__record_rows(const swa__cache *c, int seq,
@@ -3089,6 +3185,7 @@ SWA__COLD static unsigned char *swa__record_rows(const swa__cache *c, int seq,
     }
     return b;
 }
+
 SWA__COLD SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob,
                                             size_t bytes) {
     size_t need = swa_cache_save_bytes(cache, seq);
@@ -3128,6 +3225,7 @@ SWA__COLD SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, voi
     memcpy(b, &sum, sizeof sum);
     return SWA_OK;
 }
+
 /* Whether some history of calls could have produced a record, and whether this cache can hold it.
    bytes: its size. A blob may come from anywhere: what passes here is never questioned again, and
    rows are read by its numbers. */
@@ -3157,6 +3255,7 @@ static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
     if (left < *bytes) return SWA_ERR_BLOB;
     return s.end - s.start > c->limit ? SWA_ERR_FULL : SWA_OK;
 }
+
 /* Of a record that was checked. */
 static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
@@ -3172,6 +3271,7 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     (void)swa__record_rows(c, seq, b, 0);
     swa__audit(c, seq, INT64_MAX);
 }
+
 SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob,
                                             size_t bytes) {
     unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
@@ -3216,6 +3316,7 @@ SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const voi
 /* All bits set: a NaN in every float type; for q8 the scale carries it. */
 static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
     int which, h, d;
+
     for (which = 0; which < SWA__OPERANDS; which++, x++)
         for (h = 0; h < heads; h++) {
             for (d = 0; d < x->dim; d++)
@@ -3223,6 +3324,7 @@ static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
             if (x->scale != NULL) memset(swa__operand_scale(x, h, slot), 0xff, sizeof *x->scale);
         }
 }
+
 /* Oldest row that must stay in a layer's ring while the step that begins at pos runs. All layers
    that read its rows are asked: of two windows that reach equally far one may end lower here. */
 static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
@@ -3233,6 +3335,7 @@ static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos)
             from = swa__min64(from, swa__needed(swa__layer_of(c, i), swa__seq_of(c, seq), pos));
     return from;
 }
+
 /* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows
    at once. Rows before position `keep` are still needed by the step that begins there; INT64_MAX:
    there is none. */
@@ -3292,11 +3395,13 @@ static int32_t swa__depth(const int32_t *parents, int32_t i) {
     for (i = parents[i]; i >= 0; i = parents[i]) depth++;
     return depth;
 }
+
 /* Of a chain too, so that nobody has to ask which of them a run is. What a tree looked like at
    begin has to be what attend and commit see: its array is the caller's. */
 static uint64_t swa__tree_hash(const int32_t *parents, int64_t n) {
     return swa__hash((uint64_t)n, parents, parents != NULL ? (size_t)n * sizeof *parents : 0);
 }
+
 static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
     int32_t i;
     if (n > SWA__NODES) return SWA_ERR_OVERFLOW;
@@ -3304,6 +3409,7 @@ static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
         if (parents[i] < -1 || parents[i] >= i) return SWA_ERR_ARG;
     return SWA_OK;
 }
+
 /* A tree's rows take the slots of so many positions, and must leave what the query at pos needs:
    then any path of it can stay, and none. */
 static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
@@ -3323,6 +3429,7 @@ static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
     }
     return SWA_OK;
 }
+
 /* Whether a run may follow what its sequence holds, in all layers; nothing is changed. The
    arguments come first, then what is out of order, then what the rings cannot hold, or cannot give
    back any more. */
@@ -3352,6 +3459,7 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     if (swa__forget_check(c, r->seq, r->pos) != SWA_OK) return SWA_ERR_LOST;
     return r->parents != NULL ? swa__tree_check(c, r) : SWA_OK;
 }
+
 /* Takes over a run that has been checked. Old rows below its position stay in the slots that it
    will overwrite until a layer stores: its own queries need them. */
 static void swa__run_commit(swa__cache *c, const swa_run *r) {
@@ -3362,6 +3470,7 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq_of(c, r->seq)->tree = swa__tree_hash(r->parents, r->n);
     swa__audit(c, r->seq, r->pos);
 }
+
 /* No part from number `from` on is within a call. open[SWA__PARTS] tells in one look that none is,
    as always with one thread. */
 static void swa__parts_close(const swa__cache *c, int from) {
@@ -3370,6 +3479,7 @@ static void swa__parts_close(const swa__cache *c, int from) {
     if (from == 0) open[SWA__PARTS] = 0;
     for (; from < SWA__PARTS; from++) open[from] = 0;
 }
+
 /* A part that left out the end of a call has left rows unwritten: its layer has not stored them.
    The next check of the sequence finds that, as if the layer had not been called. Only where the
    sequence still has that step's rows. */
@@ -3387,6 +3497,7 @@ static void swa__parts_check(const swa__cache *c) {
         }
     swa__parts_close(c, 0);
 }
+
 /* Checks all runs; writes what became of each, and its row. It goes on after the first that is
    refused, so that each has its own answer; the step's is the first one. */
 static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs) {
@@ -3410,6 +3521,7 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
         if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
     return status;
 }
+
 SWA__COLD SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__cache *c = swa__get(cache);
     int i;
@@ -3432,6 +3544,7 @@ SWA__COLD SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int
     c->step++;
     return SWA_OK;
 }
+
 SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n) {
     swa_run run;
     memset(&run, 0, sizeof run);
@@ -3440,6 +3553,7 @@ SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t 
     run.n = n;
     return swa_step_begin(cache, &run, 1);
 }
+
 SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     const swa__cache *c = swa__get(cache);
     return c != NULL ? c->n_tokens : 0;
@@ -3458,6 +3572,7 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
         positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
     return status;
 }
+
 /* Rows move towards the front, first things first: none is overwritten before it has moved. For a
    path ascends, so that its i-th node is row i or a later one, and the row that it overwrites is
    the path's own, moved already, or not of the path. */
@@ -3516,6 +3631,7 @@ SWA__COLD SWA_API swa_status swa_prefill_begin(swa_plan *plan, const int *seqs,
     plan->done = 0;
     return SWA_OK;
 }
+
 /* All prompts advance together, a chunk at a time: one number says how far, and a prompt that is
    shorter has dropped out. */
 SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs) {
@@ -4171,6 +4287,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
     return SWV_LOAD((const float *)p);
 }
+
 /* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is what
    the first of its vectors has loaded for the others. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int j, SWV *row) {
@@ -4185,12 +4302,14 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int
     (void)row;
     return SWA__FN(load)(type, p);
 }
+
 SWV_INLINE SWV_TARGET void SWA__FN(store)(int type, void *p, SWV v) {
     if (SWA__IS_F16(type)) SWV_STORE_F16((uint16_t *)p, v);
     else if (SWA__IS_BF16(type)) SWV_STORE_BF16((uint16_t *)p, v);
     else if (SWA__IS_Q8(type)) SWV_STORE_Q8((int8_t *)p, v);
     else SWV_STORE((float *)p, v);
 }
+
 /* p[i] in all lanes; whole: i counts 0, 1, 2... up to a multiple of SWV_N, and *row remembers what
    is loaded. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *row) {
@@ -4204,6 +4323,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *ro
     (void)row;
     return SWV_SET1(p[i]);
 }
+
 /* body once per element type, so that the type is a constant inside */
 #define SWV_BY_TYPE(type, body) do { \
     if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
@@ -4216,6 +4336,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *ro
 SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
     SWV whole[16], p[16];
     int i;
+
     SWV_UNROLL for (i = 0; i < n; i++) whole[i] = SWV_RINT(x[i]);
     SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
     SWV_UNROLL for (i = 0; i < n; i++)
@@ -4227,21 +4348,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
     SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(1.0f));
     SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SCALE(p[i], whole[i]);
 }
+
 /* Below -126 it stays 2^-126. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
     x = SWV_MAX(x, SWV_SET1(-126.0f));
     SWA__FN(exp2_near)(1, &x);
     return x;
 }
+
 /* p times V's scale, and rounded again. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(scale_to_bf16)(SWV p, SWV scale) {
     p = SWV_MUL(p, scale);
     return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_TO_BF16(p), SWV_SET1(0.0f));
 }
+
 /* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|)
    above. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     SWV z = SWV_MUL(x, x), ax = SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), one = SWV_SET1(1.0f), p, t;
+
     p = SWV_FMA(SWV_SET1(0.0022695015650242567f), z, SWV_SET1(-0.0083231870085001f));
     p = SWV_FMA(p, z, SWV_SET1(0.021762503311038017f));
     p = SWV_FMA(p, z, SWV_SET1(-0.053958460688591f));
@@ -4253,6 +4378,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
     return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
 }
+
 /* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. Out of
    line: its call is nothing beside a tanh. */
 SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance,
@@ -4262,6 +4388,7 @@ SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope
     if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
     return s;
 }
+
 /* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sight *n, int i, int k,
                                             int count, int apart, float *out) {
@@ -4269,6 +4396,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
     const int64_t last = from + c->step * (count - 1);
     const float *row = n->bias[i];
     int y;
+
     if (from >= 0 && last >= 0 && from < c->n && last < c->n)
         SWA__ROLLED for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
     else
@@ -4303,6 +4431,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers, row[SWA__TILE / SWV_N];
     int i, j, u;
+
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
             const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
@@ -4330,6 +4459,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
         }
     }
 }
+
 /* The last dims of q.k, where they fill no four: the chains of vector v, which are in s. Usual
    head_dims have none. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, const float *q,
@@ -4340,6 +4470,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
     const char *k =
         (const char *)t->k + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->k_type);
     int i, d;
+
     for (i = 0; i < rows; i++, s += SWA_BLOCK) {
         SWV chain = SWV_LOAD(s + v * SWV_N);
         for (d = g->dk / 4 * 4; d < g->dk; d++)
@@ -4348,9 +4479,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
         SWV_STORE(s + v * SWV_N, chain);
     }
 }
+
 /* V of the tile and those behind it. */
 SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const swa__tile *first) {
     const size_t v_size = swa__type_size(first->v_type);
+
     SWA__FN(stream) pf;
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
     pf.gap = (first->v_token - b->g->dvp) * (int64_t)v_size;
@@ -4359,6 +4492,7 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
     pf.l1 = b->l1;
     return pf;
 }
+
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
    over most dims is there once per type, and where less than the full width is wanted not even
@@ -4369,6 +4503,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
     const size_t es = swa__type_size(type);
+
     const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
     SWA__FN(key_vectors) k;
     SWV acc[8][8], x;
@@ -4405,6 +4540,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
             SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
     }
 }
+
 /* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
 static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const float *q, float *s,
                                          int v) {
@@ -4414,6 +4550,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
         (const char *)t->tail + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->tail_type);
     size_t step = SWA__TILE * swa__type_size(t->tail_type);
     int i, d;
+
     for (i = 0; i < rows; i++) {
         const float *qi = q + g->dk * rows + i;
         SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f),
@@ -4431,6 +4568,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
         SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
     }
 }
+
 /* p.v of one key, V at in.at, and a line of the stream for each line of it. A macro, because gcc
    multiplies by a lane only where `number`, row i's p, stands in the FMA itself. */
 #define SWV_KEY(number) do { \
@@ -4473,6 +4611,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     const int tile = k / SWA__TILE, per = g->dk / dims,
               at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
     const int64_t es = (int64_t)swa__type_size(type);
+
     in->row = b->tile[tile].v_token * es;
     in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
     in->step = (size_t)(dims * es);
@@ -4491,6 +4630,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
         in->step = 0;
     }
 }
+
 /* p.v of R rows over the keys [keys[0], keys[1]), for NW vectors of dims from d0 on, added to acc;
    a staged tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through
    all of a block's passes over V. Once per type there is only the loop over a tile's keys. A single
@@ -4500,6 +4640,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
                                            const float *p, int d0, SWV (*acc)[8]) {
     const int last = keys[1];
     int k, end;
+
     for (k = keys[0]; k < last; k = end) {
         const int type = R == 8 ? SWA_F32 : b->tile[k / SWA__TILE].v_type;
         SWA__FN(stream) pf;
@@ -4511,12 +4652,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
+
 /* p.v of R rows over the keys of range, for NW vectors of dims from d0 on. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
                                              const swa__pv *x, int d0) {
     const int dvp = b->g->dvp;
     SWV acc[8][8];
     int i, j, r;
+
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
             acc[i][j] = x->more ? SWV_LOAD(x->o + i * dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
@@ -4524,6 +4667,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(x->o + i * dvp + d0 + j * SWV_N, acc[i][j]);
 }
+
 /* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the
    width. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
@@ -4545,6 +4689,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
             SWA__FN(few_qk)(R, PER, type, b, q, s, v);
     }
 }
+
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
@@ -4559,6 +4704,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const 
     for (; SWV_FEW(R) * SWV_N > SWA__TILE && d < dvp; d += SWV_N) \
         SWA__FN(few_dims)(R, 1, b, range, x, d); \
 }
+
 SWV_ROWS(1)
 #if !SWA__SMALL
 SWV_ROWS(2)
@@ -4581,6 +4727,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
     const char *at[2];
     SWV x;
     int i, j, d;
+
     SWV_UNROLL for (j = 0; j < NW; j++) at[j] = k[j];
     for (d = 0; d < dk; d += 2, q += SWA__FEW) {
         SWV_UNROLL for (j = 0; j < lines; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
@@ -4597,10 +4744,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
         SWV_UNROLL for (i = 0; i < 8; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
     }
 }
+
 /* q.k with the keys of one tile, or of two of one type, v and then `other`. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, const float *q,
                                                float *s, int v, int other) {
     const int dk = b->g->dk, type = b->tile[v].k_type;
+
     const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[v]);
     const char *at[2];
     SWV acc[8], x, y;
@@ -4620,6 +4769,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
         SWV_STORE(s + other, SWV_MUL(acc[4 + i], y));
     }
 }
+
 static SWV_TARGET void SWA__FN(pair_keys)(int rows, const swa__block *b, const float *q, float *s,
                                           int v, int v1) {
     int other;
@@ -4629,6 +4779,7 @@ static SWV_TARGET void SWA__FN(pair_keys)(int rows, const swa__block *b, const f
         SWA__FN(pair_qk)(rows, b, q, s, v, other);
     }
 }
+
 /* p.v over the keys of a tile: sixteen sums of R rows. */
 SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
                                               SWA__FN(value_rows) in, SWA__FN(stream) pf,
@@ -4639,6 +4790,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
     const float *last = p + SWA__TILE / 2;
     SWV x;
     int i, j;
+
     for (; p < last; p++, a += skip, c += skip) {
         SWV_UNROLL for (i = 0; i < 2; i++, pf.at += in.step) {
             if (pf.left-- == 0) {
@@ -4656,6 +4808,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
         SWV_UNROLL for (i = 0; i < 16; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
     }
 }
+
 /* p.v over whole tiles, 64 dims of four rows or 32 of eight at a time: in either shape 16 sums, four
    of which lie at o, `half` and so on. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b,
@@ -4663,6 +4816,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
     const int dvp = b->g->dvp, dims = 256 / rows, half = rows == 8 ? dvp : 2 * SWV_N,
               step = rows == 8 ? 2 * dvp : dvp;
     int d, i, r, k;
+
     for (d = 0; d < dvp; d += dims) {
         float *o = x->o + d;
         SWV acc[16];
@@ -4701,6 +4855,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const floa
                                                  int v0, int v1) {
     for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, SWA_F32, b, q, s, v0);
 }
+
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const int range[4],
                                                    const swa__pv *x) {
     int d;
@@ -4754,6 +4909,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     const swa__biases biases = swa__bias_of(b);
     float bias[SWA__TILE];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
+
     if (v[0] >= v[1] && !swa__has_mods(n) && b->present == NULL) {
         SWV scale = SWV_SET1(n->q_scale[1] != NULL ? n->q_scale[1][i] : 1.0f);
         for (x = from; x < to; x++) {    /* the plain case: mask the edges, find the maximum */
@@ -4808,6 +4964,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     }
     return top;
 }
+
 /* p = exp2(s - m) in place over the vectors of both intervals; lanes: sums by key mod 16; then
    times V's scale. */
 static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4],
@@ -4816,6 +4973,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
     SWV vm = SWV_SET1(m), sum[SWA__TILE / SWV_N], none, p;
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
+
     none = SWV_SET1(bf16 && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
     for (x = from; x < to; x += SWA__TILE / SWV_N) {
@@ -4846,6 +5004,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
     }
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
 }
+
 /* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
                                            const int32_t *qi, float *s, int v, int v1) {
@@ -4880,6 +5039,7 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
         else SWA__FN(few_keys1)(b, q, s, v, end);
     }
 }
+
 /* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved
    down to where their keys belong. What comes from the tile past the end goes by way of the sinks'
    scores, of which there are none. */
@@ -4899,10 +5059,12 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
     }
 }
+
 /* q of the step that begins at row r. */
 SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r) {
     return q + (SWV_PAIRED(g) ? (size_t)r : (size_t)r * (size_t)(g->dk + g->dt));
 }
+
 /* Scores of all rows over the vectors [v, v1), `most` at once, piece by piece, so that rows beyond
    those find K in L1. */
 static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
@@ -4911,6 +5073,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
     const int type = v < v1 ? b->tile[v * SWV_N / SWA__TILE].k_type : SWA_F32,
               piece = swa__few_piece(rows <= most, g->dk, type) / SWV_N;
     int r, x, end, step;
+
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
         for (r = 0; r < rows; r += step) {
@@ -4922,6 +5085,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
         }
     }
 }
+
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
    next. Rows of V that lie apart share so few sets of L1 that no piece would stay in it. */
 static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__block *b,
@@ -4934,6 +5098,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
                           : swa__few_piece(rows <= most || apart, dvp, type);
     int some[4], r, step;
     swa__pv x;
+
     memcpy(some, range, sizeof some);
     x.more = 0;
     do {
@@ -4966,6 +5131,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
         some[2] = some[3];
     } while (some[2] < range[3]);
 }
+
 /* A tree over 16 numbers; levels of constant length, so that each becomes a vector operation,
    without branches. */
 #define SWV_TREE(name, what) \
@@ -4978,6 +5144,7 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
         } \
     return p[0]; \
 }
+
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
@@ -4987,6 +5154,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
     int v[4], range[4], i, r, x, step, most = 4;
     const int all = SWV_PAIRED(g) ? (rows + 3) / 4 * 4 : rows; /* pairs go by four rows */
+
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
         v[2 * i + 1] = n->lo[i] < n->hi[i]
@@ -5033,6 +5201,7 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
                 *q = rows16 + r % SWA__FEW * g->dk;
     const int32_t *qi = swa__few_integers(g, rows16, r % SWA__FEW);
     int at = v[0];
+
     if (b->shift != 0) {
         SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
         return;
@@ -5043,12 +5212,14 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
 #endif
     SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
 }
+
 /* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in
    L1 while all rows come by. */
 static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
     const SWV least = SWV_SET1(x->least);
     int range[4], v[2], r, i, j, k, step;
+
     swa__ranges(n, SWA__TILE, range);
     for (i = 0; i < 4; i += 2)
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
@@ -5106,6 +5277,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
     (void)pairs;
     return SWV_FMA(a, b, acc);
 }
+
 #ifdef SWV_AT
 
 /* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
@@ -5243,6 +5415,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
                                                        int k, const float *qt, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
+
     SWA__FN(operands) x;
     int i, j;
 
@@ -5272,6 +5445,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
                                               const float *qt, int fetch, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
+
     SWA__FN(operands) x;
     SWV before[MR * NV];
     int i, j;
@@ -5315,6 +5489,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
                     SWV_FMA(acc[i * nv + j], SWV_SET1(t->tail_scale[k % SWA__TILE + i]),
                             before[i * nv + j]);
 }
+
 #if SWA__BF16
 /* Kernels of whole panels multiply in the order of SWA_BF16_TILE too. */
 #define SWV_SUMMED (!pairs && nv == NV && g->form >= SWA__TILE_SINGLES)
@@ -5460,6 +5635,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
         old = k;
     }
 }
+
 /* p of `keys` keys that lie 16 apart, next numbers from one to the next; stored times V's scale,
    unless that is NULL. They belong to one sum, so they are added in their order; only exp2 has them
    side by side. At an edge, hidden keys are told by their score: exp2 gives them 2^-126. */
@@ -5599,6 +5775,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
                                             const SWA__FN(panel_pv) *of, int d) {
     const int nr = nv * SWV_N;
     const swa__v_span *span;
+
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
     int i, j;
@@ -5783,6 +5960,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     for (; rows == 6 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
     for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
 }
+
 SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_HALF_PANEL
 SWV_LIST(list_half, MR, 1)
@@ -5911,6 +6089,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     SWA__FN(many_block)(pairs, nv, b, n, q, s, to); \
     SWV_LEAVE(); \
 }
+
 SWV_MANY(many, 0, NV)
 #ifdef SWV_HALF_PANEL
 SWV_MANY(many_half, 0, 1)
@@ -6355,6 +6534,7 @@ typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
+
     SWA__FN(piece) in;
     float lanes[4 * PR * PT + 16][16], sum[16];
     const float *x = c->x;
@@ -6441,6 +6621,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
 SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x,
                                                 float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+
     SWA__FN(piece) in;
     float lanes[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     int k, i, n, w;
@@ -6470,6 +6651,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+
     SWA__FN(piece) in;
     float lanes[16][16], sum[16];
     int r = 0, k, i, n;
@@ -6539,6 +6721,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
                                             const SWA__FN(corner) *at) {
     const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
+
     SWA__FN(piece) in;
     float last[SWV_N];
     SWV acc[4][PC];
@@ -6580,6 +6763,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
    chains wait in y. From four tokens on all inputs at once: four of them share what is loaded. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
+
     SWA__FN(corner) at;
     int wide, left;
 
@@ -6797,6 +6981,7 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
 static float swa__fma(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
+
     memcpy(&u, &s, 8);
 
     /* s + e is the sum exactly. If s is not, it gets 1 as its last bit, by a step towards e if need
@@ -6865,6 +7050,7 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
 SWA__INLINE float32x4_t swa__float_neon(int16x4_t x) {
     return vreinterpretq_f32_s32(vaddw_s16(vdupq_n_s32(0x4b400000), x)) - vdupq_n_f32(12582912.0f);
 }
+
 /* Four bytes, of any alignment. */
 SWA__INLINE float32x4_t swa__load_q8_neon(const int8_t *p) {
     uint32_t w;
@@ -6899,6 +7085,7 @@ SWA__INLINE void swa__store_q8_neon(int8_t *p, float32x4_t v) {
 
     memcpy(p, &w, 4);
 }
+
 /* To nearest even: 0x7fff is half of what is cut off, less one, and the last bit that stays is
    added. A float again, its lower half 0. Numbers were saturated before, so none gets past the
    largest. All instances do this alike. */
@@ -7354,6 +7541,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
     return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
 }
+
 #if SWA__AVX512_DOT && SWA__BF16
 /* first, first + step, ... */
 SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
@@ -7361,6 +7549,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
     return _mm512_add_epi32(_mm512_set1_epi32(first),
                             _mm512_mullo_epi32(i, _mm512_set1_epi32(step)));
 }
+
 /* 16 numbers of row a, then of row b, of f32, f16 or bf16, rounded to bf16; cut: the same with bits
    cut off instead, which tell by 16 bits what is below a power of two (no number of f16 is).
    Stored bf16 is finite. */
@@ -7368,6 +7557,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a,
                                                         __m512i *cut) {
     __m512 x, y;
     __m512i z;
+
     if (type == SWA_BF16)
         return *cut = _mm512_inserti64x4(
                    _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)a)),
@@ -7383,16 +7573,19 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a,
     z = _mm512_min_epi16((__m512i)_mm512_cvtne2ps_pbh(y, x), _mm512_set1_epi16(0x7f7f));
     return _mm512_min_epu16(z, _mm512_set1_epi16((short)0xff7f));
 }
+
 /* Which of them are not below tiny. */
 SWA__INLINE SWA__AVX512_TARGET __mmask32 swa__pair_counts(__m512i cut, float tiny) {
     return _mm512_cmpge_epu16_mask(_mm512_and_si512(cut, _mm512_set1_epi16(0x7fff)),
                                    _mm512_set1_epi16((short)(swa__bits_of(tiny) >> 16)));
 }
+
 /* Row a's and row b's number in turn, those of keep. */
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__pair_mix(__mmask32 keep, __m512i x) {
     return _mm512_castsi512_ps(_mm512_permutexvar_epi16(swa__words(0x100000, 0x10001),
                                                         _mm512_maskz_mov_epi16(keep, x)));
 }
+
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char *a, const char *b,
                                                             float tiny) {
     __m512i cut, x = swa__pair_avx512(type, a, b, &cut);
@@ -7484,6 +7677,7 @@ static void swa__soft_multiply(int c, int a, int b) {
             memcpy(&swa__soft[c][i][4 * j], &x, 4);
         }
 }
+
 #  define SWA__TILE_LOAD(t, p, by)    do { int r_; for (r_ = 0; r_ < 16; r_++) \
                                           memcpy(swa__soft[t][r_], (const char *)(p) + r_ * (by), 64); } while (0)
 #  define SWA__TILE_STORE(t, p, by)   do { int r_; for (r_ = 0; r_ < 16; r_++) \
@@ -7888,6 +8082,7 @@ static int swa__has_dots(const swa__kernels *kr) {
     return 0;
 #endif
 }
+
 /* ==== [SECTION 12] ATTENTION =====================================================================
    Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see
    (ring spans, pinned sinks, the new rows, the caller's own). A job has units: one KV head, some of
@@ -7969,6 +8164,7 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
 }
+
 /* of KV head 0 */
 static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__source *src) {
     const swa__source *base = keys->base[kv->layout_ != 0];
@@ -7984,6 +8180,7 @@ static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__sourc
     /* 1 + the slot, see swa__span_view */
     src->first = src->ring ? kv->layout_ - 1 : 0;
 }
+
 /* The segment that was looked at last, for the tiles that follow in it: three operands are not made
    anew for each. */
 typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
@@ -7995,6 +8192,7 @@ static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
     x.segment = -1;
     return x;
 }
+
 static const swa__source *swa__seek(swa__cursor *x, int segment) {
     if (segment == x->segment) return &x->src;
     swa__source_make(x->keys, &x->keys->kv[segment], &x->src);
@@ -8002,10 +8200,12 @@ static const swa__source *swa__seek(swa__cursor *x, int segment) {
     x->segment = segment;
     return &x->src;
 }
+
 /* The first segment that ends after position p. Segments do not overlap, so their ends ascend, also
    those of empty ones: they can be halved, however many pages a caller has. */
 static int swa__find(const swa__keys *keys, int64_t p) {
     int lo = 0, hi = keys->n_kv;
+
     while (lo < hi) {
         int mid = lo + (hi - lo) / 2;
         if (keys->kv[mid].pos + keys->kv[mid].n > p) hi = mid;
@@ -8066,9 +8266,11 @@ static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size
     w->bytes += (bytes + 63) & ~(size_t)63;
     return p;
 }
+
 static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
     *p = (float *)(void *)swa__take_bytes(w, base, floats * sizeof(float));
 }
+
 /* Rows that share one staged block: the more, the less staging. q and o of that many rows should be
    about 2 MiB; small heads take fewer, because there the block costs next to nothing and the memory
    is what they would notice. */
@@ -8078,10 +8280,12 @@ static int swa__unit_rows(const swa_shape *s) {
     /* whole panels of the widest kernel */
     return rows >= 2048 ? 2048 : rows <= 256 ? 256 : rows / 32 * 32;
 }
+
 static size_t swa__pad16(int dim) { return (size_t)swa__round16(dim); }
 
 static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratch *w) {
     const size_t dkt = (size_t)s->head_dim + (size_t)s->tail_dim, dvp = swa__pad16(s->v_dim);
+
     swa__take(w, base, &w->room.k, SWA_BLOCK * dkt);
     swa__take(w, base, &w->room.v, SWA_BLOCK * dvp);
     swa__take(w, base, &w->room.scale, SWA__OPERANDS * SWA_BLOCK);
@@ -8089,6 +8293,7 @@ static void swa__room_carve(const swa_shape *s, unsigned char *base, swa__scratc
     swa__take(w, base, &w->room.row, SWA__TILE * ((dkt > dvp ? dkt : dvp) + SWA__TILE));
     swa__take(w, base, &w->room.present, SWA_BLOCK);
 }
+
 /* base NULL: its size alone. By shape and sinks, so that both phases of a call find the same
    places. */
 static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__scratch *w) {
@@ -8119,6 +8324,7 @@ static void swa__carve(const swa_shape *s, int sinks, unsigned char *base, swa__
     w->list = (swa__list *)(void *)swa__take_bytes(w, base, SWA__LISTS ? sizeof(swa__list) : 0);
     w->listed = (uint64_t *)(void *)swa__take_bytes(w, base, SWA__LISTS ? SWA__LISTED / 8 : 0);
 }
+
 static size_t swa__part_bytes(const swa_shape *s, int sinks) {
     swa__scratch w;
     swa__carve(s, sinks, NULL, &w);
@@ -8162,6 +8368,7 @@ static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
     to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
     for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
 }
+
 /* Tile t's place, without a key. */
 static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, swa__spot *to) {
     const swa_shape *s = &keys->shape;
@@ -8176,6 +8383,7 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->bare = 1;
     swa__spot_move(to, s, t);
 }
+
 /* Keys [a, b) of a tile, b <= 16. */
 static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
@@ -8195,10 +8403,12 @@ static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, con
         t->v_scale = scale;
     }
 }
+
 /* Where V is part of K. */
 static void swa__tile_share(const swa__keys *keys, swa__tile *t) {
     if (keys->shape.v_in_k) swa__tile_put(t, SWA__V, t->k, (swa_type)t->k_type, t->k_scale);
 }
+
 /* Strided rows defeat the hardware's prefetch: ask for them one tile early, a line every `apart`
    bytes. Inline, because gcc drops calls of a function that does nothing but fetch. */
 SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes,
@@ -8207,6 +8417,7 @@ SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t strid
     for (i = 0; i < rows; i++, p += stride)
         SWA__ROLLED for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
 }
+
 /* The same for rows from p on that are read soon, where others lie between. Few rows' kernel has
    asked for them, but such rows share so few sets of the caches that not all stay: asked for again,
    K, which is turned into a tile at once, by every line, V by every second, with which the other
@@ -8226,12 +8437,14 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
     swa__rows_ahead(p, rows, x->row, bytes, which == SWA__K ? 64 : 128);
 }
+
 /* 16 of them. Each size by itself, so that it is a constant: a move or two, and no call. */
 static void swa__copy_16(unsigned char *to, const unsigned char *from, size_t size) {
     if (size == 4) memcpy(to, from, 64);
     else if (size == 2) memcpy(to, from, 32);
     else memcpy(to, from, 16);
 }
+
 /* The tile whose key 0 is in slot `slot`, no multiple of 16, in the ring's own type: its
    keys [a, b) lie in two tiles of the ring, and are moved.
 
@@ -8271,6 +8484,7 @@ static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, un
                    (size_t)(b - up) * size);
     }
 }
+
 /* Keys [a, b) of a tile's K or tail from slot `slot` on, widened: where several segments meet in
    it. */
 static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot,
@@ -8294,6 +8508,7 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
             for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
     }
 }
+
 /* Keys [a, b) of a tile's K or tail from the rows at src[a..b-1]: rounded if need be, then
    transposed. A ring's are what they were rounded to. */
 static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which,
@@ -8334,6 +8549,7 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
         for (; d < x->dim; d++, key += SWA__TILE) *key = from[d];
     }
 }
+
 /* Keys [a, b) of a tile's V: rows as they lie in the ring, or rounded to what it will hold. */
 static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p,
                            int a, int b, const swa__spot *to) {
@@ -8351,11 +8567,13 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
         keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim,
                         to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
 }
+
 /* The scale of a row; what stands for one where rows have none. 1 changes no bit of K or V; a
    tail's kernel has to know. */
 static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
     return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
 }
+
 /* Keys [a, b) of one operand of a tile from row `row` of a segment on, with their scales. */
 static void swa__keys_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
                          int a, int b, const swa__spot *to) {
@@ -8380,6 +8598,7 @@ static void swa__keys_in(const swa__keys *keys, const swa__source *src, int whic
     if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
+
 /* A tile of which one ring segment holds all the keys that are asked for, [a, b), key 0 in slot
    `slot`: read where it is, in the ring's type. Off the grid of 16 slots K and tail are moved
    first; V, in rows, does not mind. */
@@ -8427,6 +8646,7 @@ static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, in
                       || (!src->ring && x->dim > 0 && keys->round[which] == SWA_Q8))
         << which;
 }
+
 /* Of a gathered tile the keys that do not exist: their scores will be hidden, their V must be
    finite. And scales. */
 static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned scaled,
@@ -8447,6 +8667,7 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
     if (scaled >> SWA__V & 1) t->v_scale = to->scale[SWA__V];
     swa__tile_share(keys, t);
 }
+
 /* Any other tile, from segment s on: rows of the caller's, or several segments. Returns the keys
    of [a, b) that no segment holds.
    A key's arithmetic depends on how that key is stored and on nothing else: so scales are applied
@@ -8487,10 +8708,12 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
+
 /* The keys of tile t that range asks for, as bits. */
 static unsigned swa__tile_seen(const int range[4], int t) {
     unsigned seen = 0;
     int r;
+
     for (r = 0; r < 4; r += 2) {
         const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
         if (lo < hi && lo < SWA__TILE && hi > 0)
@@ -8498,6 +8721,7 @@ static unsigned swa__tile_seen(const int range[4], int t) {
     }
     return seen;
 }
+
 /* The first and the end of them; both intervals may touch one tile, then all between them too. */
 static int swa__tile_range(const int range[4], int t, int *a, int *b) {
     int r, lo, hi;
@@ -8513,6 +8737,7 @@ static int swa__tile_range(const int range[4], int t, int *a, int *b) {
     }
     return *a < *b;
 }
+
 /* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position
    in slot `slot`: all is read where it is. Off the grid of 16 slots K and tail are tiles of slots
    all the same, and the kernel moves the scores; V, in rows, does not mind, but its scales are
@@ -8540,9 +8765,11 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
     for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
         b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
 }
+
 static int swa__has_q8(const swa__source *src) {
     return src->x[SWA__K].type == SWA_Q8 || src->x[SWA__V].type == SWA_Q8;
 }
+
 /* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay
    undefined. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
@@ -8654,6 +8881,7 @@ static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
     for (i = 0; i < SWA__TILE && whole < dvp; i++)
         for (d = whole; d < dvp; d++) v[i * dvp + d] = d < dims ? k[d * SWA__TILE + i] : 0.0f;
 }
+
 #if SWA__BF16
 /* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
    chain of K alone, nor one of the tail, that a scale could follow. What has one was staged, so
@@ -8740,6 +8968,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
 static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__room *room,
                              swa__block *b) {
     int t, i;
+
     for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         const unsigned seen = swa__tile_seen(range, t);
@@ -8831,22 +9060,26 @@ static void swa__window_of(const swa__job *j, int t, int64_t *lo, int64_t *hi) {
     *lo = swa__min64(swa__max64(*lo, j->keys_from), j->keys_to);
     *hi = swa__max64(*lo, swa__min64(*hi, j->keys_to));
 }
+
 /* The same for node t of a tree, but for where keys end: hi - 1 is its position. */
 SWA__NOINLINE void swa__node_window(const swa__job *j, int32_t t, int64_t *lo, int64_t *hi) {
     swa__bounds(&j->window, j->pos + swa__depth(j->parents, t), lo, hi);
     *lo = swa__max64(*lo, j->keys_from);
 }
+
 /* The end of the pinned sinks that token t sees; 0 if there are none. */
 static int64_t swa__sinks_of(const swa__job *j, int64_t t) {
     int64_t end = swa__min64(swa__min64(j->window.n_sink, j->pos + t + 1), j->keys_to);
     return end > j->keys_from ? end : 0;
 }
+
 /* How many keys token t sees through the window; sinks are not counted. */
 static int64_t swa__keys_seen(const swa__job *j, int t) {
     int64_t lo, hi;
     swa__window_of(j, t, &lo, &hi);
     return hi - lo;
 }
+
 /* How many blocks the positions [0, pos) touch; pos + 255 could overflow. */
 static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
 /* How many of the blocks [lo, hi) hold a key. lo goes along, so that a block in which two segments
@@ -8865,6 +9098,7 @@ static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
     }
     return (int)n;
 }
+
 /* The list for tokens first..last: no bound moves back, so the first one has the lowest key, the
    last one the end, and most sinks. A block with both counts as the sinks'. */
 static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
@@ -8879,6 +9113,7 @@ static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
     b.n = swa__blocks_filled(&j->keys, 0, b.sinks) + swa__blocks_filled(&j->keys, b.lo, b.hi);
     return b;
 }
+
 /* The first block of the list from `at` on; hi after the last. */
 static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int64_t at) {
     for (;;) {
@@ -8895,6 +9130,7 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
         at = next;
     }
 }
+
 /* The run of queries of a ring's job; of no token if the call is not for it. The segments of its
    keys: the ring's, then the step's new rows, if the ring is not to hold them yet. Of those only
    positions are needed, and slots: where they lie is in base. */
@@ -8941,6 +9177,7 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->keys.base[0] = &j->fresh;
     j->keys.base[1] = &j->ring;
 }
+
 /* The queries of a stateless call, and its segments, which are the caller's: each has types and
    places of its own, so there is no base. */
 static void swa__job_rows(const swa_rows *rows, swa__job *j) {
@@ -8952,12 +9189,14 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.kv = rows->kv;
     j->keys.n_kv = rows->n_kv;
 }
+
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
    on rounded numbers: by the instruction for pairs where dims fill its kernel, else pair by pair in
    f32. What has no such kernel is many rows, however few they are: V in K, whose dims lie 16 apart
    in a tile where lanes are dims; keys that were gathered; bundles of SWA_BF16_TILE. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int gathered = swa__listed(call) || j->parents != NULL;
+
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
     if (j->few && swa__form_of(&j->geo) == SWA__PAIRS
@@ -8969,6 +9208,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
+
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
@@ -9005,6 +9245,7 @@ static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r
     const int group = j->call->group;
     return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
 }
+
 /* Those of rows [r, r+n) of the unit; past its end the last one again. */
 static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
                         const void **src) {
@@ -9022,12 +9263,14 @@ static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in,
         p += in->token - group * in->head;
     }
 }
+
 static float *swa__out_row(const swa__job *j, int h, int r) {
     const swa_out *out = &j->call->a.out;
     const int group = j->call->group;
     return out->p + (j->row + r / group) * out->token
          + ((int64_t)h * group + r % group) * out->head;
 }
+
 /* Where n rows of KV head h from row r on lie, in numbers, by the strides of token and head: one
    division for them all. */
 static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, int r, int n,
@@ -9044,6 +9287,7 @@ static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, i
         at[i] = t * token + ((int64_t)h * group + g) * head;
     }
 }
+
 static int swa__has_q_sink(const swa__job *j) {
     return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
 }
@@ -9053,11 +9297,13 @@ static int swa__panel_rows(const swa__job *j, int rows) {
     const int nr = j->call->kr->nr, form = swa__form_of(&j->geo);
     return rows <= nr / 2 && form < SWA__FORMS && j->call->kr->many[form][1] != NULL ? nr / 2 : nr;
 }
+
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
 static void swa__q_integers(const swa__call *call, const void **src, int n, float *row,
                             float *scale) {
     const int ld = (int)swa__pad16(call->shape.head_dim);
     int i;
+
     for (i = 0; i < n; i++) {
         /* each by itself: a row's bits must not depend on those that it comes with */
         call->kr->round(SWA_Q8, src[i], SWA_F32, call->shape.head_dim, row + i * ld, &scale[i]);
@@ -9065,6 +9311,7 @@ static void swa__q_integers(const swa__call *call, const void **src, int n, floa
         src[i] = row + i * ld;
     }
 }
+
 /* R rows as [dims][R], four dims at a time, which compilers make vectors of. */
 SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float mul,
                                 float *SWA__RESTRICT to) {
@@ -9082,12 +9329,14 @@ SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float m
     SWA__ROLLED for (; d < dims; d++, to += R)
         for (i = 0; i < R; i++) to[i] = x[i][d] * mul;
 }
+
 /* The R rows of a step, [dims][R]. */
 static void swa__pack_step(const void *const *src, int R, int dims, float mul, float *to) {
     if (R == 4) swa__pack_rows(4, src, dims, mul, to);
     else if (R == 2) swa__pack_rows(2, src, dims, mul, to);
     else swa__pack_rows(1, src, dims, mul, to);
 }
+
 /* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
 static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *sum) {
     int i, d;
@@ -9103,6 +9352,7 @@ static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *
         }
     }
 }
+
 /* q of few rows: steps of R, [dk+dt][R], one behind the other. */
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
@@ -9133,6 +9383,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
 #endif
     }
 }
+
 /* q of a unit's rows [r, end), scaled and transposed: few rows (all) in their steps, many as
    panels, where rows past the end repeat the last row. sink: of the sinks' own q. */
 static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratch *w, int sink,
@@ -9179,6 +9430,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
     }
 }
+
 /* A distance from the block's start, as a key of it: before it 0, behind it all 256. */
 static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
@@ -9212,6 +9464,7 @@ static void swa__interval_of(const swa__job *j, const swa__unit *u, const swa__s
     l->hi[0] = swa__clip(swa__sinks_of(j, t0 + last) - pos);
     l->lo[0] = l->hi[0] > 0 ? swa__clip(j->keys_from - pos) : 0;
 }
+
 /* Whether a key of the block at pos has a column of the bias, for any row from token t on. */
 static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
     const swa__geo *g = &j->geo;
@@ -9220,6 +9473,7 @@ static int swa__bias_reaches(const swa__job *j, int t, int64_t pos) {
         return j->pos + (j->parents != NULL ? 0 : t) - pos < g->bias_n + SWA_BLOCK - 1;
     return pos > g->bias_first - SWA_BLOCK && pos < g->bias_first + g->bias_n;
 }
+
 /* Where the scales of the rows from r on stand, if q is in q8. */
 static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__sight *l) {
     const swa_attn *a = &j->call->a;
@@ -9228,6 +9482,7 @@ static void swa__q_scales(const swa__job *j, const swa__scratch *w, int r, swa__
     l->q_scale[1] = w->q_scale + r;
     l->q_scale[0] = l->q_scale[1] + (a->q_sink.p != NULL ? w->rows : 0);
 }
+
 /* Row i of a panel, of packed row t and query head h: what its scores are modified with. */
 static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sight *l) {
     const swa_attn *a = &j->call->a;
@@ -9236,10 +9491,12 @@ static void swa__sight_mods(const swa__job *j, int64_t t, int h, int i, swa__sig
     l->slope[i] = j->geo.alibi ? (float)(-(double)a->alibi[h] * SWA__LOG2E) : 0.0f;
     l->bias[i] = j->geo.bias ? a->bias + t * a->bias_token + h * a->bias_head : NULL;
 }
+
 /* Whether scores are modified at all; bias: whether one has a column among these keys. */
 static int swa__modifies(const swa__job *j, int bias) {
     return SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || bias);
 }
+
 /* What rows [r, r+n) of the unit see of the block at pos: the intervals, and what each row needs to
    be masked and modified. */
 static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
@@ -9295,9 +9552,11 @@ static float swa__sink_logit(float logit, float *m) {
     *m = (float)((double)logit * SWA__LOG2E);
     return 1.0f;
 }
+
 static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
+
 /* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1
    if a sink logit, (mb, lb), is to be folded in before. */
 static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
@@ -9323,6 +9582,7 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
     *lb = swa__sink_logit(a->sink_logits[head], mb);
     return 1;
 }
+
 /* Nothing seen yet. The maximum is finite, so that a fold needs no special case: -inf less -inf
    would be a NaN. */
 static void swa__rows_clear(int rows, float *m, float *l) {
@@ -9332,6 +9592,7 @@ static void swa__rows_clear(int rows, float *m, float *l) {
         l[i] = 0.0f;
     }
 }
+
 /* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go
    out. */
 static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
@@ -9349,18 +9610,21 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
     }
     j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, out);
 }
+
 #define SWA__IS_OUT (-1.0f)              /* in place of a sum: the panel is written               */
 /* No block has reached a panel yet, so its o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
     while (rows > 0 && m[rows - 1] <= SWA__NONE) rows--;
     return rows == 0;
 }
+
 /* The panel of n rows from row r of the unit on: o [dvp][nr]. */
 static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratch *w) {
     memset(w->o + (size_t)r * (size_t)j->geo.dvp, 0,
            (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
     swa__rows_clear(nr, w->m + r, w->l + r);
 }
+
 /* Its results go out, with a sink logit folded in; l of its first row says so. */
 static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
                            const swa__scratch *w) {
@@ -9430,9 +9694,11 @@ static int swa__low_bit(uint64_t x) {    /* of x != 0 */
     return i;
 #endif
 }
+
 /* Bits [a, b) of a block's 256. */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
+
     for (w = 0; a < b && w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
         if (lo < hi)
@@ -9440,6 +9706,7 @@ static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
             bits[w] |= (hi - lo == 64 ? ~(uint64_t)0 : ((uint64_t)1 << (hi - lo)) - 1) << lo;
     }
 }
+
 static void swa__wanted_sort(swa__wanted *x, int64_t from) {
     int32_t i;
 
@@ -9453,9 +9720,11 @@ static void swa__wanted_sort(swa__wanted *x, int64_t from) {
         x->bits[(at & (SWA__LISTED - 1)) / 64] |= in << (at & 63);
     }
 }
+
 /* The first of the sorted numbers from e on; the end of what is sorted if there is none. */
 static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
     int64_t at = swa__max64(e - x->base, 0);
+
     while (at < SWA__LISTED) {
         const uint64_t left = x->bits[at / 64] >> (at & 63);
         if (left != 0) return x->base + at + swa__low_bit(left);
@@ -9463,6 +9732,7 @@ static int64_t swa__wanted_bit(const swa__wanted *x, int64_t e) {
     }
     return x->base + at;
 }
+
 /* The first number from e on that is listed; INT64_MAX: none. */
 static int64_t swa__wanted_from(swa__wanted *x, int64_t e) {
     for (;;) {
@@ -9474,6 +9744,7 @@ static int64_t swa__wanted_from(swa__wanted *x, int64_t e) {
         e = x->base;
     }
 }
+
 static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bits) {
     const swa_attn *a = &j->call->a;
     swa__wanted x;
@@ -9495,6 +9766,7 @@ static swa__wanted swa__wanted_of(const swa__job *j, int h, int t, uint64_t *bit
     swa__wanted_sort(&x, swa__min64(x.lo >> x.shift, INT32_MAX));
     return x;
 }
+
 /* The first block from `at` on with keys that are seen, and which those are, if a segment holds
    them; -1 after the last. */
 static int64_t swa__wanted_block(const swa__job *j, swa__wanted *x, int64_t at, uint64_t seen[4]) {
@@ -9551,6 +9823,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
     }
     if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
+
 /* The tile whose keys have come together. Places that are left hold the last one again: its scores
    will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
 static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
@@ -9575,6 +9848,7 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *t
     }
     swa__tile_finish(in->keys, 0, scaled, to, t);
 }
+
 /* What rows [r, r+n) of the unit, all of one token, see of a list's keys: all. */
 static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                               int n, const swa__list *x, swa__sight *l) {
@@ -9616,6 +9890,7 @@ static void swa__sight_listed(const swa__job *j, const swa__unit *u, const swa__
 /* The key of a node that was gathered; -1: it was not. */
 static int swa__node_key(const swa__list *x, int32_t node) {
     int lo = x->nodes, hi = x->nodes + x->n_nodes;
+
     while (lo < hi) {
         const int mid = (lo + hi) / 2;
         if (x->node[mid] < node) lo = mid + 1;
@@ -9623,6 +9898,7 @@ static int swa__node_key(const swa__list *x, int32_t node) {
     }
     return lo < x->nodes + x->n_nodes && x->node[lo] == node ? lo : -1;
 }
+
 /* From node t at position q on upwards: so many nodes within the block at pos are not in the set
    yet; mark: now. */
 static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set,
@@ -9634,6 +9910,7 @@ static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, u
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
     return n;
 }
+
 /* The tokens from `from` on, up to `end`, of whose paths the block at pos has room for: at least
    one. w->listed: those nodes. */
 static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int from, int end,
@@ -9650,6 +9927,7 @@ static int swa__paths_fit(const swa__job *j, const swa__scratch *w, int t0, int 
     }
     return t;
 }
+
 /* Counts the nodes that were gathered: a node, then all below it, branch by branch. */
 SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
     const int end = x->nodes + x->n_nodes;
@@ -9674,6 +9952,7 @@ SWA__NOINLINE void swa__nodes_count(const swa__job *j, swa__list *x) {
         x->out[k] += x->in[k];
     }
 }
+
 /* What rows [r, r+n) of the unit see of a tree's keys, in positions from keys_to on. Nothing, if
    they are of no token that the keys are for. The block ends with their last token's own node: the
    nodes behind it are nobody's ancestors here. */
@@ -9759,6 +10038,7 @@ static void swa__part_begin(const swa__call *call, int part, int parts, swa__par
                    &p->own);
     p->made = -1;
 }
+
 static const swa__job *swa__job_of(swa__part *p, int i) {
     if (p->made == i) return &p->job;
     swa__job_make(p->call, i, &p->job);
@@ -9766,12 +10046,14 @@ static const swa__job *swa__job_of(swa__part *p, int i) {
     p->ahead.in.h = -1;                  /* a place in another job's keys, or none yet */
     return &p->job;
 }
+
 /* The tiles of the block at pos that a unit's rows see through the window: these are fetched ahead,
    sinks are not. */
 static void swa__unit_tiles(const swa__scratch *w, int last, int64_t pos, int *t0, int *t1) {
     *t0 = swa__clip(w->lo[0] - pos) / SWA__TILE;
     *t1 = (swa__clip(w->hi[last] - pos) + SWA__TILE - 1) / SWA__TILE;
 }
+
 /* The block that is read next: of the unit's list, or the first of the next KV head, whose list
    will be the same. */
 static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__scratch *w, int last,
@@ -9785,6 +10067,7 @@ static void swa__ahead_block(const swa__job *j, const swa__unit *u, const swa__s
     }
     swa__unit_tiles(w, last, x->at * SWA_BLOCK, &x->t, &x->end);
 }
+
 /* Gives tile `to` K of the tile at x to fetch: in the ring, with its tail, or (few rows) the
    caller's rows. */
 static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
@@ -9807,12 +10090,14 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
     to->next = (const char *)k->p + row * k->row;
     if (k->tiled && tail->dim > 0) to->next_tail = (const char *)tail->p + row * tail->row;
 }
+
 static void swa__no_fetch(swa__block *b, int t, int end) {
     for (; t < end; t++) {
         b->tile[t].next = b->tile[t].next_tail = NULL;
         b->tile[t].next_gap = 0;
     }
 }
+
 /* Each of the block's tiles gets one tile to fetch, in reading order. So a short block at the end
    of the window does not leave the next head's first block unfetched. last: the unit's last token,
    counted from its first. */
@@ -9839,6 +10124,7 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
         x->t++;
     }
 }
+
 /* One block, few rows: folded into their results, or of a split kept for phase 1. */
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                            swa__block *b, const swa__sight *l) {
@@ -9859,6 +10145,7 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
         partial[dvp + 1] = w->lb[i];
     }
 }
+
 /* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
 static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
                             const swa__scratch *w) {
@@ -9875,6 +10162,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
     j->call->kr->unpack(swa__panel_rows(j, n), n, j->geo.dv, w->o + (size_t)r * (size_t)j->geo.dvp,
                         w->lb, out);
 }
+
 /* What rows [r, r+n) of the unit see of the block, or of the list's or tree's keys. */
 static void swa__sight_fill(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                             int n, const swa__block *b, swa__sight *l) {
@@ -9887,16 +10175,19 @@ static void swa__sight_fill(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
     swa__sight_make(j, u, w, r, n, b->pos, l);
 }
+
 /* Many rows: q is packed panel by panel, each before its first block, so that it comes from memory
    while the panel before computes. But integers of long rows need room that K has by then. */
 static int swa__packs_late(const swa__job *j) {
     return !j->few && (j->call->a.compute != SWA_Q8 || j->geo.dk <= 256);
 }
+
 static void swa__pack_both(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
                            int end) {
     swa__pack_q(j, u, w, 0, r, end);
     if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end);
 }
+
 /* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k. */
 static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int end,
                             int numbers, swa__sight *l) {
@@ -9908,6 +10199,7 @@ static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in 
         l->row[l->rows].lines = numbers / 16;
     }
 }
+
 /* Whether no later block is seen by rows [r, end) of the unit, a panel: its results may go out once
    it has seen b, when they are in cache. Names what is fetched meanwhile: out's rows, and q of the
    panel behind it. */
@@ -9928,6 +10220,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
     return ends;
 }
+
 /* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1. */
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__block *b, swa__sight *l) {
@@ -9971,6 +10264,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         swa__panel_keep(j, u, r, n, w);
     }
 }
+
 /* Nothing is fetched yet for its tiles; where few rows come, that is left to the block's own. */
 static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
@@ -9981,6 +10275,7 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->list = NULL;
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
+
 /* Whether the unit's rows read a ring as swa__likes_streams says: K of all blocks is more than 4 MB,
    of which little is left in the caches since the step before. */
 static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
@@ -9990,10 +10285,12 @@ static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
         && j->geo.dt == 0 && j->geo.dvp % 64 == 0 && swa__likes_streams(j->call->kr)
         && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
 }
+
 /* q packed, where that is not left to the panels; results empty. */
 static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             swa__block *b) {
     const swa__call *call = j->call;
+
     swa__block_begin(j, b);
     b->stream = swa__unit_streams(j, u);
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
@@ -10002,6 +10299,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
 }
+
 /* The results of rows that are not out yet go out. */
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int nr = j->call->kr->nr;
@@ -10010,6 +10308,7 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
     for (i = 0; !j->few && i < u->n; i += nr)
         if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
 }
+
 #if SWA__LISTS
 /* A batch of keys, in the order of their positions. A tile of which all 16 keys are wanted, and
    which lies in one segment of a ring, is taken whole; for it to begin at a multiple of 16 the tile
@@ -10034,6 +10333,7 @@ typedef struct {
 static void swa__gather_clear(swa__gather *x) {
     x->b.list->n = x->b.list->blocks = x->b.list->sinks = x->tile.n = 0;
 }
+
 /* Of a list, or of a tree: nothing yet. */
 static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                               int tree, swa__gather *x) {
@@ -10044,10 +10344,12 @@ static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__
     x->first = 1;
     swa__gather_clear(x);
 }
+
 /* pos -1: none, a tile is filled up. */
 static void swa__gather_key(swa__gather *x, int64_t pos) {
     swa__list *list = x->b.list;
     const int place = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
+
     list->place[list->n] = (int16_t)place;
     list->column[list->n] = pos < 0               ? -1
                           : x->b.g->by_distance ? x->q - pos
@@ -10056,6 +10358,7 @@ static void swa__gather_key(swa__gather *x, int64_t pos) {
        less the key. So the float is the same */
     list->distance[list->n++] = (float)(x->q - (pos - place)) - (float)place;
 }
+
 /* The tile that is not full yet is made, and keys go on in the next. */
 static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     const swa__keys *keys = x->in.keys;
@@ -10072,6 +10375,7 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
     x->tile.n = 0;
 }
+
 /* What n listed keys from pos on take of memory, as far as one segment holds them: rows go onto the
    list of what is fetched, tiles of K to the batch's tiles from *t on. Returns how many keys that
    are. */
@@ -10104,6 +10408,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     }
     return n;
 }
+
 /* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile,
    by so many panels. */
 static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e, int panels) {
@@ -10138,6 +10443,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         list->per_key = (int)(lines / list->n) + 1;
     else list->per_step = (int)swa__min64(lines / (x->b.g->dv / 8 + 1) + 1, 64);
 }
+
 /* The order of a block's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int b) {
     int at[SWA__TILE], i, k, w, n = 0;
@@ -10169,6 +10475,7 @@ static void swa__gather_sums(swa__list *list, int b) {
     }
     list->last[b] = (unsigned char)at[0];
 }
+
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
 static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
     const swa__source *src = swa__seek(&x->in, segment);
@@ -10184,6 +10491,7 @@ static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, 
     x->tile.row[x->tile.n++] = row;
     if (x->tile.n == SWA__TILE) swa__gather_tile(x, room);
 }
+
 /* 16 keys from pos on: if they lie together in a ring, a tile in place. */
 static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment, int64_t pos) {
     const swa__source *src = swa__seek(&x->in, segment);
@@ -10198,6 +10506,7 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
     swa__tile_slots(x->in.keys, src, src->first + (pos - src->pos), 0, SWA__TILE, &to, tile);
     return 1;
 }
+
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
     int c;
@@ -10212,12 +10521,14 @@ static int swa__gather_most(int n, const uint64_t seen[4]) {
     }
     return n;
 }
+
 /* Towards the end where they fill the kernel's last step. The first batch, whose keys nothing has
    fetched, is small: while it is computed, the second's come. */
 static int swa__gather_full(const swa__gather *x) {
     const int n = x->b.list->blocks, most = x->first ? SWA__LIST_BLOCKS / 4 : SWA__LIST_BLOCKS;
     return n >= most || (n > most * 3 / 4 && x->b.list->n % 8 == 0);
 }
+
 /* The keys of one block that exist; sinks: the end of those with a q of their own. */
 static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos,
                               const uint64_t seen[4], int64_t sinks) {
@@ -10250,10 +10561,12 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     list->blocks += list->n > from;
     list->start[list->blocks] = list->n;
 }
+
 /* What has been gathered, made ready for the kernel. */
 static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
     int t;
+
     /* before the last tile is filled up: what is no key is not computed */
     list->keys = list->n;
     swa__gather_tile(x, &w->room);
@@ -10261,10 +10574,12 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
         list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
     for (t = 0; t < list->blocks; t++) swa__gather_sums(list, t);
 }
+
 /* It goes through the kernel. e: the number from which the list goes on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__wanted *want, int64_t e, swa__gather *x) {
     swa__sight l;
+
     swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
     /* before the kernel, which fetches on its way what comes next */
@@ -10273,6 +10588,7 @@ static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__sc
     swa__block_many(j, u, w, &x->b, &l);
     swa__gather_clear(x);
 }
+
 /* A unit whose rows, all of one token, have a list. */
 static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int t = u->r0 / j->call->group;
@@ -10297,6 +10613,7 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     if (x.b.list->blocks > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
     swa__unit_end(j, u, w);
 }
+
 /* After the keys of history, the nodes of w->listed: one block of a tree. */
 static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
@@ -10319,6 +10636,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
     list->start[1] = list->n;
     swa__gather_done(j, w, x);
 }
+
 /* A unit of a tree: what is left for its rows, from the block of the first node on. */
 SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int t0 = u->r0 / j->call->group, end = (u->r0 + u->n - 1) / j->call->group + 1;
@@ -10372,6 +10690,7 @@ static void swa__unit_windows(const swa__job *j, int t0, int tokens, const swa__
         else swa__window_of(j, t0 + t, &w->lo[t], &w->hi[t]);
     }
 }
+
 /* Block number `at` as tiles, in the form that its rows multiply, and what is fetched while they
    do. last: the unit's last token, counted from its first. */
 static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, int last,
@@ -10403,6 +10722,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (expand || b->stream) swa__no_fetch(b, b->t0, b->t1);
     else swa__look_ahead(p, u, last, at, b);
 }
+
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
@@ -10473,6 +10793,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
         *partials += (double)j->rows * heads * j->all.n;
     }
 }
+
 /* Rows cut until every part has one share, all alike. 0 if they cannot be: several runs, or queries
    that see less, as the first ones of a causal window. */
 static int swa__cut_even(swa__part *p, swa__cut *cut) {
@@ -10496,6 +10817,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
     *cut = whole;
     return 0;
 }
+
 /* Fewer rows to a unit, until there are so many units; returns how many there are. */
 static double swa__cut_rows(swa__part *p, swa__cut *cut, double least) {
     const int nr = p->call->kr->nr;
@@ -10505,6 +10827,7 @@ static double swa__cut_rows(swa__part *p, swa__cut *cut, double least) {
         if (units >= least || cut->many <= nr) return units;
     }
 }
+
 /* Units as large as may be, because their rows share a staged block, and yet enough of them that
    the parts' shares come out alike: four per part, or one of the same size for each. Where there
    are fewer, keys are split before rows are. */
@@ -10533,6 +10856,7 @@ static swa__cut swa__cut_make(swa__part *p) {
     for (; units < parts && cut.few > 1; swa__count(p, &cut, &units, &partials)) cut.few /= 2;
     return cut;
 }
+
 /* Roughly the keys that the unit's rows see, times rows; few rows cost as much as some more, for
    their bandwidth. */
 static double swa__cost(const swa__job *j, const swa__unit *u) {
@@ -10544,6 +10868,7 @@ static double swa__cost(const swa__job *j, const swa__unit *u) {
          + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
                / (u->list.n > 0 ? u->list.n : 1);
 }
+
 /* A unit belongs to the part in whose share of the total cost its middle lies. The last share has
    no end, for a unit so small beside the others that its middle rounds to the total. */
 typedef struct { double total, at; } swa__costs;
@@ -10551,6 +10876,7 @@ typedef struct { double total, at; } swa__costs;
 static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) {
     const double cost = p->parts > 1 ? swa__cost(&p->job, u) : 0;
     const double middle = (share->at + cost / 2) * p->parts;
+
     share->at += cost;
     if (share->total < 0) return;        /* only adding up */
     /* the same numbers in every part, added in the same order: each unit has one owner */
@@ -10558,6 +10884,7 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
         && (p->part + 1 == p->parts || middle < share->total * (p->part + 1)))
         swa__unit_run(p, u);
 }
+
 /* All units of one job, in a fixed order. base: its first partial result. */
 static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
@@ -10602,9 +10929,11 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
             }
         }
 }
+
 static size_t swa__job_partials(const swa__job *j) {
     return (size_t)j->rows * (size_t)j->call->shape.n_kv_heads * (size_t)j->all.n;
 }
+
 /* Phase 0: all units of the call. Where several parts share them their costs are added up first. */
 static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     swa__costs share;
@@ -10629,6 +10958,7 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     if (p->call->geo.form == SWA__TILE_AMX) swa__amx_close();
 #endif
 }
+
 /* Folds the partial results of split rows, in order of position; rows are dealt out evenly. */
 static void swa__fold_rows(swa__part *p) {
     const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
@@ -10690,6 +11020,7 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
         if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
     }
 }
+
 /* n rows of one operand into slots of one tile: V, and K or tail of all 16, by way of the stage. */
 static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
     const swa__operand *to = &s->ring.x[which];
@@ -10709,6 +11040,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
         memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a,
                (size_t)n * sizeof(float));
 }
+
 /* The run's rows of one KV head; of more than the ring holds the last ones. */
 static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq,
                             const swa__store *s) {
@@ -10731,6 +11063,7 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         }
     }
 }
+
 /* This step's rows of every run into the ring; a run's KV heads are dealt out to the parts. */
 static void swa__store_rows(swa__part *p) {
     const swa__call *call = p->call;
@@ -10775,6 +11108,7 @@ static int swa__stores(const swa_attn *a) {
 /* Phase 0 attends, phase 1 folds what was split and then stores. */
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
+
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
         /* the same in both phases, of the same arguments; one part never splits */
         const swa__cut cut = swa__cut_make(p);
@@ -10783,6 +11117,7 @@ static void swa__part_phase(swa__part *p, int phase) {
     }
     if (phase == 1 && call->c != NULL && swa__stores(&call->a)) swa__store_rows(p);
 }
+
 /* A part of a phase of a call, which is a swa__call here, and others in later sections. */
 typedef void swa__work(const void *call, int phase, int part, int parts);
 
@@ -10791,9 +11126,11 @@ static void swa__phase(const void *call, int phase, int part, int parts) {
     swa__part_begin((const swa__call *)call, part, parts, &p);
     swa__part_phase(&p, phase);
 }
+
 /* Every part of every phase, on the threads of OpenMP or on this one. */
 static void swa__phases(swa__work *work, const void *call, int phases, int parts) {
     int phase, part;
+
     for (phase = 0; phase < phases; phase++) {
 #if SWA__OPENMP
 #pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
@@ -10801,9 +11138,11 @@ static void swa__phases(swa__work *work, const void *call, int phases, int parts
         for (part = 0; part < parts; part++) work(call, phase, part, parts);
     }
 }
+
 static void swa__call_phases(const swa__call *call, int parts) {
     int phase;
     swa__part p;
+
     if (parts > 1) {
         swa__phases(swa__phase, call, SWA_PHASES, parts);
         return;
@@ -10811,12 +11150,14 @@ static void swa__call_phases(const swa__call *call, int parts) {
     swa__part_begin(call, 0, 1, &p);               /* one part keeps its job from phase to phase */
     for (phase = 0; phase < SWA_PHASES; phase++) swa__part_phase(&p, phase);
 }
+
 /* Strides with their defaults, each by itself. */
 static swa_in swa__in(swa_in in, int heads, int64_t dim) {
     if (in.head == 0) in.head = dim;
     if (in.token == 0) in.token = heads * dim;
     return in;
 }
+
 /* New rows as an operand, so that stage and store read them as they read a ring; dim 0: there are
    none. */
 static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__operand *x) {
@@ -10831,16 +11172,19 @@ static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__opera
     x->head = size * (in->head != 0 ? in->head : dim);
     x->row = size * (in->token != 0 ? in->token : (int64_t)s->n_kv_heads * dim);
 }
+
 /* The parts' slices begin at base. */
 static void swa__call_slices(swa__call *call, unsigned char *base) {
     call->scratch = base;
     swa__carve(&call->shape, call->sinks, base, &call->first);
     call->part_bytes = call->first.bytes;
 }
+
 static int swa__parts_ok(int parts) { return parts >= 1 && parts <= 1 << 16; }
 static int swa__part_ok(int phase, int phases, int part, int parts) {
     return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
 }
+
 /* By its bits, as -ffast-math lets a comparison say anything. */
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
@@ -10851,11 +11195,13 @@ static void swa__call_begin(swa__call *call, const swa_attn *attn) {
     if (attn->mode == SWA_STORE_ONLY) call->a.q.p = NULL;
     if (attn->mode == SWA_ATTEND_STORED) call->a.k.p = NULL;
 }
+
 /* Whether x is where a call writes. */
 static int swa__written(const swa_attn *a, const void *x) {
     return x != NULL
         && (x == (const void *)a->out.p || x == (const void *)a->lse || x == (const void *)a->stat);
 }
+
 /* Whether outputs are each other, or inputs other than q: those are read for other rows once the
    first are out. */
 static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
@@ -10868,10 +11214,12 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
         return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
+
 /* Whether heads lie apart, and where tokens lie then was forgotten: packed they are no layout. */
 static int swa__token_forgotten(int64_t token, int64_t head, int heads, int64_t dim) {
     return token == 0 && head != 0 && head != dim && heads > 1;
 }
+
 /* Whether the rows of an array share no number, whichever index runs first: strides of another
    layout, or one of two that was forgotten, do not. */
 static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
@@ -10888,6 +11236,7 @@ static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     return n <= 1 || heads <= 1 || (x.token - dim) / x.head >= heads - 1
         || (x.head - dim) / x.token >= n - 1;
 }
+
 static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int dk = s->head_dim, dt = s->tail_dim;
@@ -10905,9 +11254,11 @@ static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
         || (swa__apart(a->k, n, s->n_kv_heads, dk) && swa__apart(a->k_tail, n, s->n_kv_heads, dt)
             && (s->v_in_k || swa__apart(a->v, n, s->n_kv_heads, s->v_dim)));
 }
+
 static int swa__rounds_products(swa_type compute) {
     return compute == SWA_BF16 || compute == SWA_BF16_TILE;
 }
+
 static swa_status swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
 
@@ -10924,6 +11275,7 @@ static swa_status swa__pick_check(const swa_attn *a) {
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
                                                                       : SWA_OK;
 }
+
 static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t n,
                                   int stored_type) {
     int i;
@@ -10971,6 +11323,7 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK
                                                                             : SWA_ERR_UNSUPPORTED;
 }
+
 /* What follows from the call's arguments: strides, the instance, the kernels' parameters. */
 static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     swa_attn *a = &call->a;
@@ -11033,6 +11386,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     swa__fresh(s, &a->k_tail, s->tail_dim, &call->fresh[SWA__TAIL]);
     swa__fresh(s, &a->v, s->v_in_k ? 0 : s->v_dim, &call->fresh[SWA__V]);
 }
+
 /* Scratch of a ring call in the memory at base: a slice per part, then partial results of keys
    split over parts: one run's rows, all its blocks. Less than all of those only splits nothing. */
 static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
@@ -11042,6 +11396,7 @@ static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
     if (parts > 1 && !swa__mul((size_t)l->shape.n_heads, blocks, rows)) return 0;
     return swa__region(&n, *rows, swa__partial_bytes(&l->shape), 1) ? n : 0;
 }
+
 /* The scratch of a ring call, by the size it has: without room for the parts it is an error,
    without room for splits only slower. */
 static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
@@ -11056,6 +11411,7 @@ static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t
     call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
     return SWA_OK;
 }
+
 /* What call_scratch asks for one layer, in memory of any alignment. 0 = overflow. */
 static size_t swa__layer_scratch(const swa__layer *l, int parts) {
     size_t n = 0, rows, split = swa__split_bytes(l, parts, &rows);
@@ -11063,6 +11419,7 @@ static size_t swa__layer_scratch(const swa__layer *l, int parts) {
     return swa__region(&n, swa__part_bytes(&l->shape, l->window.n_sink > 0), (size_t)parts, 1)
            && swa__add(n, split, &n) && swa__add(n, 63, &n) ? n : 0;
 }
+
 SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts) {
     swa__cache c;
     size_t most = 0, n;
@@ -11078,9 +11435,11 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     }
     return most;
 }
+
 SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
     swa__cache *c = swa__get(cache);
     int i;
+
     if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
     /* enough for one part of every layer, or nothing is changed */
     for (i = 0; i < c->d.n_layers && bytes > 0; i++)
@@ -11089,12 +11448,14 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
     c->scratch_bytes = bytes > 63 ? bytes - 63 : 0; /* what is left of it however mem was aligned */
     return SWA_OK;
 }
+
 /* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own
    past out. */
 static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r,
                                   const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
+
     /* rows before the run, or with it, are missing */
     if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
     /* stored already */
@@ -11104,6 +11465,7 @@ static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run 
         return SWA_ERR_CAPACITY;
     return SWA_OK;
 }
+
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
 static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_attn *a, int phase,
                                    int part) {
@@ -11127,6 +11489,7 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
     return status;
 }
+
 /* A call on a ring, checked, and made but for its scratch. */
 static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
                                  int part, int parts, swa__call *call) {
@@ -11161,6 +11524,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
     return SWA_OK;
 }
+
 /* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
    which one it is in from now on. A call that is begun anew may have fewer parts. */
 static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
@@ -11178,6 +11542,7 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
     else if (phase == last) open[part] = 0;
     return 1;
 }
+
 /* Whether every part has been through the phase before; then this one leaves word of its own. */
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
                                     int parts) {
@@ -11206,12 +11571,14 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
            sizeof mine);
     return SWA_OK;
 }
+
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn,
                                    int phase, int part, int parts, swa__call *call) {
     swa_status status = swa__ring_call(swa__get(cache), layer, attn, phase, part, parts, call);
     if (status != SWA_OK) return status;
     return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
 }
+
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
                                    int part, int parts) {
     swa__call call;
@@ -11220,6 +11587,7 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
+
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
     swa__call call;
     swa_status status;
@@ -11247,6 +11615,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     rows = (double)r->n_tokens * s->n_heads * j.all.n;
     return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
+
 /* Rows that are only read may overlap. */
 static int swa__kv_forgotten(const swa_shape *s, const swa_kv *kv) {
     const int heads = kv->n > 1 ? s->n_kv_heads : 1;
@@ -11255,6 +11624,7 @@ static int swa__kv_forgotten(const swa_shape *s, const swa_kv *kv) {
             && swa__token_forgotten(kv->tail_token, kv->tail_head, heads, s->tail_dim))
         || (!s->v_in_k && swa__token_forgotten(kv->v_token, kv->v_head, heads, s->v_dim));
 }
+
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
     swa_status status;
@@ -11293,6 +11663,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     }
     return SWA_OK;
 }
+
 static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts,
                               size_t split_rows) {
     size_t n = 0;
@@ -11300,6 +11671,7 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
     if (parts > 1 && !swa__region(&n, split_rows, swa__partial_bytes(s), 1)) return 0;
     return swa__add(n, 63, &n) ? n : 0;
 }
+
 SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
     if (!swa__parts_ok(parts) || swa__rows_check(rows, &s) != SWA_OK) return 0;
@@ -11307,10 +11679,12 @@ SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
                            rows->n_tokens > 0 ? swa__rows_split(rows, &s)
                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
 }
+
 static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_kv *kv) {
     return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
            || (s->tail_dim > 0 && swa__written(a, kv->tail));
 }
+
 /* A call over rows of the caller's, but for its scratch. */
 static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts,
                                   swa__call *call) {
@@ -11337,6 +11711,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     call->sinks = rows->window.n_sink > 0;
     return SWA_OK;
 }
+
 static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts,
                                  swa__call *call) {
     const swa_status status = swa__rows_begin(rows, attn, parts, call);
@@ -11352,6 +11727,7 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
         call->split_rows = 0;
     return SWA_OK;
 }
+
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                       int part, int parts) {
     swa__call call;
@@ -11362,6 +11738,7 @@ SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
+
 SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
     swa_status status;
@@ -11547,6 +11924,7 @@ static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matr
     t[0] = first;
     if (b != NULL) t[1] = second;
 }
+
 /* uqk, uvo: these products are read instead of their factors. */
 SWA__COLD static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weight *t) {
     const int q_in = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden, latent = m->kv_lora_rank;
@@ -11578,18 +11956,22 @@ SWA__COLD static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weig
     for (i = 0; i < SWA__WEIGHTS; i++)
         if (t[i].rows == 0) t[i].heads = 0;
 }
+
 /* Numbers per token that a product with it gives, all heads together. */
 static int64_t swa__outputs(const swa__weight *w) {
     return (int64_t)w->heads * (w->transposed ? w->cols : w->rows);
 }
+
 static int64_t swa__row_stride(const swa__weight *w) {
     return w->w->stride > 0 ? w->w->stride : w->cols;
 }
+
 /* A number of a matrix that is not OPAQUE. */
 static const void *swa__weight_at(const swa__weight *w, int64_t row, int64_t col) {
     return (const unsigned char *)w->w->p
            + (size_t)(row * swa__row_stride(w) + col) * swa__type_size((int)w->w->type);
 }
+
 /* Rows [row, row+n) as f32, one behind the other; up to 15 floats behind them are overwritten
    too. */
 static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa__weight *w,
@@ -11632,6 +12014,7 @@ static swa_status swa__mla_dims_check(const swa_mla *m) {
         swa__max64(m->kv_lora_rank, swa__max64(m->nope_dim + m->rope_dim, m->nope_dim + m->v_dim));
     return m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW;
 }
+
 /* A weight that is read is there, and can be cut where the block has to cut it: between heads, and
    between two weights that lie in one matrix. */
 static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
@@ -11647,10 +12030,12 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     if (a->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
+
 /* A matrix of both given as each of them: its rows would be taken for those of one. */
 static int swa__twice(const swa_matrix *a, const swa_matrix *b) {
     return a->p != NULL && a->p == b->p;
 }
+
 /* Whether W_UQ and W_UK come as their product. */
 static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
 /* Merged weights hold no W_UK to expand keys by, and a list's keys are gathered as they are
@@ -11690,10 +12075,12 @@ SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
     return status;
 }
+
 SWA__COLD SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
     if (nope_dim <= 0 || rope_dim < 0) return 0.0;          /* which swa_attend refuses */
     return (mscale != 0 ? mscale * mscale : 1.0) / sqrt((double)nope_dim + (double)rope_dim);
 }
+
 SWA__COLD SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     swa_shape s;
 
@@ -11707,6 +12094,7 @@ SWA__COLD SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     s.v_in_k = !expanded;
     return s;
 }
+
 static int swa__shape_is(const swa_shape *a, const swa_shape *b) {
     return a->n_heads == b->n_heads && swa__same_rows(a, b);
 }
@@ -11723,6 +12111,7 @@ static swa_mla_path swa__mla_rule(const swa_mla *m, int64_t n_cached, int32_t n_
     if (swa__never_naive(m)) return SWA_MLA_ABSORBED;
     return (n > 16 ? n : 16) * a - s * n * b > s * a ? SWA_MLA_ABSORBED : SWA_MLA_NAIVE;
 }
+
 /* Whether the rule can say NAIVE for a run of at most n tokens. The more of them are new, the
    sooner it does; over the history its two sides are straight lines with a bend at 16 keys, so the
    bend and the ends decide. Asked before memory is carved: where no run can be naive, none is taken
@@ -11732,11 +12121,13 @@ static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
         || swa__mla_rule(m, INT64_MAX / 2, n) == SWA_MLA_NAIVE
         || (n < 16 && swa__mla_rule(m, 16 - n, n) == SWA_MLA_NAIVE);
 }
+
 /* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE
    ones. W_UK from its other side, the last of them, is not counted again. */
 static double swa__weight_count(const swa__weight *w, double *bytes) {
     double all = 0, n;
     int i;
+
     *bytes = 0;
     for (i = 0; i < SWA__W_UKT; i++) {
         n = (double)swa__outputs(&w[i]) * w[i].cols;
@@ -11745,6 +12136,7 @@ static double swa__weight_count(const swa__weight *w, double *bytes) {
     }
     return all;
 }
+
 /* Pairs of a query and a key that it may see, if nothing is windowed: every old one, and of the new
    ones half a square. Way 2 has w_uqk and w_uvo, way 3 an expanded cache. */
 SWA__COLD static void swa__mla_costs(const swa_mla *m, double cached, double n,
@@ -11765,12 +12157,14 @@ SWA__COLD static void swa__mla_costs(const swa_mla *m, double cached, double n,
     /* W_UK and W_UV for the old tokens too */
     cost[0].macs += cached * l * h * ((double)m->nope_dim + m->v_dim);
 }
+
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new,
                                     swa_mla_cost cost[4]) {
     if (swa__mla_dims_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
     if (cost != NULL) swa__mla_costs(mla, (double)n_cached, n_new, cost);
     return swa__mla_rule(mla, n_cached, n_new);
 }
+
 /* The path of one run: its own length and the cached rows in its reach decide, not the batch it is
    in. */
 static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
@@ -11814,12 +12208,14 @@ SWA__COLD static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned c
     swa__take(&w, base, &e->w_uv, dvp * latent);
     return w.bytes;
 }
+
 /* The next n times `each` bytes of the scratch; NULL while only its size is wanted. */
 static void *swa__mla_take(swa__mla *x, size_t n, size_t each) {
     void *at = x->base != NULL ? x->base + x->bytes : NULL;
     x->fits = x->fits && swa__region(&x->bytes, n, each, 1);
     return at;
 }
+
 /* Array i of n tokens: heads 0 = there is none; 1: the same for all heads. */
 static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
     swa__array *a = &x->a[i];
@@ -11827,6 +12223,7 @@ static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
     a->head = heads > 1 ? dim : 0;
     a->in = a->out = (float *)swa__mla_take(x, (size_t)x->n, (size_t)a->token * sizeof(float));
 }
+
 /* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. Every call
    of every phase carves anew, from the block, the step and the number of parts: so all parts and
    phases find the arrays in the same places, and nothing about them is kept. */
@@ -11867,6 +12264,7 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
     x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
     return x->fits;
 }
+
 /* x for a checked block and a layer, or why they do not go together. A cache is taken for latents
    if it has their shape, else it has to be of expanded heads. */
 static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
@@ -11887,6 +12285,7 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
              ? SWA_ERR_ARG
              : SWA_OK;
 }
+
 SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
                                                int32_t n_tokens, int parts) {
     const size_t ring = swa_cache_scratch_bytes(desc, parts);
@@ -11927,12 +12326,14 @@ static swa__share swa__share_of(const swa__mla *x, int64_t outputs) {
     s.n = x->n;
     return s;
 }
+
 /* Where in a matrix of n outputs a share ends: down to where it may be cut, as its neighbour
    does: the end of one share and the beginning of the next are the same number, and come out
    alike. */
 static int64_t swa__cut_at(int64_t at, int64_t n, int64_t step) {
     return at <= 0 ? 0 : at >= n ? n : step > 1 ? at / step * step : at;
 }
+
 /* out = w in: this part's outputs, head by head. */
 static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w,
                           const swa__array *in, const swa__array *out) {
@@ -11969,6 +12370,7 @@ static void swa__multiply(const swa__mla *x, swa__share *s, const swa__weight *w
         swa__kernels_of(x->c->d.isa)->product(&p, x->pack + (size_t)x->part * SWA__PACK);
     }
 }
+
 /* The next stretch of packed rows, from run *i on, that take the absorbed path; 0 at the end. Runs
    of that path which follow each other are one product, with more tokens to share the weights. */
 static int swa__absorbed_rows(const swa__mla *x, int *i, swa__share *s) {
@@ -12012,6 +12414,7 @@ static void swa__mla_products(const swa__mla *x, int phase) {
 static double *swa__mla_angles(const swa__mla *x, int which, int64_t t) {
     return x->angles + (which * x->n + t) * x->m->rope_dim;
 }
+
 /* As many as half the rope numbers, once per token: every head takes them, and k_rope. */
 static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_t pos) {
     const double mscale = x->m->rope_mscale != 0 ? x->m->rope_mscale : 1.0;
@@ -12024,17 +12427,20 @@ static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_
         c[half + d] *= mscale;
     }
 }
+
 /* Rotates the rope part at v in place. */
 static void swa__mla_rotate(const swa__mla *x, const double *angles, float *v) {
     const size_t half = (size_t)x->m->rope_dim / 2;
     const int apart = x->m->pairs == SWA_ROPE_HALF;
     swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, angles, angles + half);
 }
+
 /* A row in place, if there is such a norm. */
 static void swa__mla_norm(const swa__mla *x, int array, int64_t t, const float *w) {
     float *row = x->a[array].out + t * x->a[array].token;
     if (w != NULL) swa__norm_rows(row, row, w, 1, (int)x->a[array].token, (double)x->m->eps);
 }
+
 /* Phase 1, token by token: angles, norms of c_q and of the latent, RoPE of k. From here on latent
    and k_rope are what the cache will hold, but for rounding. */
 static void swa__mla_norms(const swa__mla *x) {
@@ -12059,6 +12465,7 @@ static void swa__mla_norms(const swa__mla *x) {
         }
     }
 }
+
 /* The rope part of every head's q, and q as it stands towards pinned sinks; of the new K too, where
    it is expanded. Products of the same phase go on meanwhile in other parts: they read q's nope
    numbers and write K's, neither of which is written here. */
@@ -12105,6 +12512,7 @@ static void swa__expand_weight(const swa__mla *x, const swa__weight *w, int h, f
                  1.0f, to);
     }
 }
+
 /* Tiles t0 and t1 (which may be the same) of the head: K [nope | rope][16] and V rows [16][dvp] of
    the latents. */
 static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__room *room,
@@ -12147,6 +12555,7 @@ static void swa__expand_tiles(const swa__naive *e, int t0, int t1, const swa__ro
         b->tile[t[i]].v_token = dvp;
     }
 }
+
 /* In place of swa__stage: the latents as the ring holds them, widened, then K and V of head h, two
    tiles at a time. The attention around it takes what it is given for tiles of an ordinary head.
    The caller's keys are latents (shape and base are theirs), only wanted in f32 whatever the heads
@@ -12181,10 +12590,12 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     }
     if (before >= 0) swa__expand_tiles(e, before, before, room, &latents, b);
 }
+
 /* Whether a run is for this call: of the two over one step each skips what the other takes. */
 static int swa__takes_naive(const void *user, const swa_run *run) {
     return swa__mla_path_of(((const swa__naive *)user)->x, run) == SWA_MLA_NAIVE;
 }
+
 static int swa__takes_absorbed(const void *user, const swa_run *run) {
     return !swa__takes_naive(user, run);
 }
@@ -12197,6 +12608,7 @@ static swa_in swa__reads(const swa__mla *x, int array, int64_t first) {
     in.head = x->a[array].head;
     return in;
 }
+
 /* q, k, v of the attention over the layer's rows; naive: of ordinary heads, whose K and V the stage
    makes. Without an absorbed run the call over latents only stores: the naive one attends. */
 SWA__COLD static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
@@ -12231,6 +12643,7 @@ SWA__COLD static swa_attn swa__mla_attn(const swa__mla *x, int naive) {
     if (x->sinks) a.q_sink_tail = swa__reads(x, SWA__A_QSINK, m->nope_dim);
     return a;
 }
+
 /* The naive call over the step of the other: ordinary heads, over the same rows. What describes q
    and out is the heads' (shape, geo, group), what describes keys stays the latents': the stage
    stands between the two. */
@@ -12258,6 +12671,7 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
             latent->split_rows * swa__partial_bytes(&latent->shape) / swa__partial_bytes(&shape);
     return call;
 }
+
 /* Attention comes first, by path; then all new rows are stored. Neither of the two calls stores:
    each knows the runs of its own path alone. */
 SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
@@ -12316,6 +12730,7 @@ static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_
                        sizeof(float), 1)
         && swa__add(n, 63, bytes);
 }
+
 /* By dimensions alone, so that it can be asked before there are weights. */
 SWA__COLD SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
     size_t uvo, rows, bytes;
@@ -12323,6 +12738,7 @@ SWA__COLD SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
              ? bytes
              : 0;
 }
+
 /* y [n][cols] = x [n][..] times head h of w, whose f32 rows come into buf. The instruction set
    makes no difference: sums have one order. */
 static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float *buf,
@@ -12338,6 +12754,7 @@ static void swa__merge_head(const swa_mla *m, const swa__weight *w, int h, float
     p->w.stride = w->cols;
     kr->product(p, NULL);
 }
+
 /* Head by head: the rows of W_UQK are latents, so W_UK is transposed to stand on the left of W_UQ.
    Each head by itself: [latent][nope] times [nope][q_in]. */
 static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, float *rows) {
@@ -12361,6 +12778,7 @@ static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, f
         swa__merge_head(m, uq, h, left + n, &p);
     }
 }
+
 /* Rows of W_O, some at a time, stand on the left of every head's W_UV as they are. All heads'
    outputs of a row of W_UVO lie side by side. */
 static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, float *rows) {
@@ -12380,6 +12798,7 @@ static void swa__merge_uvo(const swa_mla *m, const swa__weight *w, float *uvo, f
         }
     }
 }
+
 SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes,
                                            swa_mla *dst) {
     const swa_matrix none = { NULL, SWA_F32, 0, 0, 0 };
@@ -12440,6 +12859,7 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
     x->a[SWA__A_H].head = x->a[SWA__A_OUT].head = 0;
     return swa__mla_fit(mla, swa__layer_of(c, layer), x);
 }
+
 /* Places the call's arrays, and readies the attention among them. To its checks, which are made in
    every phase of the block, attention is in phase 0 up to the one in which it attends, and in phase
    1 from then on. */
@@ -12465,10 +12885,12 @@ SWA__COLD static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int
     if (status != SWA_OK) return status;
     return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
 }
+
 /* A part of one phase. Norms and rotations come before the products that stand in the same phase,
    and work on other numbers. */
 static void swa__mla_phase(const void *call, int phase, int part, int parts) {
     swa__mla x = *(const swa__mla *)call;
+
     x.part = part;
     x.parts = parts;
     if (phase == 1) swa__mla_norms(&x);
@@ -12477,6 +12899,7 @@ static void swa__mla_phase(const void *call, int phase, int part, int parts) {
         swa__mla_attend(&x, phase - SWA__MLA_ATTEND);
     else swa__mla_products(&x, phase);
 }
+
 /* Every part and phase makes the call anew from the arguments; tickets in the scratch tell whether
    all parts have been through the phase before. */
 SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla,
@@ -12490,6 +12913,7 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
     if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
     return status;
 }
+
 SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h,
                                    float *out) {
     swa__mla x;
@@ -12565,6 +12989,7 @@ static size_t swa__index_q(const swa__select *s) {
     const size_t dk = (size_t)s->call.shape.head_dim;
     return SWA__FEW * (dk + (dk + 3) / 4 + 1);
 }
+
 /* Candidates of some lists, `all` of them together. */
 static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, size_t all,
                             swa__best *x) {
@@ -12573,6 +12998,7 @@ static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, 
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, all * 4);
     x->at = (int32_t *)(void *)swa__take_bytes(w, base, all * 4);
 }
+
 /* For any batch, so that a shorter list never needs more room. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
     const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
@@ -12609,11 +13035,13 @@ static uint32_t swa__rank_of(float score) {
     if (u == 0x80000000u) u = 0;
     return u ^ ((0u - (u >> 31)) | 0x80000000u);
 }
+
 /* The score again, so that it need not be kept; -inf for hidden. */
 static float swa__rank_score(uint32_t rank) {
     if (rank == 0) return swa__float_of(0xff800000u);
     return swa__float_of(rank >> 31 ? rank ^ 0x80000000u : ~rank);
 }
+
 /* The k-th largest of n ranks, digit after digit; *same: how many of those equal to it are among
    the k. */
 static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count, int *same) {
@@ -12636,6 +13064,7 @@ static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count
     *same = k;
     return found;
 }
+
 /* Candidates of one list; each: how many it has room for. */
 static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
     swa__best x;
@@ -12645,6 +13074,7 @@ static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
     x.at = all->at + list * each;
     return x;
 }
+
 /* The best `top` stay, in their order. Of ranks equal to the least that stays the first ones do,
    which are the lower positions. */
 static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
@@ -12663,12 +13093,14 @@ static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
     *x->n = n;
     *x->floor = least;
 }
+
 /* n ranks of entries from `at` on, of which those above the floor come in. spare >= n, so that
    behind a cut all of them have room. The floor is 0 until then: hidden ones never come in. Each is
    written, and counts if it comes in: no branch on data. */
 static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *count,
                           const uint32_t *rank, int n, int32_t at) {
     int i, to;
+
     if (*x->n > top + spare - n) swa__best_cut(x, top, count);
     for (i = 0, to = *x->n; i < n; i++) {
         x->rank[to] = rank[i];
@@ -12703,6 +13135,7 @@ static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, in
         rank[e] = most;
     }
 }
+
 /* Scores of the entries [from, to), as far as they are asked for; rank NULL: all are hidden. */
 static void swa__index_score_out(const swa__picker *x, int64_t row, int list, int64_t from,
                                  int64_t to, const uint32_t *rank) {
@@ -12712,6 +13145,7 @@ static void swa__index_score_out(const swa__picker *x, int64_t row, int list, in
     for (to = swa__min64(to, ix->score_first + ix->score_n); e < to; e++)
         score[e - ix->score_first] = swa__rank_score(rank != NULL ? rank[e - from] : 0);
 }
+
 /* Scores of one list go where they are asked for. */
 static void swa__index_take(const swa__picker *x, int t0, int t, int list, const swa__block *b,
                             const float *sum) {
@@ -12730,6 +13164,7 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
         if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
     if (ix->top > 0) swa__best_add(&best, ix->top, x->s->spare, x->count, x->rank, n, (int32_t)at);
 }
+
 /* Scores of the batch's rows and KV head u->h with the block at number `at`; and what becomes of
    them. */
 static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in, int64_t at) {
@@ -12804,6 +13239,7 @@ static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
         w->q_scale[i] = s->ix.compute == SWA_Q8 ? weight * w->q_scale[i] : weight;
     }
 }
+
 /* The candidates of a row's list become the list: ascending as they are, then -1. */
 static void swa__index_list(const swa__picker *x, int64_t row, int list, const swa__best *best) {
     const swa_index *ix = &x->s->ix;
@@ -12811,12 +13247,14 @@ static void swa__index_list(const swa__picker *x, int64_t row, int list, const s
     swa__best_cut(best, ix->top, x->count);
     for (i = 0; i < ix->top; i++) pick[i] = i < *best->n ? best->at[i] : -1;
 }
+
 /* Entries between blocks that a token sees nothing of: their scores. A row of scores is written
    whole, so that the caller need not fill it. */
 static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64_t row) {
     const int64_t n = SWA_BLOCK / x->s->ix.block;
     int64_t from = 0, at = -1;
     int i;
+
     do {
         at = swa__block_from(&x->p.job.keys, list, at + 1);
         for (i = 0; i < x->s->ix.lists; i++)
@@ -12824,6 +13262,7 @@ static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64
         from = (at + 1) * n;
     } while (at < list->hi);
 }
+
 /* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where
    the candidates of one whose other blocks are another part's go; -1: the lists are whole. First
    every block's scores, by KV head, then what has become of each list. */
@@ -12882,10 +13321,12 @@ static const swa__job *swa__index_job(swa__picker *x, int i) {
     x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
     return j;
 }
+
 /* A token's length on the line; one that sees nothing has a place too. */
 static int64_t swa__index_length(const swa__job *j, int t) {
     return swa__max64(swa__blocks_of(j, t, t).n, 1);
 }
+
 /* The length of the line: blocks of all tokens. */
 static int64_t swa__index_line(swa__picker *x) {
     int64_t total = 0;
@@ -12896,10 +13337,12 @@ static int64_t swa__index_line(swa__picker *x) {
     }
     return total;
 }
+
 static int64_t swa__index_share(int64_t total, int part, int parts) { /* where a part's begins */
     /* total * part / parts, which could overflow */
     return total / parts * part + total % parts * part / parts;
 }
+
 /* The lists of token t, which begins at `from` on the line: of what its parts have kept, in order
    of the parts, which is that of positions. This part's own is kept[1], the token having begun in
    it; to all that follow it began before their share. Cut after each, there is room for two. */
@@ -12930,6 +13373,7 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
         swa__index_list(x, x->p.job.row + t, list, &best);
     }
 }
+
 /* One part of a phase: its share of the line. Phase 0 finds, phase 1 joins. Tokens that are whole
    within the share go in batches, since a staged block then serves the rows of all; one that lies
    in pieces goes alone. A part knows its share by counting everybody's blocks, which costs little
@@ -12982,6 +13426,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
    is. */
 static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
     const int lists = ix->lists > 0 ? ix->lists : 1;
+
     if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0
         || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
         return SWA_ERR_ARG;
@@ -12990,6 +13435,7 @@ static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
     if (s->tail_dim > 0) return SWA_ERR_UNSUPPORTED;
     return SWA_OK;
 }
+
 /* Shape and sizes of a call; the shape resolved. */
 static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa_index *ix) {
     swa_index *x = &s->ix;
@@ -13015,6 +13461,7 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
            && (double)s->batch * x->lists * (x->top + s->spare) > (double)SWA__INDEX_MOST)
         s->batch /= 2;
 }
+
 /* Bytes of one part; 0 = overflow. Carving adds up unchecked: an upper bound, in double, says
    beforehand whether it can. */
 static size_t swa__index_bytes(const swa__select *s) {
@@ -13025,6 +13472,7 @@ static size_t swa__index_bytes(const swa__select *s) {
     swa__picker x;
     return most < (double)(SIZE_MAX / 4) ? swa__index_carve(s, NULL, &x) : 0;
 }
+
 SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_index *index,
                                           int parts) {
     swa__select s;
@@ -13039,6 +13487,7 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
     one = swa__index_bytes(&s);
     return one > 0 && swa__region(&n, one, (size_t)parts, 1) && swa__add(n, 63, &n) ? n : 0;
 }
+
 /* What the calls' own checks of attention need: the index as queries over stored rows. The output
    is the scores or the lists, by which the phases of a call know each other. */
 static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
@@ -13058,6 +13507,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
     a->scale = 1.0f;
     return SWA_OK;
 }
+
 /* The rest of a call whose step or rows, n tokens, are accepted. last: the largest position of a
    key. */
 static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scratch, size_t bytes,
@@ -13086,6 +13536,7 @@ static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scr
     if (s->call.part_bytes == 0) return SWA_ERR_OVERFLOW;
     return scratch != NULL && bytes / (size_t)parts >= s->call.part_bytes ? SWA_OK : SWA_ERR_MEMORY;
 }
+
 /* A call over a layer's ring, checked and made; the step's last position is the last key's. */
 static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix,
                                    int phase, int part, int parts, swa__select *s) {
@@ -13106,6 +13557,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
         last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);
 }
+
 /* A call over the caller's rows: scratch of any alignment, of which 63 bytes may go. */
 static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
                                   swa__select *s) {
@@ -13124,6 +13576,7 @@ static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int
                            rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts,
                            rows->n_tokens, last);
 }
+
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
                                    int part, int parts) {
     swa__select s;
@@ -13132,6 +13585,7 @@ SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index 
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }
+
 SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
                                         int part, int parts) {
     swa__select s;
@@ -13142,6 +13596,7 @@ SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *i
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
 }
+
 SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *index) {
     swa__select s;
     swa_status status;
@@ -13151,6 +13606,7 @@ SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *inde
     if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return status;
 }
+
 SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index) {
     swa__select s;
     swa_status status;
