@@ -4483,8 +4483,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
 /* V of the tile and those behind it. */
 SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const swa__tile *first) {
     const size_t v_size = swa__type_size(first->v_type);
-
     SWA__FN(stream) pf;
+
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
     pf.gap = (first->v_token - b->g->dvp) * (int64_t)v_size;
     pf.per = b->g->dvp * (int)v_size / 64;   /* lines of a V row, if rows lie apart */
@@ -4503,11 +4503,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
     const size_t es = swa__type_size(type);
-
     const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
     SWA__FN(key_vectors) k;
     SWV acc[8][8], x;
     int i, j;
+
     k.fours = g->dk / 4;
     k.q_four = 4 * g->dk;                /* eight rows have no tail */
     SWV_UNROLL for (j = 0; j < NW; j++) {
@@ -4749,11 +4749,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, const float *q,
                                                float *s, int v, int other) {
     const int dk = b->g->dk, type = b->tile[v].k_type;
-
     const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[v]);
     const char *at[2];
     SWV acc[8], x, y;
     int i;
+
     at[0] = (const char *)b->tile[v].k;
     at[1] = (const char *)b->tile[other].k;
     SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
@@ -5415,7 +5415,6 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
                                                        int k, const float *qt, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
-
     SWA__FN(operands) x;
     int i, j;
 
@@ -5445,7 +5444,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
                                               const float *qt, int fetch, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
-
     SWA__FN(operands) x;
     SWV before[MR * NV];
     int i, j;
@@ -5775,7 +5773,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
                                             const SWA__FN(panel_pv) *of, int d) {
     const int nr = nv * SWV_N;
     const swa__v_span *span;
-
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
     int i, j;
@@ -6534,7 +6531,6 @@ typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
-
     SWA__FN(piece) in;
     float lanes[4 * PR * PT + 16][16], sum[16];
     const float *x = c->x;
@@ -6621,7 +6617,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
 SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x,
                                                 float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-
     SWA__FN(piece) in;
     float lanes[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     int k, i, n, w;
@@ -6651,7 +6646,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
-
     SWA__FN(piece) in;
     float lanes[16][16], sum[16];
     int r = 0, k, i, n;
@@ -6721,7 +6715,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
                                             const SWA__FN(corner) *at) {
     const int type = (int)p->w.type;
     const size_t es = SWA__FN(size)(type);
-
     SWA__FN(piece) in;
     float last[SWV_N];
     SWV acc[4][PC];
@@ -6763,7 +6756,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
    chains wait in y. From four tokens on all inputs at once: four of them share what is loaded. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
-
     SWA__FN(corner) at;
     int wide, left;
 
