@@ -5120,7 +5120,10 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
 
 /* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved
    down to where their keys belong. What comes from the tile past the end goes by way of the sinks'
-   scores, of which there are none. */
+   scores, of which there are none. With a shift of 3:
+
+       number in the tiles    0  1  2  3  4  ...  255 | 256  257  258 in last
+       key of the block       .  .  .  0  1  ...  252 | 253  254  255 */
 static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__sight *n,
                                             const float *q, const int32_t *qi, float *s) {
     enum { PER = SWA__TILE / SWV_N, END = SWA_BLOCK / SWV_N };
@@ -5268,6 +5271,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
             SWV_STORE(lanes[i - r],
                       SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
+            /* a vector gave SWV_N maxima, the tree takes 16 */
             for (x = SWV_N; x < SWA__TILE; x++) lanes[i - r][x] = SWA__NONE;
             /* of +0 and -0 either may have come out: make it +0 */
             to->m[i] = SWA__FN(few_top)(lanes[i - r]) + 0.0f;
@@ -6220,7 +6224,8 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, co
     SWV_LEAVE();
 }
 
-/* The same for a panel and blocks without values (learned sink logits). */
+/* The same for a panel and blocks without values (learned sink logits): o is multiplied alone. The
+   zeros that a row's fold adds could change a zero's sign, which finish and unpack remove. */
 static SWV_TARGET void SWA__FN(fold_panel)(int nr, int dv, const swa__total *to, const float *m,
                                            const float *l) {
     int d, j;
@@ -6404,6 +6409,7 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
 
     for (two = 0; two < (apart == 2 ? swa__stored(form, rows) : (rows + 1) / 2); two++) {
         const int r = apart == 2 ? two / 2 * 4 + two % 2 : 2 * two, both = r + apart < rows;
+        /* rows that are not kept are not read either: they may hold no numbers at all */
         const int has0 = keep >> (r & 15) & 1, has1 = both && (keep >> ((r + apart) & 15) & 1);
         const float *at = src + (size_t)r * (size_t)ld;
         float *to = dst + (size_t)(paired ? two : r) * (size_t)ld;
