@@ -3695,7 +3695,9 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      AT(v, i)               number i of v in all lanes, where an FMA takes that at no cost:
                             numbers that lie in a row are then loaded by the vector
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
-     PAIR, FMA2, FMA2_AT    two rows' bf16 as one; products of such pairs. DOTS: of integers
+     PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
+                            of integers
+     STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
 enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are summed alone, and */
@@ -4225,7 +4227,14 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #ifdef SWA__KERNEL_PASS
 /* ==== [SECTION 10] KERNEL TEMPLATE ===============================================================
    Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C;
-   SWV is a vector.
+   SWV is a vector. In this order: numbers in and out, exp2, tanh; few rows, from few_fours up to
+   few; index; many rows, from mk up to many; fold, finish, pack, round; products; expand.
+
+   A shape (rows, vectors, type of storage, pairs) is arguments of inlined functions that are given
+   constants: by the functions that are not inlined, which SWV_ROWS, SWV_LIST and SWV_MANY make. So
+   one text is all shapes, and its short loops unroll. Sums are arrays of vectors: they stay in
+   registers as long as every index is a constant then and nobody takes an address, which is why
+   what is rare works on a copy of them, out of line.
 
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
@@ -4277,6 +4286,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #else
 #  define SWV_PAIRED(g) 0
 #endif
+
+/* ---- numbers in and out, exp2, tanh ---- */
+
 
 SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
@@ -4337,6 +4349,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
     SWV whole[16], p[16];
     int i;
 
+    /* 2^x = 2^whole * 2^(what is left) */
     SWV_UNROLL for (i = 0; i < n; i++) whole[i] = SWV_RINT(x[i]);
     SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
     SWV_UNROLL for (i = 0; i < n; i++)
@@ -4349,7 +4362,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
     SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SCALE(p[i], whole[i]);
 }
 
-/* Below -126 it stays 2^-126. */
+/* Below -126 it stays 2^-126, so that no result is subnormal. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
     x = SWV_MAX(x, SWV_SET1(-126.0f));
     SWA__FN(exp2_near)(1, &x);
@@ -4375,6 +4388,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     p = SWV_FMA(SWV_MUL(p, z), x, x);
     t = SWA__FN(exp2)(SWV_MUL(ax, SWV_SET1((float)(-2 * SWA__LOG2E))));
     t = SWV_DIV(SWV_SUB(one, t), SWV_ADD(one, t));
+    /* of x's sign; both are computed, a lane takes one */
     t = SWV_PICK(x, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), t, SWV_SUB(SWV_SET1(0.0f), t));
     return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
 }
@@ -4397,6 +4411,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
     const float *row = n->bias[i];
     int y;
 
+    /* all keys have a column, as a rule: no test per key */
     if (from >= 0 && last >= 0 && from < c->n && last < c->n)
         SWA__ROLLED for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
     else
@@ -4406,7 +4421,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
         }
 }
 
-/* ---- few rows: lanes are keys for q.k, dims for p.v ---- */
+/* ---- few rows: lanes are keys for q.k, dims for p.v ----
+
+   Every number of K and V is read once for the R rows of a step (4, 2 or 1; over f32 8 as well), and
+   widened on the way. Row i, vector j:
+       q.k   sum[i][j] += q[d][i] in all lanes * keys of vector j      K's tile [dk][16], by d
+       p.v   sum[i][j] += p[i][key] in all lanes * dims of vector j    V's rows, by key
+   Between the two lies s, [row][256]: scores, and then p in place. 16 rows behind it are scores
+   with the sinks' own q.
+
+   So that memory is not idle, q.k of a block fetches its V, and p.v the next block's K, as many
+   lines as it reads itself, in one stream. Where swa__likes_streams, nothing is fetched: K and V
+   then come by loads, line after line. */
 
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
    more steps a row ends, and the next begins `gap` bytes further on. */
@@ -4443,6 +4469,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                 pf.at += pf.gap;
                 pf.left += pf.per;
             }
+
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + at + (size_t)u * SWA__TILE * es, j, row);
                 SWV_UNROLL for (i = 0; i < R; i++) {
@@ -4451,6 +4478,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                                         acc[i][j]);
                 }
             }
+
             SWV_UNROLL for (j = 0; j < NW; j++)
                 SWV_UNROLL for (i = 0; i < R; i++) {
                     SWA__IN_ORDER(acc[i][j]);
@@ -4510,6 +4538,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
 
     k.fours = g->dk / 4;
     k.q_four = 4 * g->dk;                /* eight rows have no tail */
+
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / SWA__TILE];
         k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % SWA__TILE) * es;
@@ -4520,6 +4549,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
         SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
     else if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
     else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
+
+    /* the chains wait in s, where they go on */
     if (k.fours * 4 < g->dk) {
         SWV_UNROLL for (j = 0; j < NW; j++)
             SWV_UNROLL for (i = 0; i < R; i++)
@@ -4531,6 +4562,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
             SWV_UNROLL for (i = 0; i < R; i++)
                 acc[i][j] = SWV_LOAD(s + i * SWA_BLOCK + (v + j) * SWV_N);
     }
+
     SWV_UNROLL for (j = 0; j < NW; j++) {
         if (t[j]->k_scale != NULL) {
             x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % SWA__TILE);
@@ -4555,6 +4587,8 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
         const float *qi = q + g->dk * rows + i;
         SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f),
             scale, x;
+
+        /* two sums: one goes on in K's chain, one begins at zero for keys whose tail has a scale */
         for (d = 0; d < g->dt; d++) {
             x = SWA__FN(load)(t->tail_type, k + (size_t)d * step);
             chain = SWV_FMA(SWV_SET1(qi[d * rows]), x, chain);
@@ -4583,6 +4617,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
     SWV_UNROLL for (i = 0; i < R; i++) \
         SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
 } while (0)
+
 /* p.v of R rows over keys of a tile, NW vectors of dims each. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const float *p,
                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
@@ -4599,6 +4634,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
             SWV_KEY(SWV_AT(numbers[i], u));
     }
 #endif
+    /* all keys, or those that fill no vector */
     for (; k < in.n; k++, in.at += in.row, pf.at += in.step)
         SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
 }
@@ -4615,6 +4651,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     in->row = b->tile[tile].v_token * es;
     in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
     in->step = (size_t)(dims * es);
+    /* each pass over V, of `dims` dims, brings as many dims of K: `at` counts them, in the tiles
+       from t0 on, through all passes. A sinks' tile before t0 brings nothing */
     pf->at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
     pf->gap = 0;
     pf->left = INT32_MAX;                /* fetches until the row's end, if rows lie apart */
@@ -4663,7 +4701,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
             acc[i][j] = x->more ? SWV_LOAD(x->o + i * dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
+
     for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x->p, d0, acc);
+
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(x->o + i * dvp + d0 + j * SWV_N, acc[i][j]);
 }
@@ -4674,7 +4714,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
                                              float *s, int v0, int v1) {
     enum { PER = SWA__TILE / SWV_N };
     int v, end;
+
     for (v = v0; v < v1; v = end) {
+        /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
@@ -4690,6 +4732,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
     }
 }
 
+/* The functions of a step of R rows. Dims that fill no full width go a vector at a time. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
@@ -4715,10 +4758,12 @@ SWV_ROWS(4)
 /* The same in bf16 by pairs, for four rows, the last ones of which may be nobody's, and for eight
    over f32: q is half a panel, [dk/2][16], and p two keys in a number. K and V of f32, f16 and bf16
    become pairs in registers. */
+
 #define SWV_BY_PAIRS(type, body) do { \
     if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
     else if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
     else { const int T = SWA_F32; body } } while (0)
+
 /* The eight sums of R rows and the keys of one or two tiles. */
 SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const float *q,
                                               const char *const *k, SWA__FN(stream) pf, SWV *acc) {
@@ -4737,6 +4782,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
             pf.at += pf.gap;
             pf.left += pf.per;
         }
+
+        /* K's tile has a dim of 16 keys in a row: two of them become pairs, for all rows */
         SWV_UNROLL for (j = 0; j < NW; j++, at[j - 1] += 2 * dim) {
             x = SWV_LOAD_PAIR(type, at[j], at[j] + dim, SWA__TINY_QK);
             SWV_UNROLL for (i = 0; i < R; i++) SWV_FMA2_AT(q + i, x, acc[j * R + i]);
@@ -4745,7 +4792,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
     }
 }
 
-/* q.k with the keys of one tile, or of two of one type, v and then `other`. */
+/* q.k with the keys of one tile, or of two of one type, v and then `other`. Of eight rows, or where
+   `other` is v, the second four sums are of the same tile: of rows 4 to 7, or the same again. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, const float *q,
                                                float *s, int v, int other) {
     const int dk = b->g->dk, type = b->tile[v].k_type;
@@ -4759,9 +4807,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
     SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
     if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, dk, q, at, pf, acc);
     else SWV_BY_PAIRS(type, SWA__FN(pair_dims)(4, T, dk, q, at, pf, acc););
+
     x = y = SWV_SET1(1.0f);
     if (b->tile[v].k_scale != NULL) x = SWV_LOAD(b->tile[v].k_scale);
     if (b->tile[other].k_scale != NULL) y = SWV_LOAD(b->tile[other].k_scale);
+
     v *= SWV_N;
     other = rows == 8 ? v + 4 * SWA_BLOCK : other * SWV_N;
     SWV_UNROLL for (i = 0; i < 4; i++, s += SWA_BLOCK) {
@@ -4770,9 +4820,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
     }
 }
 
+/* Of four rows two tiles at a time, so that eight sums are on their way. */
 static SWV_TARGET void SWA__FN(pair_keys)(int rows, const swa__block *b, const float *q, float *s,
                                           int v, int v1) {
     int other;
+
     for (; v < v1; v = other + 1) {
         const int two = rows < 8 && v + 1 < v1 && b->tile[v + 1].k_type == b->tile[v].k_type;
         other = v + two;
@@ -4792,6 +4844,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
     int i, j;
 
     for (; p < last; p++, a += skip, c += skip) {
+        /* two keys a turn, each of which brings its lines */
         SWV_UNROLL for (i = 0; i < 2; i++, pf.at += in.step) {
             if (pf.left-- == 0) {
                 pf.at += pf.gap;
@@ -4800,6 +4853,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
             SWV_UNROLL for (j = 0; j < NW * (int)row / 64; j++)
                 SWA__FETCH(pf.at + j * 64, pf.l1);
         }
+
         SWV_UNROLL for (j = 0; j < NW; j++, a += row, c += row) {
             x = SWV_LOAD_PAIR(type, a, c, SWA__TINY_V);
             SWV_UNROLL for (i = 0; i < R; i++)
@@ -4820,6 +4874,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
     for (d = 0; d < dvp; d += dims) {
         float *o = x->o + d;
         SWV acc[16];
+
         SWV_UNROLL for (i = 0; i < 16; i++) acc[i] = SWV_SET1(0.0f);
         if (x->more)
             SWV_UNROLL for (i = 0; i < 16; i += 4, o += step) {
@@ -4828,6 +4883,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
                 acc[i + 2] = SWV_LOAD(o + half);
                 acc[i + 3] = SWV_LOAD(o + half + SWV_N);
             }
+
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
                 const int type = b->tile[k / SWA__TILE].v_type;
@@ -4838,6 +4894,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
                 if (rows == 8) SWA__FN(pair_rows)(8, SWA_F32, p, in, pf, acc);
                 else SWV_BY_PAIRS(type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
             }
+
         o = x->o + d;
         SWV_UNROLL for (i = 0; i < 16; i += 4, o += step) {
             SWV_STORE(o, acc[i]);
@@ -4859,6 +4916,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const floa
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const int range[4],
                                                    const swa__pv *x) {
     int d;
+
     for (d = 0; d < b->g->dvp; d += SWV_EIGHT * SWV_N)
         SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d);
 }
@@ -4918,6 +4976,8 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
                 a = SWV_MUL(a, scale);
                 SWV_STORE(s + x * SWV_N, a);
             }
+
+            /* only the vectors at an edge are masked, and written back */
             if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
                 int k = x * SWV_N;
                 SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % SWA__TILE),
@@ -4929,12 +4989,15 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
         }
         return top;
     }
+
+    /* all that a key may need: sinks with a q of their own, modifications, keys that are missing */
     for (x = from; x < to; x++) {
         int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
         SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % SWA__TILE),
                           SWV_SET1((float)(k - k % SWA__TILE))),
             a = none, e = none;
         SWV distance = zero, slope = zero, extra = zero;
+
         if (!in_sinks && !in_window) continue;
         if (swa__has_mods(n)) {
             distance = SWV_SUB(SWV_SET1(n->q[i]), key);
@@ -4944,17 +5007,21 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
                 extra = SWV_LOAD(bias);
             }
         }
+
         if (in_sinks) {
             e = SWV_LOAD(s2 + k);
             if (n->q_scale[0] != NULL) e = SWV_MUL(e, SWV_SET1(n->q_scale[0][i]));
             if (swa__has_mods(n)) e = SWA__FN(modify)(g, e, slope, distance, extra);
             e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
         }
+
         if (in_window) {
             a = SWV_LOAD(s + k);
             if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
             if (swa__has_mods(n)) a = SWA__FN(modify)(g, a, slope, distance, extra);
         }
+
+        /* what the window hides is seen as a sink, or not at all */
         if (in_sinks || (float)k < n->first[i] || (float)(k + SWV_N) > n->last[i])
             a = SWV_PICK(key, first, last, a, e);
         if (b->present != NULL)
@@ -4974,17 +5041,22 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
 
+    /* hidden keys give 0; in bf16 those below 2^-30 too, see SWA__TINY_V */
     none = SWV_SET1(bf16 && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
+
     for (x = from; x < to; x += SWA__TILE / SWV_N) {
         const float *scale = b->tile[x * SWV_N / SWA__TILE].v_scale;
         if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
         SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) {
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
+
             p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
             if (bf16) p = SWV_TO_BF16(p);
             sum[i] = SWV_ADD(sum[i], p);
+
+            /* l is of p alone; the scale is V's */
             if (scale != NULL && bf16)
                 p = SWA__FN(scale_to_bf16)(p, SWV_LOAD(scale + i * SWV_N));
             else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
@@ -4997,11 +5069,14 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             SWV_STORE(at, p);
         }
     }
+
+    /* bf16's chain takes the second number of a pair first */
     SWA__ROLLED for (x = from * SWV_N; bf16 && !SWV_PAIRED(b->g) && x < to * SWV_N; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
         s[x + 1] = first;
     }
+
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
 }
 
@@ -5010,10 +5085,12 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
                                            const int32_t *qi, float *s, int v, int v1) {
     enum { PER = SWA__TILE / SWV_N };
     int end;
+
     (void)qi;
     for (; v < v1; v = end) {
         end = v1;
 #ifdef SWV_DOTS
+        /* a new row may have been staged as f32 */
         if (b->g->dots) {
             int dots = b->tile[v / PER].k_type == SWA_Q8;
             for (end = v + PER; end < v1 && (b->tile[end / PER].k_type == SWA_Q8) == dots;)
@@ -5042,7 +5119,10 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
 
 /* The same for a block whose K tiles lie off the grid: scores as the tiles have them, then moved
    down to where their keys belong. What comes from the tile past the end goes by way of the sinks'
-   scores, of which there are none. */
+   scores, of which there are none. With a shift of 3:
+
+       number in the tiles    0  1  2  3  4  ...  255 | 256  257  258 in last
+       key of the block       .  .  .  0  1  ...  252 | 253  254  255 */
 static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__sight *n,
                                             const float *q, const int32_t *qi, float *s) {
     enum { PER = SWA__TILE / SWV_N, END = SWA_BLOCK / SWV_N };
@@ -5050,10 +5130,12 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
               to = (n->hi[1] + b->shift + SWA__TILE - 1) / SWA__TILE * PER;
     float *last = s + SWA__FEW * SWA_BLOCK;
     int i, x;
+
     SWA__FN(few_scores)(rows, b, q, qi, s, from, to < END ? to : END);
     if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
     for (x = from; swa__tail_dims(b->g) > 0 && x < to; x++)
         SWA__FN(few_tail)(b, rows, q, x < END ? s : last - SWA_BLOCK, x);
+
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
         if (to > END) memcpy(s + SWA_BLOCK - b->shift, last, (size_t)b->shift * sizeof(float));
@@ -5099,6 +5181,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     int some[4], r, step;
     swa__pv x;
 
+    /* `some` is the first range, with a piece of the second; then pieces of that alone */
     memcpy(some, range, sizeof some);
     x.more = 0;
     do {
@@ -5126,6 +5209,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
 #endif
             else SWA__FN(few_values1)(b, some, &x);
         }
+
         x.more = 1;
         some[1] = some[0];
         some[2] = some[3];
@@ -5148,6 +5232,7 @@ SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
 SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
+
 static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
@@ -5161,24 +5246,31 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
                          ? (n->hi[i] + SWA__TILE - 1) / SWA__TILE * SWA__TILE / SWV_N
                          : v[2 * i];
     }
+
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
 #ifdef SWV_EIGHT
     if (all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
 #endif
+
+    /* scores of all rows; those off the grid step by step below */
     if (b->shift == 0) {
         SWA__FN(few_score_pieces)(all, most, b, q[0], s2, v[0], v[1]);
         SWA__FN(few_score_pieces)(all, most, b, q[1], s, v[2], v[3]);
     }
+
+    /* each row's maximum, p and sum */
     for (r = 0; r < rows; r += step) {
         const float *qr = SWA__FN(few_q)(g, q[1], r);
         step = swa__few_step(all - r);
         if (b->shift != 0)
             SWA__FN(few_shifted)(step, b, n, qr, swa__few_integers(g, q[1], r), s + r * SWA_BLOCK);
         if (step > rows - r) step = rows - r;
+
         for (i = r; i < r + step; i++) /* row after row in each loop: the rows' latencies overlap */
             SWV_STORE(lanes[i - r],
                       SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
         for (i = r; i < r + step; i++) {
+            /* a vector gave SWV_N maxima, the tree takes 16 */
             for (x = SWV_N; x < SWA__TILE; x++) lanes[i - r][x] = SWA__NONE;
             /* of +0 and -0 either may have come out: make it +0 */
             to->m[i] = SWA__FN(few_top)(lanes[i - r]) + 0.0f;
@@ -5187,6 +5279,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
             SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, lanes[i - r]);
         for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
     }
+
     SWA__FN(few_value_pieces)(all, most, b, range, s, to->o);
     SWV_LEAVE();
 }
@@ -5206,6 +5299,7 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
         SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
         return;
     }
+
 #ifdef SWV_INDEX
     for (; rows == 4 && !g->dots && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
         SWA__FN(few_qk)(4, SWV_INDEX, SWA_F32, b, q, x->s, at);
@@ -5226,6 +5320,7 @@ static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
             v[1] = range[i + 1] / SWV_N;
             if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
                 v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
+
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_step(x->rows - r);
                 SWA__FN(index_scores)(step, b, n, x, r, v);
@@ -6125,7 +6220,8 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, co
     SWV_LEAVE();
 }
 
-/* The same for a panel and blocks without values (learned sink logits). */
+/* The same for a panel and blocks without values (learned sink logits): o is multiplied alone. The
+   zeros that a row's fold adds could change a zero's sign, which finish and unpack remove. */
 static SWV_TARGET void SWA__FN(fold_panel)(int nr, int dv, const swa__total *to, const float *m,
                                            const float *l) {
     int d, j;
@@ -6309,6 +6405,7 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
 
     for (two = 0; two < (apart == 2 ? swa__stored(form, rows) : (rows + 1) / 2); two++) {
         const int r = apart == 2 ? two / 2 * 4 + two % 2 : 2 * two, both = r + apart < rows;
+        /* rows that are not kept are not read either: they may hold no numbers at all */
         const int has0 = keep >> (r & 15) & 1, has1 = both && (keep >> ((r + apart) & 15) & 1);
         const float *at = src + (size_t)r * (size_t)ld;
         float *to = dst + (size_t)(paired ? two : r) * (size_t)ld;
@@ -6523,9 +6620,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
 }
 
 /* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n
-   inputs from k on: both sides of a piece stay in L1. x: piece 0 of t0's row, tokens xs apart,
-   pieces ps apart. Rows below `done` have their sums already: the last group overlaps the one
-   before it. */
+   inputs from k on: both sides of a piece stay in L1 (f32 with AVX-512: 16 KB each). x: piece 0 of
+   t0's row, tokens xs apart, pieces ps apart. Rows below `done` have their sums already: the last
+   group overlaps the one before it. */
 typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(slab);
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
@@ -6944,8 +7041,11 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
    How a register block of the many-rows shape is chosen: it must hold more sums than FMAs are on
    their way (x86: 4 cycles, two a cycle), and leave room for VECTORS vectors of rows and a key.
 
-       scalar  4 x 4                       AVX2           4 x 3, with 3 and 1 all 16 registers
-       SIMD128 4 x 2                       NEON, AVX-512  8 x 2, of 32 registers */
+       scalar   4 x 4        AVX2           4 x 3, with 3 and 1 all 16 registers
+       SIMD128  4 x 2        NEON, AVX-512  8 x 2, of 32 registers
+
+   A list's p.v holds twice DIMS by VECTORS, the block's and the row's own: 2 x 6 x 2 and 3 of 32
+   registers, 2 x 2 x 3 and 4 of 16. */
 
 #ifndef SWA_HEADER_FILENAME
 #  define SWA_HEADER_FILENAME "swa.h" /* not __FILE__: that fails when built from another folder  */
