@@ -4976,7 +4976,6 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
                 a = SWV_MUL(a, scale);
                 SWV_STORE(s + x * SWV_N, a);
             }
-
             /* only the vectors at an edge are masked, and written back */
             if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
                 int k = x * SWV_N;
@@ -5014,7 +5013,6 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
             if (swa__has_mods(n)) e = SWA__FN(modify)(g, e, slope, distance, extra);
             e = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_SET1(n->sink[i]), e, none);
         }
-
         if (in_window) {
             a = SWV_LOAD(s + k);
             if (n->q_scale[1] != NULL) a = SWV_MUL(a, SWV_SET1(n->q_scale[1][i]));
@@ -5635,28 +5633,56 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 }
 #endif
 
+/* K of mr keys from k on times q: one chain per sum, cut where what is fetched meanwhile changes. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b, int fetch,
+                                                int k, const float *q, SWV *acc) {
+    const int mr = MR * NV / nv, steps = pairs ? (b->g->dk + 1) / 2 : b->g->dk;
+    swa__stretch ahead[SWA__STRETCHES];
+    const int stretches = swa__many_ahead(b, pairs, fetch, k, mr, steps, ahead);
+    SWA__FN(operands) x;
+    int i;
+
+    SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
+    x.rs = 1;
+    x.cs = SWA__TILE;
+    x.fetches = 1;
+    x.a = (const float *)b->tile[k / SWA__TILE].k + k % SWA__TILE;
+    x.b = q;
+    for (i = 0; i < stretches; i++) {
+        x.n = (size_t)ahead[i].lines;
+        x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
+        x.line = ahead[i].p != NULL ? 64 : 0;
+        SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
+        x.a += x.n * SWA__TILE;
+        x.b += x.n * (size_t)(nv * SWV_N);
+    }
+    SWA__FN(many_tail)(pairs, nv, b, k, x.b, fetch, acc);
+}
+
+/* Keys from k on that a row's window does not show are hidden. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k, SWV *acc) {
+    int i, j;
+    SWV_UNROLL for (i = 0; i < MR * NV / nv; i++)
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            acc[i * nv + j] =
+                SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
+                         SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+}
+
 /* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
    raised. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
                                             const swa__sight *n, const float *const q[2], float *s,
                                             SWV *top) {
-    const swa__geo *g = b->g;
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
-    const int steps = pairs ? (g->dk + 1) / 2 : g->dk;
     float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
-    SWA__FN(operands) x;
     SWV acc[MR * NV];
     int k, i, j, w, done, row = 0, old = 0; /* old: keys below it hold sinks' scores */
-
-    x.rs = 1;
-    x.cs = SWA__TILE;
-    x.fetches = 1;
 
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
         for (k = lo; k < n->hi[w]; k += mr) {
-            const swa__tile *t = &b->tile[k / SWA__TILE];
             const int edge = k < n->full_lo || k + mr > n->full_hi;
             row = swa__rows_meanwhile(n, row);
 
@@ -5675,21 +5701,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                     acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
                 done = at != sums;
             } else {
-                /* one chain per sum, cut where what is fetched meanwhile changes */
-                swa__stretch ahead[SWA__STRETCHES];
-                const int stretches = swa__many_ahead(b, pairs, n->fetch, k, mr, steps, ahead);
-                SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
-                x.a = (const float *)t->k + k % SWA__TILE;
-                x.b = q[w];
-                for (i = 0; i < stretches; i++) {
-                    x.n = (size_t)ahead[i].lines;
-                    x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
-                    x.line = ahead[i].p != NULL ? 64 : 0;
-                    SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
-                    x.a += x.n * SWA__TILE;
-                    x.b += x.n * (size_t)nr;
-                }
-                SWA__FN(many_tail)(pairs, nv, b, k, q[w] + (size_t)(steps * nr), n->fetch, acc);
+                SWA__FN(many_chains)(pairs, nv, b, n->fetch, k, q[w], acc);
                 if (n->q_scale[w] != NULL)
                     SWV_UNROLL for (i = 0; i < mr; i++)
                         SWV_UNROLL for (j = 0; j < nv; j++)
@@ -5712,11 +5724,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                 SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = rare[i];
                 done = 0;
             } else if (edge) {
-                SWV_UNROLL for (i = 0; i < mr; i++)
-                    SWV_UNROLL for (j = 0; j < nv; j++)
-                        acc[i * nv + j] = SWV_PICK(
-                            SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
-                            SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+                SWA__FN(many_edge)(nv, n, k, acc);
                 done = 0;
             }
 
@@ -5923,7 +5931,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             }
             SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
         }
-
     /* p, and the sums that exist, in the order that swa__gather_sums has found */
     for (g = 0; g < x->blocks; g++) {
         SWV top[NV];
@@ -6093,6 +6100,22 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int 
 }
 #endif
 
+/* m and l of the block, top and sum, folded into `to`; a, c: what the sums of before and the block's
+   are multiplied by. A row that has seen nothing yet has m = SWA__NONE, l = 0, and one that sees
+   nothing here gives that: either way the other side is multiplied by exp2(0) = 1. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SWV *sum,
+                                                const swa__total *to, SWV *a, SWV *c) {
+    int j;
+    SWV_UNROLL for (j = 0; j < nv; j++) {
+        SWV was = SWV_LOAD(to->m + j * SWV_N), now = SWV_MAX(was, top[j]);
+        a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
+        c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
+        SWV_STORE(to->m + j * SWV_N, now);
+        was = SWV_MUL(SWV_LOAD(to->l + j * SWV_N), a[j]);
+        SWV_STORE(to->l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
+    }
+}
+
 /* One block, one panel. pairs: products by the bf16 instruction. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
                                                const swa__sight *n, const float *const q[2],
@@ -6137,16 +6160,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
     }
 
-    /* fold m and l. A row that has seen nothing yet has m = SWA__NONE, l = 0, and one that sees
-       nothing here gives that: either way the other side is multiplied by exp2(0) = 1 */
-    SWV_UNROLL for (j = 0; j < nv; j++) {
-        SWV was = SWV_LOAD(to->m + j * SWV_N), now = SWV_MAX(was, top[j]);
-        a[j] = SWA__FN(exp2)(SWV_SUB(was, now));
-        c[j] = SWA__FN(exp2)(SWV_SUB(top[j], now));
-        SWV_STORE(to->m + j * SWV_N, now);
-        was = SWV_MUL(SWV_LOAD(to->l + j * SWV_N), a[j]);
-        SWV_STORE(to->l + j * SWV_N, SWV_FMA(sum[j], c[j], was));
-    }
+    SWA__FN(many_maxima)(nv, top, sum, to, a, c);
 
     /* p.v, folded into o dim by dim */
 #if SWA__BF16
@@ -7678,11 +7692,13 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__pair_mix(__mmask32 keep, __m512i x) {
                                                         _mm512_maskz_mov_epi16(keep, x)));
 }
 
+#if !SWA__SMALL
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char *a, const char *b,
                                                             float tiny) {
     __m512i cut, x = swa__pair_avx512(type, a, b, &cut);
     return swa__pair_mix(type == SWA_F16 ? ~0u : swa__pair_counts(cut, tiny), x);
 }
+#endif
 #endif
 
 #define SWV_ISA                 avx512

@@ -17,9 +17,11 @@ text=$(find . \( -name .git -o -name build -o -name corpus -o -name golden -o -n
     sed 's,^\./,,' | sort)
 files=$(echo "$text" | grep -E '\.(c|h|cpp)$')
 
-awk 'FNR == 1 { at = 0 }
-     /^[a-zA-Z_].*\{$/ && !/^(typedef|struct|union|enum|extern)|= *\{$/ { at = FNR; name = $0 }
-     /^\}/ && at { n = FNR - at + 1; if (n > 70) print FILENAME ":" at ": " n " lines: " substr(name, 1, 80); at = 0 }
+awk 'FNR == 1 { at = body = 0 }
+     !body && /^[a-zA-Z_].*\(/ && !/^(typedef|extern)/ { at = FNR; name = $0 }
+     at && !body && /\{$/ { body = 1 }
+     !body && /;$/ { at = 0 }
+     /^\}/ { n = FNR - at + 1; if (body && n > 70) print FILENAME ":" at ": " n " lines: " substr(name, 1, 80); at = body = 0 }
     ' $files > build/lint.out
 rule "a function is longer than 70 lines"
 awk 'length($0) > 120 { print FILENAME ":" FNR ": " length($0) " columns" }' $files > build/lint.out

@@ -26,7 +26,7 @@ WORK = os.path.join("build", "registers")
 LEVELS = ["-O1", "-O0", "-Os", "-Og", "-O3", "-O2"]                    # the likeliest first
 UPPER = re.compile(r"%[yz]mm(?:\d|1[0-5])\b")
 PAIRS = re.compile(r"\tv(?:dpbf16ps|cvtne\w*bf16)")
-MAY_PAIR = re.compile(r"pairs|swa__(many_tail_mixed|sums)_avx512")       # the others: behind a branch, out of line
+MAY_PAIR = re.compile(r"pairs|swa__(many_tail_mixed|sums|pair_qk|pair_values)_avx512")       # the others: behind a branch, out of line
 ENDS = re.compile(r"^(?:repz |bnd )*(?:ret|hlt|ud2)")
 
 # What follows an instruction: jump is an address or None; kind one of the words below.
