@@ -457,7 +457,7 @@ TEST(lists_of_the_last_positions) {
             c.pick_block = per;
             c.pick_n = 9;
             d.pick = (int32_t *)t_alloc((size_t)(n * 9) * sizeof *d.pick);
-            for (int i = 0; i < n * 9; i++) d.pick[i] = i % 2 ? INT32_MAX - t_int(0, 40000) : t_int(-5, INT32_MAX);
+            for (int i = 0; i < n * 9; i++) d.pick[i] = i % 2 ? INT32_MAX - t_int(0, 40000) : t_int(-5, INT32_MAX - 6);
             for (how.chunk = 0; how.chunk < 9; how.chunk += 8) same_bits(at_ring, &c, &d, &how, want, rows);
             t_free_to(mark);
         }
