@@ -566,6 +566,11 @@ TEST_EACH_ISA(bits_few_rows_bf16) {
             d = at_make(&c);
             if (f % 2) bits_edges(d.k, 90 * (size_t)c.shape.head_dim);
             if (f % 2) bits_edges(d.v, 90 * (size_t)c.shape.v_dim);
+            /* scores stay finite: of inf - inf the promise does not speak */
+            for (size_t i = 0; f % 2 && i < 90 * at_q_row(&c); i++) {
+                d.q[i] *= 0.0078125f;
+                if (c.q_sink) d.q_sink[i] *= 0.0078125f;
+            }
             how.chunk = 1;
             t_label("%d rows, case %d", rows, f);
             REQUIRE(at_ring(&c, &d, &how, want, want_lse));
