@@ -4297,8 +4297,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     if (type == SWA_F32) return SWV_LOAD((const float *)p);
     if (SWA__IS_F16(type)) return SWV_LOAD_F16((const uint16_t *)p);
     if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
-    if (SWA__IS_Q8(type)) return SWV_LOAD_Q8((const int8_t *)p);
-    return SWV_LOAD((const float *)p);
+    return SWV_LOAD_Q8((const int8_t *)p);
 }
 
 /* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is what

@@ -582,6 +582,12 @@ TEST_EACH_ISA(bits_few_rows_bf16) {
                 CHECK_BITS(out, want, n);
                 CHECK_BITS(lse, want_lse, lines);
             }
+            for (how.layout = 0; how.layout < 3 && c.k_type != SWA_Q8 && c.v_type != SWA_Q8; how.layout++) {
+                at_data s = at_stored(&c, &d);
+                how.chunk = rows < 8 ? 2 : 1;
+                REQUIRE(at_rows(&c, &s, &how, out, lse));
+                CHECK_BITS(out, want, n);
+            }
             t_free_to(mark);
         }
 }
@@ -815,8 +821,7 @@ static int bits_long_ring(int isa, int dim, int n, const float *rows, float *out
     return 1;
 }
 
-/* Four rows of each KV head over more f32 than 4 MB of K: some CPUs read that in an order of its own, see
-   swa__likes_streams. */
+/* Four rows of each KV head over more f32 than 4 MB of K: some CPUs read that in an order of its own. */
 TEST(bits_of_long_rings_in_f32) {
     static float want[32 * 192], out[32 * 192];
     for (int dim = 64; dim <= 192; dim += 64) {
