@@ -3523,7 +3523,7 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
     return status;
 }
 
-SWA__COLD SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
+SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     swa__cache *c = swa__get(cache);
     int i;
 
