@@ -10388,7 +10388,7 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
    of which little is left in the caches since the step before. */
 static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
     const swa__source *ring = j->keys.base[1];
-    if (!j->few || u->n != 4 || ring == NULL) return 0;
+    if (!j->few || u->n != 4 || ring == NULL || swa__form_of(&j->geo) != SWA__PLAIN) return 0;
     return ring->x[SWA__K].type == SWA_F32 && ring->x[SWA__V].type == SWA_F32
         && j->geo.dt == 0 && j->geo.dvp % 64 == 0 && swa__likes_streams(j->call->kr)
         && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
