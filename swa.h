@@ -9720,7 +9720,7 @@ static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__sc
 }
 
 #define SWA__IS_OUT (-1.0f)              /* in place of a sum: the panel is written               */
-/* No block has reached a panel yet, so its o is undefined. */
+/* No block has reached these rows yet, so their o is undefined. */
 static int swa__panel_empty(int rows, const float *m) {
     while (rows > 0 && m[rows - 1] <= SWA__NONE) rows--;
     return rows == 0;
@@ -10241,11 +10241,13 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
     const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     float *partial = u->partial;
+    const int first = partial == NULL && swa__panel_empty(u->n, w->m);
     int i;
 
-    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in */
-    kr->few(b, l, u->n, q, w->s, &own);
-    if (partial == NULL) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in. Folded into
+       nothing it would stay as it is, but for a zero's sign, which finish and later folds remove */
+    kr->few(b, l, u->n, q, w->s, first ? &all : &own);
+    if (partial == NULL && !first) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
     /* o, m, l one behind the other, as swa__fold_rows takes them */
     for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
         memcpy(partial, w->ob + (size_t)i * dvp, dvp * sizeof(float));
@@ -10402,7 +10404,6 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     swa__block_begin(j, b);
     b->stream = swa__unit_streams(j, u);
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
-    if (j->few) memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     /* whole panels: the kernel folds their idle places too */
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
@@ -10412,6 +10413,8 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const int nr = j->call->kr->nr;
     int i;
+    if (j->few && swa__panel_empty(u->n, w->m))
+        memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr)
         if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
