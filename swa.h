@@ -6322,10 +6322,10 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
         }
 
     /* what fills no vector, one by one: src ends there */
+    SWV_LEAVE();
     for (d = dim / SWV_N * SWV_N; d < dim; d++)
         for (r = 0; r < nr; r++)
             dst[(size_t)d * (size_t)nr + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
-    SWV_LEAVE();
 }
 
 static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
@@ -6359,6 +6359,7 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
 
     /* f32 to f32 is a copy; the rest of the last 16 is zeros */
     if (from == dst || type == SWA_F32) SWA__FN(widen)(src_type, src, dst, (size_t)(n / 16 * 16));
+    SWV_LEAVE();                         /* the next loop calls plain code */
     for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++)
         dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
 
