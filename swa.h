@@ -5309,10 +5309,11 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
    L1 while all rows come by. */
 static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
-    const SWV least = SWV_SET1(x->least);
     int range[4], v[2], r, i, j, k, step;
+    SWV least;
 
     swa__ranges(n, SWA__TILE, range);
+    least = SWV_SET1(x->least);
     for (i = 0; i < 4; i += 2)
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
@@ -6127,9 +6128,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
     int range[4], j, d;
 
-    /* scores, and each row's maximum */
-    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
+    /* Scores, and each row's maximum. What is built for any CPU comes before the first vector: SSE
+       after it waits for hundreds of cycles on Intel. */
     swa__ranges(n, swa__key_grain(form), range);
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(form), n, s);
     SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
 
