@@ -3738,7 +3738,8 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     int k_type, tail_type, v_type;
 } swa__tile;
 enum { SWA__STRETCHES = 16 };
-typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
+/* Memory to fetch: so many lines, so many bytes from one to the next. */
+typedef struct { const char *p; int lines, apart; } swa__stretch;
 
 /* Keys of a list, gathered in order of position: those that it names of some blocks of 256
    positions, each of which is reduced alone. */
@@ -3845,9 +3846,11 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     int   first_block;      /* of this panel: nothing to fold into yet                            */
     int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     int   nr;               /* rows of the panel                                                  */
-    int   rows;             /* many rows: fetched in q.k, out that this panel writes next and q
-                               of the next panel                                                  */
-    swa__stretch row[2 * SWA__PANEL];
+    int   rows, per;        /* many rows: fetched in q.k, `per` with a group of keys: out that
+                               this panel writes next and q of the next panel. A line comes
+                               several times if they are less than 64 bytes apart: that keeps
+                               the pace                                                           */
+    swa__stretch row[4 * SWA__PANEL];
     /* Products that come out of line, so that what others have in registers stays there: as sinks
        (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
        with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
@@ -3971,6 +3974,7 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
     if (next != NULL && (k % SWA__TILE == 0 || pairs)) {
         to->p = next + k % SWA__TILE / mr * steps * 64;
         to->lines = steps;
+        to->apart = 64;
         return 1;
     }
 
@@ -3981,11 +3985,12 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
         swa__stretch *row = &x->next[x->ahead];
         int lines = left;
         if (row->lines <= left) {
-            lines = (int)row->lines;
+            lines = row->lines;
             x->ahead++;
         }
         to->p = row->p;
         to->lines = lines;
+        to->apart = 64;
         row->p += 64 * lines;
         row->lines -= lines;
         left -= lines;
@@ -3998,22 +4003,30 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
     return n + 1;
 }
 
-/* The same, if this panel fetches at all: else one stretch of nothing. */
-SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k, int mr, int steps,
-                                swa__stretch *to) {
-    if (fetch) return swa__stretches(b, pairs, k, mr, steps, to);
-    to->p = NULL;
-    to->lines = steps;
-    return 1;
+/* The same, if this panel fetches at all; else sight.row from number *row on, which goes further, or
+   one stretch of nothing: in `own`. */
+SWA__INLINE const swa__stretch *swa__many_ahead(const swa__block *b, const swa__sight *n, int pairs,
+                                                int k, int mr, int steps, int *row,
+                                                swa__stretch *own, int *stretches) {
+    const swa__stretch *at = n->row + *row;
+
+    own->p = NULL;
+    own->lines = steps;
+    *stretches = 1;
+    if (n->fetch) *stretches = swa__stretches(b, pairs, k, mr, steps, own);
+    if (own->p != NULL || *row >= n->rows) return own;
+    *stretches = n->per;
+    *row += n->per;
+    return at;
 }
 
-/* Asks for the next few rows of sight.row from number `row` on: all at once would keep K waiting.
-   Returns the first row that is left. */
+/* Asks for as many of sight.row, where q.k does not do so on its way. */
 SWA__INLINE int swa__rows_meanwhile(const swa__sight *n, int row) {
-    const int end = row + 8 < n->rows ? row + 8 : n->rows;
+    const int end = row < n->rows ? row + n->per : row;
     int i;
     for (; row < end; row++)
-        for (i = 0; i < n->row[row].lines; i++) SWA__PREFETCH(n->row[row].p + i * 64);
+        for (i = 0; i < n->row[row].lines * n->row[row].apart; i += 64)
+            SWA__PREFETCH(n->row[row].p + i);
     return row;
 }
 
@@ -5635,13 +5648,15 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 #endif
 
 /* K of mr keys from k on times q: one chain per sum, cut where what is fetched meanwhile changes. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b, int fetch,
-                                                int k, const float *q, SWV *acc) {
+SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b,
+                                                const swa__sight *n, int k, const float *q,
+                                                int *row, SWV *acc) {
     const int mr = MR * NV / nv, steps = pairs ? (b->g->dk + 1) / 2 : b->g->dk;
-    swa__stretch ahead[SWA__STRETCHES];
-    const int stretches = swa__many_ahead(b, pairs, fetch, k, mr, steps, ahead);
+    swa__stretch own[SWA__STRETCHES];
+    int i, stretches;
+    const swa__stretch *ahead =
+        swa__many_ahead(b, n, pairs, k, mr, steps, row, own, &stretches);
     SWA__FN(operands) x;
-    int i;
 
     SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
     x.rs = 1;
@@ -5652,12 +5667,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     for (i = 0; i < stretches; i++) {
         x.n = (size_t)ahead[i].lines;
         x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
-        x.line = ahead[i].p != NULL ? 64 : 0;
+        x.line = ahead[i].p != NULL ? (size_t)ahead[i].apart : 0;
         SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
         x.a += x.n * SWA__TILE;
         x.b += x.n * (size_t)(nv * SWV_N);
     }
-    SWA__FN(many_tail)(pairs, nv, b, k, x.b, fetch, acc);
+    SWA__FN(many_tail)(pairs, nv, b, k, x.b, n->fetch, acc);
 }
 
 /* Keys from k on that a row's window does not show are hidden. */
@@ -5685,11 +5700,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
         for (k = lo; k < n->hi[w]; k += mr) {
             const int edge = k < n->full_lo || k + mr > n->full_hi;
-            row = swa__rows_meanwhile(n, row);
 
             /* done: scores come out of line; then, that they stand in s already */
             done = !pairs && n->scores != NULL;
             if (done) {
+                row = swa__rows_meanwhile(n, row);
                 /* a bundle at a time; into s only where it is whole and no sinks' scores are still
                    wanted */
                 if (k == lo || k % SWA__SUMMED == 0) {
@@ -5702,7 +5717,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                     acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
                 done = at != sums;
             } else {
-                SWA__FN(many_chains)(pairs, nv, b, n->fetch, k, q[w], acc);
+                SWA__FN(many_chains)(pairs, nv, b, n, k, q[w], &row, acc);
                 if (n->q_scale[w] != NULL)
                     SWV_UNROLL for (i = 0; i < mr; i++)
                         SWV_UNROLL for (j = 0; j < nv; j++)
@@ -10298,15 +10313,46 @@ static void swa__pack_both(const swa__job *j, const swa__unit *u, const swa__scr
     if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end);
 }
 
-/* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k. */
+/* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k: those that lie one
+   behind the other, up to 32 lines, as one. */
 static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int end,
                             int numbers, swa__sight *l) {
+    const int lines = numbers / 16;
     int64_t at[SWA__PANEL];
     int i;
+
     swa__places(j, in->token, in->head, u->h, u->r0 + r, end - r, at);
-    for (i = 0; i < end - r; i++, l->rows++) {
-        l->row[l->rows].p = (const char *)(in->p + at[i]);
-        l->row[l->rows].lines = numbers / 16;
+    for (i = 0; i < end - r; i++) {
+        const char *p = (const char *)(in->p + at[i]);
+        swa__stretch *to = &l->row[l->rows];
+        if (i > 0 && to[-1].p + to[-1].lines * 64 == p && to[-1].lines + lines <= 32) {
+            to[-1].lines += lines;
+            continue;
+        }
+        to->p = p;
+        to->lines = lines;
+        l->rows++;
+    }
+}
+
+/* They are dealt out to the groups of keys of q.k, at a pace that lets the lines come in: Intel's
+   cores wait once 16 are on their way. */
+static void swa__sight_pace(const swa__job *j, swa__sight *l) {
+    const int dk = j->geo.dk, steps = swa__form_of(&j->geo) == SWA__PAIRS ? (dk + 1) / 2 : dk;
+    int i, groups = (l->hi[1] - l->lo[1]) / 8, each;
+
+    if (l->fetch) groups /= 2;           /* the others fetch the next tiles */
+    if (groups < 1) groups = 1;
+    l->per = (l->rows + groups - 1) / groups;
+    if (l->per == 0) return;
+    if (l->per > steps) l->per = steps;
+    each = steps / l->per;
+
+    for (i = 0; i < l->rows || i % l->per != 0; i++) {
+        swa__stretch *to = &l->row[i];
+        if (i >= l->rows) to->p = NULL;
+        else to->apart = to->lines < each ? to->lines * 64 / each : 64;
+        to->lines = i % l->per == l->per - 1 ? steps - each * (l->per - 1) : each;
     }
 }
 
@@ -10328,6 +10374,7 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     /* as long as it has not been packed */
     if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
+    swa__sight_pace(j, l);
     return ends;
 }
 
@@ -10514,7 +10561,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
         list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
         list->next[list->n_ahead++].lines =
-            ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
+            (int)(((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64);
     }
     return n;
 }
