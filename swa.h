@@ -3850,7 +3850,7 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
                                this panel writes next and q of the next panel. A line comes
                                several times if they are less than 64 bytes apart: that keeps
                                the pace                                                           */
-    swa__stretch row[4 * SWA__PANEL];
+    swa__stretch row[5 * SWA__PANEL];    /* as in swa__sight_pace: 72, and as many once more      */
     /* Products that come out of line, so that what others have in registers stays there: as sinks
        (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
        with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
@@ -4003,31 +4003,34 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
     return n + 1;
 }
 
-/* The same, if this panel fetches at all; else sight.row from number *row on, which goes further, or
-   one stretch of nothing: in `own`. */
-SWA__INLINE const swa__stretch *swa__many_ahead(const swa__block *b, const swa__sight *n, int pairs,
-                                                int k, int mr, int steps, int *row,
-                                                swa__stretch *own, int *stretches) {
-    const swa__stretch *at = n->row + *row;
-
-    own->p = NULL;
-    own->lines = steps;
-    *stretches = 1;
-    if (n->fetch) *stretches = swa__stretches(b, pairs, k, mr, steps, own);
-    if (own->p != NULL || *row >= n->rows) return own;
-    *stretches = n->per;
-    *row += n->per;
-    return at;
+/* What of sight.row comes with the mr keys from k on; NULL: nothing. */
+SWA__INLINE const swa__stretch *swa__rows_meanwhile(const swa__sight *n, int k, int mr) {
+    const unsigned group = (unsigned)(k - n->lo[1] + mr - 1) / (unsigned)mr,
+                   row = group * (unsigned)n->per;
+    return row < (unsigned)n->rows ? n->row + row : NULL;
 }
 
-/* Asks for as many of sight.row, where q.k does not do so on its way. */
-SWA__INLINE int swa__rows_meanwhile(const swa__sight *n, int row) {
-    const int end = row < n->rows ? row + n->per : row;
-    int i;
-    for (; row < end; row++)
-        for (i = 0; i < n->row[row].lines * n->row[row].apart; i += 64)
-            SWA__PREFETCH(n->row[row].p + i);
-    return row;
+/* They are fetched, where q.k does not do so on its way. */
+SWA__NOINLINE void swa__rows_fetch(const swa__sight *n, int k, int mr) {
+    const swa__stretch *rows = swa__rows_meanwhile(n, k, mr);
+    int i, at;
+    for (i = 0; rows != NULL && i < n->per; i++)
+        for (at = 0; at < rows[i].lines * rows[i].apart; at += 64) SWA__PREFETCH(rows[i].p + at);
+}
+
+/* The stretches of those keys: of what is read next, if this panel fetches that; or of sight.row;
+   or (in `own`) one of nothing. */
+SWA__INLINE const swa__stretch *swa__many_ahead(const swa__block *b, const swa__sight *n, int pairs,
+                                                int k, int mr, swa__stretch *own, int *stretches) {
+    const swa__stretch *rows = swa__rows_meanwhile(n, k, mr);
+
+    own->p = NULL;
+    own->lines = pairs ? (b->g->dk + 1) / 2 : b->g->dk;
+    *stretches = 1;
+    if (n->fetch) *stretches = swa__stretches(b, pairs, k, mr, own->lines, own);
+    if (own->p != NULL || rows == NULL) return own;
+    *stretches = n->per;
+    return rows;
 }
 
 /* A row's position in a sight as an integer, held within 2^24: beyond, no bias has a column. */
@@ -5650,12 +5653,11 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 /* K of mr keys from k on times q: one chain per sum, cut where what is fetched meanwhile changes. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b,
                                                 const swa__sight *n, int k, const float *q,
-                                                int *row, SWV *acc) {
-    const int mr = MR * NV / nv, steps = pairs ? (b->g->dk + 1) / 2 : b->g->dk;
+                                                SWV *acc) {
+    const int mr = MR * NV / nv;
     swa__stretch own[SWA__STRETCHES];
     int i, stretches;
-    const swa__stretch *ahead =
-        swa__many_ahead(b, n, pairs, k, mr, steps, row, own, &stretches);
+    const swa__stretch *ahead = swa__many_ahead(b, n, pairs, k, mr, own, &stretches);
     SWA__FN(operands) x;
 
     SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
@@ -5693,7 +5695,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
     float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
     SWV acc[MR * NV];
-    int k, i, j, w, done, row = 0, old = 0; /* old: keys below it hold sinks' scores */
+    int k, i, j, w, done, old = 0; /* old: keys below it hold sinks' scores */
 
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
@@ -5704,7 +5706,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
             /* done: scores come out of line; then, that they stand in s already */
             done = !pairs && n->scores != NULL;
             if (done) {
-                row = swa__rows_meanwhile(n, row);
+                swa__rows_fetch(n, k, mr);
                 /* a bundle at a time; into s only where it is whole and no sinks' scores are still
                    wanted */
                 if (k == lo || k % SWA__SUMMED == 0) {
@@ -5717,7 +5719,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                     acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
                 done = at != sums;
             } else {
-                SWA__FN(many_chains)(pairs, nv, b, n, k, q[w], &row, acc);
+                SWA__FN(many_chains)(pairs, nv, b, n, k, q[w], acc);
                 if (n->q_scale[w] != NULL)
                     SWV_UNROLL for (i = 0; i < mr; i++)
                         SWV_UNROLL for (j = 0; j < nv; j++)
@@ -6143,8 +6145,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
     int range[4], j, d;
 
-    /* Scores, and each row's maximum. What is built for any CPU comes before the first vector: SSE
-       after it waits for hundreds of cycles on Intel. */
+    /* scores, maxima; this first: SSE behind the first vector waits hundreds of cycles on Intel */
     swa__ranges(n, swa__key_grain(form), range);
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(form), n, s);
@@ -9682,6 +9683,12 @@ static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
 
+/* Whether rows give more than out. */
+static int swa__more_out(const swa__job *j) {
+    const swa_attn *a = &j->call->a;
+    return a->lse != NULL || a->stat != NULL || a->sink_logits != NULL;
+}
+
 /* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1
    if a sink logit, (mb, lb), is to be folded in before. */
 static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
@@ -9690,7 +9697,7 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
     int64_t at;
     int head;
 
-    if (a->lse == NULL && a->stat == NULL && a->sink_logits == NULL) return 0;
+    if (!swa__more_out(j)) return 0;
     head = h * group + r % group;
     at = (j->row + r / group) * j->call->shape.n_heads + head;
 
@@ -9758,7 +9765,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     const swa_out *rows = &j->call->a.out;
     float *out[SWA__PANEL];
     int64_t at[SWA__PANEL];
-    int i, fold = 0;
+    int i, fold = 0, more = swa__more_out(j);
 
     /* rows that saw nothing give 0 */
     if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
@@ -9772,7 +9779,8 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
             continue;
         }
         out[i] = rows->p + at[i];
-        fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
+        if (more)
+            fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
     }
     if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
@@ -10335,13 +10343,26 @@ static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in 
     }
 }
 
+/* So is the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a unit it is
+   as large as L2, and writing to it waits too. */
+static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int nr,
+                            swa__sight *l) {
+    const int lines = nr * j->geo.dk / (8 * 16);
+    const char *p = (const char *)(w->q + (size_t)r * (size_t)(j->geo.dk + j->geo.dt));
+    int i;
+
+    for (i = 0; i < 8; i++, l->rows++) {
+        l->row[l->rows].p = p + i * lines * 64;
+        l->row[l->rows].lines = lines;
+    }
+}
+
 /* They are dealt out to the groups of keys of q.k, at a pace that lets the lines come in: Intel's
    cores wait once 16 are on their way. */
 static void swa__sight_pace(const swa__job *j, swa__sight *l) {
     const int dk = j->geo.dk, steps = swa__form_of(&j->geo) == SWA__PAIRS ? (dk + 1) / 2 : dk;
     int i, groups = (l->hi[1] - l->lo[1]) / 8, each;
 
-    if (l->fetch) groups /= 2;           /* the others fetch the next tiles */
     if (groups < 1) groups = 1;
     l->per = (l->rows + groups - 1) / groups;
     if (l->per == 0) return;
@@ -10372,8 +10393,10 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     /* as long as it has not been packed */
-    if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
+    if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE) {
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
+        swa__sight_room(j, w, end, nr, l);
+    }
     swa__sight_pace(j, l);
     return ends;
 }
