@@ -3738,7 +3738,8 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     int k_type, tail_type, v_type;
 } swa__tile;
 enum { SWA__STRETCHES = 16 };
-typedef struct { const char *p; int64_t lines; } swa__stretch;   /* memory to fetch               */
+/* Memory to fetch: so many lines, so many bytes from one to the next. */
+typedef struct { const char *p; int lines, apart; } swa__stretch;
 
 /* Keys of a list, gathered in order of position: those that it names of some blocks of 256
    positions, each of which is reduced alone. */
@@ -3845,9 +3846,11 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     int   first_block;      /* of this panel: nothing to fold into yet                            */
     int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     int   nr;               /* rows of the panel                                                  */
-    int   rows;             /* many rows: fetched in q.k, out that this panel writes next and q
-                               of the next panel                                                  */
-    swa__stretch row[2 * SWA__PANEL];
+    int   rows, per;        /* many rows: fetched in q.k, `per` with a group of keys: out that
+                               this panel writes next and q of the next panel. A line comes
+                               several times if they are less than 64 bytes apart: that keeps
+                               the pace                                                           */
+    swa__stretch row[5 * SWA__PANEL];    /* as in swa__sight_pace: 72, and as many once more      */
     /* Products that come out of line, so that what others have in registers stays there: as sinks
        (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
        with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
@@ -3971,6 +3974,7 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
     if (next != NULL && (k % SWA__TILE == 0 || pairs)) {
         to->p = next + k % SWA__TILE / mr * steps * 64;
         to->lines = steps;
+        to->apart = 64;
         return 1;
     }
 
@@ -3981,11 +3985,12 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
         swa__stretch *row = &x->next[x->ahead];
         int lines = left;
         if (row->lines <= left) {
-            lines = (int)row->lines;
+            lines = row->lines;
             x->ahead++;
         }
         to->p = row->p;
         to->lines = lines;
+        to->apart = 64;
         row->p += 64 * lines;
         row->lines -= lines;
         left -= lines;
@@ -3998,23 +4003,34 @@ SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, 
     return n + 1;
 }
 
-/* The same, if this panel fetches at all: else one stretch of nothing. */
-SWA__INLINE int swa__many_ahead(const swa__block *b, int pairs, int fetch, int k, int mr, int steps,
-                                swa__stretch *to) {
-    if (fetch) return swa__stretches(b, pairs, k, mr, steps, to);
-    to->p = NULL;
-    to->lines = steps;
-    return 1;
+/* What of sight.row comes with the mr keys from k on; NULL: nothing. */
+SWA__INLINE const swa__stretch *swa__rows_meanwhile(const swa__sight *n, int k, int mr) {
+    const unsigned group = (unsigned)(k - n->lo[1] + mr - 1) / (unsigned)mr,
+                   row = group * (unsigned)n->per;
+    return row < (unsigned)n->rows ? n->row + row : NULL;
 }
 
-/* Asks for the next few rows of sight.row from number `row` on: all at once would keep K waiting.
-   Returns the first row that is left. */
-SWA__INLINE int swa__rows_meanwhile(const swa__sight *n, int row) {
-    const int end = row + 8 < n->rows ? row + 8 : n->rows;
-    int i;
-    for (; row < end; row++)
-        for (i = 0; i < n->row[row].lines; i++) SWA__PREFETCH(n->row[row].p + i * 64);
-    return row;
+/* They are fetched, where q.k does not do so on its way. */
+SWA__NOINLINE void swa__rows_fetch(const swa__sight *n, int k, int mr) {
+    const swa__stretch *rows = swa__rows_meanwhile(n, k, mr);
+    int i, at;
+    for (i = 0; rows != NULL && i < n->per; i++)
+        for (at = 0; at < rows[i].lines * rows[i].apart; at += 64) SWA__PREFETCH(rows[i].p + at);
+}
+
+/* The stretches of those keys: of what is read next, if this panel fetches that; or of sight.row;
+   or (in `own`) one of nothing. */
+SWA__INLINE const swa__stretch *swa__many_ahead(const swa__block *b, const swa__sight *n, int pairs,
+                                                int k, int mr, swa__stretch *own, int *stretches) {
+    const swa__stretch *rows = swa__rows_meanwhile(n, k, mr);
+
+    own->p = NULL;
+    own->lines = pairs ? (b->g->dk + 1) / 2 : b->g->dk;
+    *stretches = 1;
+    if (n->fetch) *stretches = swa__stretches(b, pairs, k, mr, own->lines, own);
+    if (own->p != NULL || rows == NULL) return own;
+    *stretches = n->per;
+    return rows;
 }
 
 /* A row's position in a sight as an integer, held within 2^24: beyond, no bias has a column. */
@@ -5309,10 +5325,11 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
    L1 while all rows come by. */
 static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
-    const SWV least = SWV_SET1(x->least);
     int range[4], v[2], r, i, j, k, step;
+    SWV least;
 
     swa__ranges(n, SWA__TILE, range);
+    least = SWV_SET1(x->least);
     for (i = 0; i < 4; i += 2)
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
@@ -5634,13 +5651,14 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 #endif
 
 /* K of mr keys from k on times q: one chain per sum, cut where what is fetched meanwhile changes. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b, int fetch,
-                                                int k, const float *q, SWV *acc) {
-    const int mr = MR * NV / nv, steps = pairs ? (b->g->dk + 1) / 2 : b->g->dk;
-    swa__stretch ahead[SWA__STRETCHES];
-    const int stretches = swa__many_ahead(b, pairs, fetch, k, mr, steps, ahead);
+SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b,
+                                                const swa__sight *n, int k, const float *q,
+                                                SWV *acc) {
+    const int mr = MR * NV / nv;
+    swa__stretch own[SWA__STRETCHES];
+    int i, stretches;
+    const swa__stretch *ahead = swa__many_ahead(b, n, pairs, k, mr, own, &stretches);
     SWA__FN(operands) x;
-    int i;
 
     SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
     x.rs = 1;
@@ -5651,12 +5669,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     for (i = 0; i < stretches; i++) {
         x.n = (size_t)ahead[i].lines;
         x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
-        x.line = ahead[i].p != NULL ? 64 : 0;
+        x.line = ahead[i].p != NULL ? (size_t)ahead[i].apart : 0;
         SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
         x.a += x.n * SWA__TILE;
         x.b += x.n * (size_t)(nv * SWV_N);
     }
-    SWA__FN(many_tail)(pairs, nv, b, k, x.b, fetch, acc);
+    SWA__FN(many_tail)(pairs, nv, b, k, x.b, n->fetch, acc);
 }
 
 /* Keys from k on that a row's window does not show are hidden. */
@@ -5677,18 +5695,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
     float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
     SWV acc[MR * NV];
-    int k, i, j, w, done, row = 0, old = 0; /* old: keys below it hold sinks' scores */
+    int k, i, j, w, done, old = 0; /* old: keys below it hold sinks' scores */
 
     for (w = 0; w < 2; w++) {
         const int lo = n->lo[w] / mr * mr;
         if (n->lo[w] >= n->hi[w]) continue; /* no tile is staged for an empty interval */
         for (k = lo; k < n->hi[w]; k += mr) {
             const int edge = k < n->full_lo || k + mr > n->full_hi;
-            row = swa__rows_meanwhile(n, row);
 
             /* done: scores come out of line; then, that they stand in s already */
             done = !pairs && n->scores != NULL;
             if (done) {
+                swa__rows_fetch(n, k, mr);
                 /* a bundle at a time; into s only where it is whole and no sinks' scores are still
                    wanted */
                 if (k == lo || k % SWA__SUMMED == 0) {
@@ -5701,7 +5719,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                     acc[i] = SWV_LOAD(at + k % SWA__SUMMED * nr + i * SWV_N);
                 done = at != sums;
             } else {
-                SWA__FN(many_chains)(pairs, nv, b, n->fetch, k, q[w], acc);
+                SWA__FN(many_chains)(pairs, nv, b, n, k, q[w], acc);
                 if (n->q_scale[w] != NULL)
                     SWV_UNROLL for (i = 0; i < mr; i++)
                         SWV_UNROLL for (j = 0; j < nv; j++)
@@ -6127,9 +6145,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
     int range[4], j, d;
 
-    /* scores, and each row's maximum */
-    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
+    /* scores, maxima; this first: SSE behind the first vector waits hundreds of cycles on Intel */
     swa__ranges(n, swa__key_grain(form), range);
+    SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
     if (form != SWA__PLAIN) SWA__FN(many_hide)(nv, swa__key_grain(form), n, s);
     SWA__FN(many_qk)(pairs, nv, b, n, q, s, top);
 
@@ -9666,6 +9684,12 @@ static float swa__lse(float m, float l) {
     return l > 0.0f ? (float)((double)m * SWA__LN2 + log((double)l)) : swa__float_of(0xff800000u);
 }
 
+/* Whether rows give more than out. */
+static int swa__more_out(const swa__job *j) {
+    const swa_attn *a = &j->call->a;
+    return a->lse != NULL || a->stat != NULL || a->sink_logits != NULL;
+}
+
 /* What row r of KV head h gives besides out. With stat, out stays unnormalised: l is 1. Returns 1
    if a sink logit, (mb, lb), is to be folded in before. */
 static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, float *mb, float *lb) {
@@ -9674,7 +9698,7 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
     int64_t at;
     int head;
 
-    if (a->lse == NULL && a->stat == NULL && a->sink_logits == NULL) return 0;
+    if (!swa__more_out(j)) return 0;
     head = h * group + r % group;
     at = (j->row + r / group) * j->call->shape.n_heads + head;
 
@@ -9742,7 +9766,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     const swa_out *rows = &j->call->a.out;
     float *out[SWA__PANEL];
     int64_t at[SWA__PANEL];
-    int i, fold = 0;
+    int i, fold = 0, more = swa__more_out(j);
 
     /* rows that saw nothing give 0 */
     if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
@@ -9756,7 +9780,8 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
             continue;
         }
         out[i] = rows->p + at[i];
-        fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
+        if (more)
+            fold |= swa__row_end(j, u->h, u->r0 + r + i, to.m[i], &to.l[i], &w->mb[i], &w->lb[i]);
     }
     if (fold) j->call->kr->fold_panel(nr, dv, &to, w->mb, w->lb);
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = i < n ? to.l[i] : 1.0f;
@@ -10299,15 +10324,59 @@ static void swa__pack_both(const swa__job *j, const swa__unit *u, const swa__scr
     if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end);
 }
 
-/* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k. */
+/* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k: those that lie one
+   behind the other, up to 32 lines, as one. */
 static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int end,
                             int numbers, swa__sight *l) {
+    const int lines = numbers / 16;
     int64_t at[SWA__PANEL];
     int i;
+
     swa__places(j, in->token, in->head, u->h, u->r0 + r, end - r, at);
-    for (i = 0; i < end - r; i++, l->rows++) {
-        l->row[l->rows].p = (const char *)(in->p + at[i]);
-        l->row[l->rows].lines = numbers / 16;
+    for (i = 0; i < end - r; i++) {
+        const char *p = (const char *)(in->p + at[i]);
+        swa__stretch *to = &l->row[l->rows];
+        if (i > 0 && to[-1].p + to[-1].lines * 64 == p && to[-1].lines + lines <= 32) {
+            to[-1].lines += lines;
+            continue;
+        }
+        to->p = p;
+        to->lines = lines;
+        l->rows++;
+    }
+}
+
+/* So is the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a unit it is
+   as large as L2, and writing to it waits too. */
+static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int nr,
+                            swa__sight *l) {
+    const int lines = nr * j->geo.dk / (8 * 16);
+    const char *p = (const char *)(w->q + (size_t)r * (size_t)(j->geo.dk + j->geo.dt));
+    int i;
+
+    for (i = 0; i < 8; i++, l->rows++) {
+        l->row[l->rows].p = p + i * lines * 64;
+        l->row[l->rows].lines = lines;
+    }
+}
+
+/* They are dealt out to the groups of keys of q.k, at a pace that lets the lines come in: Intel's
+   cores wait once 16 are on their way. */
+static void swa__sight_pace(const swa__job *j, swa__sight *l) {
+    const int dk = j->geo.dk, steps = swa__form_of(&j->geo) == SWA__PAIRS ? (dk + 1) / 2 : dk;
+    int i, groups = (l->hi[1] - l->lo[1]) / 8, each;
+
+    if (groups < 1) groups = 1;
+    l->per = (l->rows + groups - 1) / groups;
+    if (l->per == 0) return;
+    if (l->per > steps) l->per = steps;
+    each = steps / l->per;
+
+    for (i = 0; i < l->rows || i % l->per != 0; i++) {
+        swa__stretch *to = &l->row[i];
+        if (i >= l->rows) to->p = NULL;
+        else to->apart = to->lines < each ? to->lines * 64 / each : 64;
+        to->lines = i % l->per == l->per - 1 ? steps - each * (l->per - 1) : each;
     }
 }
 
@@ -10327,8 +10396,11 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     /* as long as it has not been packed */
-    if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE)
+    if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE) {
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
+        swa__sight_room(j, w, end, nr, l);
+    }
+    swa__sight_pace(j, l);
     return ends;
 }
 
@@ -10516,7 +10588,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
         list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
         list->next[list->n_ahead++].lines =
-            ((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64;
+            (int)(((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64);
     }
     return n;
 }
