@@ -5337,23 +5337,29 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
    L1 while all rows come by. */
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
+    /* what follows is fetched while the wide kernel runs, and then for all tiles */
+    const int own = SWV_INDEX > 0 && !b->g->dots && b->shift == 0 && x->rows > 4;
     int range[4], v[2], r, i, j, k, step;
     SWV least;
 
     swa__ranges(n, SWA__TILE, range);
     least = SWV_SET1(x->least);
-    for (i = 0; i < 4; i += 2)
+    b->soon.p = (const char *)b->tile[range[0] / SWA__TILE].v;
+    for (i = 0; i < 4; i += 2) {
+        for (k = range[i] / SWA__TILE; own && k < range[i + 1] / SWA__TILE; k++)
+            b->tile[k].v = b->tile[k].k;
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
             /* of the last four tiles two and two: one alone is a chain of latencies */
             k = v[1] - v[0] == 4 * SWA__TILE / SWV_N ? 2 * SWA__TILE : SWA__INDEX_KEYS;
             if (b->shift == 0 && v[1] > v[0] + k / SWV_N) v[1] = v[0] + k / SWV_N;
-            b->soon.p = (const char *)b->tile[v[0] * SWV_N / SWA__TILE].v;
+            if (!own) b->soon.p = (const char *)b->tile[v[0] * SWV_N / SWA__TILE].v;
 
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_step(x->rows - r);
                 SWA__FN(index_scores)(step, b, n, x, r, v);
-                b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
+                if (v[1] - v[0] == SWV_INDEX)
+                    b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
                 for (j = 0; j < step; j++) {
                     const float *s = x->s + j * SWA_BLOCK;
                     float *sum = x->sum + (size_t)((r + j) / x->per) * SWA_BLOCK;
@@ -5364,6 +5370,7 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                 }
             }
         }
+    }
     SWV_LEAVE();
 }
 #endif
@@ -13393,7 +13400,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
        16 lines are on their way to a core of Intel's */
     fours = (u->n + 3) / 4 * (j->geo.dk / 4);
-    bytes = SWA__INDEX_KEYS * (int)x->p.ahead.in.src.x[SWA__K].row;
+    bytes = (u->n > 4 ? SWA_BLOCK / 4 : SWA__INDEX_KEYS) * (int)x->p.ahead.in.src.x[SWA__K].row;
     b.soon.lines = fours > 0 ? (bytes / 64 + fours - 1) / fours : 0;
     b.soon.apart = b.soon.lines > 0 ? bytes / (fours * b.soon.lines) : 0;
 
