@@ -3805,6 +3805,7 @@ typedef struct {
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
+    swa__stretch soon;       /* of an index: so many at a time come with four dims of four rows   */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
@@ -3927,7 +3928,7 @@ typedef struct {
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
     void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
-    void (*index)(const swa__block *b, const swa__sight *n, const swa__scores *x);
+    void (*index)(swa__block *b, const swa__sight *n, const swa__scores *x);
 #endif
 #if SWA__MLA
     void (*product)(const swa_gemm *p, float *pack); /* pack: [SWA__GEMM_TOKENS][SWA__GEMM_SUM]   */
@@ -4291,6 +4292,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #ifndef SWV_STREAMS                      /* whether r rows can be read as swa__likes_streams says */
 #  define SWV_STREAMS(r) 0
 #endif
+#ifndef SWV_INDEX                        /* vectors of keys that an index takes, in f32           */
+#  define SWV_INDEX 0
+#endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
 #endif
@@ -4467,7 +4471,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     const int dims = R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a stream's vector, or one that is left over: nothing is fetched */
-    const int silent = SWV_STREAMS(R) && NW == 1;
+    const int silent = (SWV_STREAMS(R) && NW == 1) || NW == SWV_INDEX;
     /* of V, for every four dims */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
@@ -4477,6 +4481,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
             const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
+            for (j = 0; NW == SWV_INDEX && u == 0 && j < pf.per; j++, pf.at += pf.gap)
+                SWA__FETCH(pf.at, pf.l1);
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
@@ -4547,10 +4553,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
     const size_t es = swa__type_size(type);
-    const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
+    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
     SWA__FN(key_vectors) k;
     SWV acc[8][8], x;
     int i, j;
+
+    if (NW == SWV_INDEX) {
+        pf.at = b->soon.p;
+        pf.gap = b->soon.apart;
+        pf.per = b->soon.lines;
+    }
 
     k.fours = g->dk / 4;
     k.q_four = 4 * g->dk;                /* eight rows have no tail */
@@ -5314,7 +5326,7 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
         return;
     }
 
-#ifdef SWV_INDEX
+#if SWV_INDEX
     for (; rows == 4 && !g->dots && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
         SWA__FN(few_qk)(4, SWV_INDEX, SWA_F32, b, q, x->s, at);
 #endif
@@ -5323,22 +5335,31 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
 
 /* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in
    L1 while all rows come by. */
-static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
+static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
+    /* what follows is fetched while the wide kernel runs, and then for all tiles */
+    const int own = SWV_INDEX > 0 && !b->g->dots && b->shift == 0 && x->rows > 4;
     int range[4], v[2], r, i, j, k, step;
     SWV least;
 
     swa__ranges(n, SWA__TILE, range);
     least = SWV_SET1(x->least);
-    for (i = 0; i < 4; i += 2)
+    b->soon.p = (const char *)b->tile[range[0] / SWA__TILE].v;
+    for (i = 0; i < 4; i += 2) {
+        for (k = range[i] / SWA__TILE; own && k < range[i + 1] / SWA__TILE; k++)
+            b->tile[k].v = b->tile[k].k;
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
-            if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
-                v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
+            /* of the last four tiles two and two: one alone is a chain of latencies */
+            k = v[1] - v[0] == 4 * SWA__TILE / SWV_N ? 2 * SWA__TILE : SWA__INDEX_KEYS;
+            if (b->shift == 0 && v[1] > v[0] + k / SWV_N) v[1] = v[0] + k / SWV_N;
+            if (!own) b->soon.p = (const char *)b->tile[v[0] * SWV_N / SWA__TILE].v;
 
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_step(x->rows - r);
                 SWA__FN(index_scores)(step, b, n, x, r, v);
+                if (v[1] - v[0] == SWV_INDEX)
+                    b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
                 for (j = 0; j < step; j++) {
                     const float *s = x->s + j * SWA_BLOCK;
                     float *sum = x->sum + (size_t)((r + j) / x->per) * SWA_BLOCK;
@@ -5349,6 +5370,7 @@ static SWV_TARGET void SWA__FN(index)(const swa__block *b, const swa__sight *n,
                 }
             }
         }
+    }
     SWV_LEAVE();
 }
 #endif
@@ -13357,7 +13379,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     const swa__scratch *w = x->p.w;
     const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group,
               lists = s->call.group / s->per;
-    int range[4], t, i;
+    int range[4], t, i, fours, bytes;
     swa__scores scores;
     swa__block b;
     swa__sight l;
@@ -13378,6 +13400,13 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
         else b.tile[t].v = b.tile[t].next; /* what the kernel fetches meanwhile: K, where else V
                                               would follow                                        */
     }
+
+    /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
+       16 lines are on their way to a core of Intel's */
+    fours = (u->n + 3) / 4 * (j->geo.dk / 4);
+    bytes = (u->n > 4 ? SWA_BLOCK / 4 : SWA__INDEX_KEYS) * (int)x->p.ahead.in.src.x[SWA__K].row;
+    b.soon.lines = fours > 0 ? (bytes / 64 + fours - 1) / fours : 0;
+    b.soon.apart = b.soon.lines > 0 ? bytes / (fours * b.soon.lines) : 0;
 
     /* heads of a list are added up in their order, key by key: one chain each */
     memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
