@@ -1249,9 +1249,9 @@ SWA_API int swa_isa_usable(int isa) {
    L1, or into L2 only: the one place where that is chosen, by kind of CPU.
      AMD Zen 4        L2: with L1 34 % slower (measured)
      AMD Zen 5        L1: up to 20 % faster (measured); told by a feature that Zen 4 lacks
-     Intel            L2: a line for L1 holds one of 16 fill buffers (Sapphire Rapids, 12 before)
-                      until it comes, 9 GB/s at 110 ns; L2 waits for 48, and its 2 MB (1.25 before)
-                      hold the block, 48 KB do not (not measured)
+     Intel            L2: with L1 11 to 14 % slower, with PREFETCHNTA 2.2 to 2.7 times (measured on
+                      Emerald Rapids): a line for L1 holds one of 16 fill buffers until it comes,
+                      L2 waits for 48, and its 2 MB hold the block, 48 KB do not
      Neoverse, Apple  L2: 0.5 to 2 MB (N1, V1, V2), 12 MB for four (M1) hold the block, 64 and 128
                       KB of L1 do not, or barely; Apple's lines are 128 bytes: every second fetch
                       is idle (not measured) */
@@ -3687,9 +3687,9 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      KEYS by VECTORS        sums in registers, many rows: keys, and vectors of rows; a panel has
                             nr = VECTORS*N rows. HALF_PANEL: panels of one vector, more keys
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
-     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
-                            something, FEW_F32 and INDEX: of keys of four rows in f32, of an
-                            index's rows; EIGHT: of dims of eight rows
+     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k: memory serves few
+                            streams best. Where it gains something, INDEX: of keys of an index's
+                            rows; EIGHT: of dims of eight rows
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
      SCALE(p, n)            p * 2^n for integral n
      TRANSPOSE(x)           an array of N vectors
@@ -4719,12 +4719,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
-#ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         for (; SWV_STREAMS(R) && b->stream && type == SWA_F32 && v < end; v++)
             SWA__FN(few_qk)(R, 1, SWA_F32, b, q, s, v);
-        for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
-            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, b, q, s, v);
-#endif
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
         for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
@@ -7012,7 +7008,6 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_VECTORS
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
-#undef SWV_FEW_F32
 #undef SWV_EIGHT
 #undef SWV_STREAMS
 #undef SWV_LOADED
@@ -7709,8 +7704,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_VECTORS             2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
-#define SWV_FEW_KEYS(r)         4
-#define SWV_FEW_F32             2
+#define SWV_FEW_KEYS(r)         ((r) == 4 ? 2 : 4)
 #define SWV_INDEX               3
 #if !SWA__SMALL
 #  define SWV_EIGHT             2
@@ -8159,7 +8153,8 @@ static const swa__kernels *swa__kernels_of(int isa) {
    lies, and fetch nothing: on AMD Zen 4 with AVX-512. The CPU's own prefetch then keeps pace with
    DRAM, but only along one stream, and of loads: an instruction that fetches holds a miss buffer
    until its line comes, and all of them together reach 70 % of what reading does. In cache it takes
-   1.1 times as long. Zen 5 (told as in swa__fetch_l1) and Intel have not been measured. */
+   1.1 times as long. Intel (Emerald Rapids) takes 1.25 times as long by loads alone; Zen 5 (told as
+   in swa__fetch_l1) has not been measured. */
 static int swa__likes_streams(const swa__kernels *kr) {
 #if SWA__AVX512 && !SWA__SMALL
     return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_is("amd") && !swa__fetch_l1();
