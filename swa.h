@@ -1249,9 +1249,9 @@ SWA_API int swa_isa_usable(int isa) {
    L1, or into L2 only: the one place where that is chosen, by kind of CPU.
      AMD Zen 4        L2: with L1 34 % slower (measured)
      AMD Zen 5        L1: up to 20 % faster (measured); told by a feature that Zen 4 lacks
-     Intel            L2: a line for L1 holds one of 16 fill buffers (Sapphire Rapids, 12 before)
-                      until it comes, 9 GB/s at 110 ns; L2 waits for 48, and its 2 MB (1.25 before)
-                      hold the block, 48 KB do not (not measured)
+     Intel            L2: with L1 11 to 14 % slower, with PREFETCHNTA 2.2 to 2.7 times (measured on
+                      Emerald Rapids): a line for L1 holds one of 16 fill buffers until it comes,
+                      L2 waits for 48, and its 2 MB hold the block, 48 KB do not
      Neoverse, Apple  L2: 0.5 to 2 MB (N1, V1, V2), 12 MB for four (M1) hold the block, 64 and 128
                       KB of L1 do not, or barely; Apple's lines are 128 bytes: every second fetch
                       is idle (not measured) */
@@ -1260,6 +1260,16 @@ static int swa__fetch_l1(void) {
     return __builtin_cpu_supports("avx512vp2intersect") && __builtin_cpu_is("amd");
 #else
     return 0;
+#endif
+}
+
+/* Whether decode over the caller's rows asks for V in f32 a second time, see swa__rows_soon: Zen 4
+   takes 0.88 of the time then, Emerald Rapids 1.16. */
+static int swa__fetches_twice(void) {
+#if SWA__X86
+    return !__builtin_cpu_is("intel");
+#else
+    return 1;
 #endif
 }
 
@@ -3687,9 +3697,9 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      KEYS by VECTORS        sums in registers, many rows: keys, and vectors of rows; a panel has
                             nr = VECTORS*N rows. HALF_PANEL: panels of one vector, more keys
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
-     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
-                            something, FEW_F32 and INDEX: of keys of four rows in f32, of an
-                            index's rows; EIGHT: of dims of eight rows
+     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k: memory serves few
+                            streams best. Where it gains something, INDEX: of keys of an index's
+                            rows; EIGHT: of dims of eight rows
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
      SCALE(p, n)            p * 2^n for integral n
      TRANSPOSE(x)           an array of N vectors
@@ -4188,15 +4198,16 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
 #if SWA__AVX512 && !SWA__SMALL
-/* Where registers are many, two steps of 4 share a pass if K and V of all keys are f32, which is
-   bound by memory (up to 15 % of the time; nothing in f16, and 12 % lost in f16 with AVX2): then 8
-   at most, else 4. `dims`, which the kernel takes at once, must divide V's rows. K off the grid is
-   multiplied step by step. */
+/* Where registers are many, two steps of 4 share a pass: 8 rows at most, else 4. In f32, bound by
+   memory, that saves up to 15 % of the time; of narrow types, whose numbers are widened half as
+   often, nothing on Zen 4 and 19 % (f16) on Emerald Rapids; with AVX2 f16 lost 12 %. Pairs of
+   narrow numbers and integers go by four. `dims`, which the kernel takes at once, must divide V's
+   rows. K off the grid is multiplied step by step. */
 SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims) {
     int r, k;
 
-    if (swa__tail_dims(b->g) > 0 || b->g->dvp % dims != 0) return 4;
-    for (r = 0; r < 4; r += 2)
+    if (swa__tail_dims(b->g) > 0 || b->g->dvp % dims != 0 || b->g->dots) return 4;
+    for (r = 0; r < 4 && swa__form_of(b->g) == SWA__PAIRS; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
             const swa__tile *t = &b->tile[k / SWA__TILE];
             if ((t->k_type != SWA_F32 && b->shift == 0) || t->v_type != SWA_F32) return 4;
@@ -4443,8 +4454,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
 
 /* ---- few rows: lanes are keys for q.k, dims for p.v ----
 
-   Every number of K and V is read once for the R rows of a step (4, 2 or 1; over f32 8 as well), and
-   widened on the way. Row i, vector j:
+   Every number of K and V is read once for the R rows of a step (4, 2 or 1; by AVX-512 8 as well),
+   and widened on the way. Row i, vector j:
        q.k   sum[i][j] += q[d][i] in all lanes * keys of vector j      K's tile [dk][16], by d
        p.v   sum[i][j] += p[i][key] in all lanes * dims of vector j    V's rows, by key
    Between the two lies s, [row][256]: scores, and then p in place. 16 rows behind it are scores
@@ -4575,7 +4586,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     /* a new row by itself is staged as f32, and one row's q.k with it a chain of latencies */
     if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
         SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
-    else if (R == 8 || NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
+    else if (R < 8 && NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
     else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
     /* the chains wait in s, where they go on */
@@ -4708,13 +4719,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
     int k, end;
 
     for (k = keys[0]; k < last; k = end) {
-        const int type = R == 8 ? SWA_F32 : b->tile[k / SWA__TILE].v_type;
+        const int type = b->tile[k / SWA__TILE].v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
         end = swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, NW * SWV_N, type, d0, k, &in, &pf);
         in.n = end - k;
-        if (R == 8 || NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
+        if (R < 8 && NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
         else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
@@ -4747,12 +4758,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
-#ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         for (; SWV_STREAMS(R) && b->stream && type == SWA_F32 && v < end; v++)
             SWA__FN(few_qk)(R, 1, SWA_F32, b, q, s, v);
-        for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
-            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, b, q, s, v);
-#endif
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
         for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
@@ -4935,10 +4942,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
 #undef SWV_BY_PAIRS
 #endif
 #ifdef SWV_EIGHT
-/* Eight rows over K and V in f32, a vector of keys and SWV_EIGHT of dims at a time. */
+/* Eight rows, a vector of keys and SWV_EIGHT of dims at a time. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
                                                  int v0, int v1) {
-    for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, SWA_F32, b, q, s, v0);
+    for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, b->tile[v0].k_type, b, q, s, v0);
 }
 
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const int range[4],
@@ -7053,7 +7060,6 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_VECTORS
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
-#undef SWV_FEW_F32
 #undef SWV_EIGHT
 #undef SWV_STREAMS
 #undef SWV_LOADED
@@ -7750,8 +7756,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_VECTORS             2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
-#define SWV_FEW_KEYS(r)         4
-#define SWV_FEW_F32             2
+#define SWV_FEW_KEYS(r)         ((r) == 4 ? 2 : 4)
 #define SWV_INDEX               3
 #if !SWA__SMALL
 #  define SWV_EIGHT             2
@@ -8200,7 +8205,8 @@ static const swa__kernels *swa__kernels_of(int isa) {
    lies, and fetch nothing: on AMD Zen 4 with AVX-512. The CPU's own prefetch then keeps pace with
    DRAM, but only along one stream, and of loads: an instruction that fetches holds a miss buffer
    until its line comes, and all of them together reach 70 % of what reading does. In cache it takes
-   1.1 times as long. Zen 5 (told as in swa__fetch_l1) and Intel have not been measured. */
+   1.1 times as long. Intel (Emerald Rapids) takes 1.25 times as long by loads alone; Zen 5 (told as
+   in swa__fetch_l1) has not been measured. */
 static int swa__likes_streams(const swa__kernels *kr) {
 #if SWA__AVX512 && !SWA__SMALL
     return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_is("amd") && !swa__fetch_l1();
@@ -8581,7 +8587,8 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
         if (x->row > 4 * (int64_t)x->dim) swa__rows_ahead(p, rows, x->row, bytes, 64);
         return;
     }
-    if ((which != SWA__K && x->type != SWA_F32) || x->row <= bytes) return;
+    if (x->row <= bytes) return;
+    if (which != SWA__K && (x->type != SWA_F32 || !swa__fetches_twice())) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
     swa__rows_ahead(p, rows, x->row, bytes, which == SWA__K ? 64 : 128);
