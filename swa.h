@@ -1273,6 +1273,19 @@ static int swa__fetches_twice(void) {
 #endif
 }
 
+#if SWA__MLA
+/* How one token's product fetches its weights, as SWA__FN(fetch) numbers the ways: past L2 on AMD
+   (Zen 4: 35 GB/s, 28 by way of L2); into L2 on Intel, where a line past it holds a fill buffer
+   (Emerald Rapids, f32: 6.5 GB/s, by way of L2 15.4, which is its DRAM's). */
+static int swa__fetch_weights(void) {
+#if SWA__X86
+    return __builtin_cpu_is("amd") ? 3 : 1;
+#else
+    return 3;
+#endif
+}
+#endif
+
 /* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as
    f32 FMAs: twice the products. Intel (Sapphire Rapids) runs half as many operations as its two
    ports of FMAs do, and was 1.4 to 1.6 times slower with pairs than in f32: there the emulated form
@@ -6683,9 +6696,14 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
 
 /* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n
    inputs from k on: both sides of a piece stay in L1 (f32 with AVX-512: 16 KB each). x: piece 0 of
-   t0's row, tokens xs apart, pieces ps apart. Rows below `done` have their sums already: the last
-   group overlaps the one before it. */
-typedef struct { int t0, t1, r, done, k, n; const float *x; size_t xs, ps; } SWA__FN(slab);
+   t0's row in pack. Rows below `done` have their sums already: the last group overlaps the one
+   before it. */
+typedef struct { int t0, t1, r, done, k, n; const float *x; } SWA__FN(slab);
+
+/* Tokens of the next group, where `left` are left. Four are a group even if fewer are there: one
+   shape less, and as fast (Emerald Rapids: 3 tokens take 0.82 of the time of single ones, 5 1.1, 7
+   0.85). Groups of two would lose a tenth. */
+static int SWA__FN(tokens)(int left) { return PT == 4 || left >= PT ? PT : 1; }
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
     const int type = (int)p->w.type;
@@ -6700,16 +6718,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
        rows of lanes behind the last one */
     memset(lanes[4 * PR * PT], 0, sizeof lanes[0] * 16);
     in.ws = group / PR;
-    in.xs = c->xs;
+    in.xs = SWA__GEMM_CHAIN;
 
-    for (i = 0; i < c->n; i += in.n, w += (size_t)in.n * es, x += c->ps) {
+    for (i = 0; i < c->n; i += in.n, w += (size_t)in.n * es,
+        x += SWA__GEMM_TOKENS * SWA__GEMM_CHAIN) {
         in.n = c->n - i < SWA__GEMM_CHAIN ? c->n - i : SWA__GEMM_CHAIN;
         in.first = i == 0;
         for (g = 0, at = 0; g < G; g++)
             for (t = c->t0; t < c->t1; t += step, at += PR * step) {
-                step = t + PT <= c->t1 ? PT : 1;
+                step = SWA__FN(tokens)(c->t1 - t);
                 in.w = w + (size_t)g * group;
-                in.x = x + (size_t)(t - c->t0) * c->xs;
+                in.x = x + (size_t)(t - c->t0) * SWA__GEMM_CHAIN;
                 /* the first tokens that read these rows fetch the next */
                 in.ahead = t == 0 && c->r + 2 * G * PR <= p->n_out ? (size_t)G * group : 0;
                 if (step == PT) SWA__FN(dots)(PR, PT, type, 1, in, lanes + at);
@@ -6719,9 +6738,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
 
     for (g = 0, at = 0; g < G; g++)
         for (t = c->t0; t < c->t1; t += step, at += PR * step) {
-            step = t + PT <= c->t1 ? PT : 1;
+            step = SWA__FN(tokens)(c->t1 - t);
             SWA__FN(tree)(PR * step, lanes + at, sum);
-            for (j = 0; j < step; j++) {
+            for (j = 0; j < step && t + j < c->t1; j++) {
                 float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
                 for (i = 0; i < PR; i++)
                     if (c->r + g * PR + i >= c->done)
@@ -6731,27 +6750,24 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
 }
 
 /* So many tokens at a time that their inputs of a block fit L2: weights are read once for them all.
-   x of many is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict
-   each other from L1. Outside in: 64 tokens, a block of 2048 inputs, up to 2*PR rows of weights,
-   2*PT tokens; then product_rows, piece by piece. */
+   x is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict each
+   other from L1; and the last token until a group is full. Outside in: 64 tokens, a block of 2048
+   inputs, up to 2*PR rows of weights, 2*PT tokens; then product_rows, piece by piece. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
     enum { TOKENS = SWA__GEMM_TOKENS, SUB = 2 * PT };
     const int few = p->n <= PT;
     SWA__FN(slab) c;
     int t, u, t1, i, rows;
 
-    c.xs = few ? (size_t)p->x_stride : (size_t)SWA__GEMM_CHAIN;
-    c.ps = (few ? 1 : (size_t)TOKENS) * (size_t)SWA__GEMM_CHAIN;
-
     for (t = 0; t < p->n; t = t1) {
         t1 = p->n - t < TOKENS ? p->n : t + TOKENS;
         for (c.k = 0; c.k < p->n_in; c.k += c.n) {
             c.n = p->n_in - c.k < SWA__GEMM_SUM ? p->n_in - c.k : SWA__GEMM_SUM;
 
-            for (u = t; !few && u < t1; u++)
+            for (u = t; u < t + (t1 - t + PT - 1) / PT * PT; u++)
                 for (i = 0; i < c.n; i += SWA__GEMM_CHAIN)
                     memcpy(pack + (i / SWA__GEMM_CHAIN * TOKENS + u - t) * SWA__GEMM_CHAIN,
-                           p->x + (size_t)u * (size_t)p->x_stride + c.k + i,
+                           p->x + (size_t)(u < t1 ? u : t1 - 1) * (size_t)p->x_stride + c.k + i,
                            (size_t)(c.n - i < SWA__GEMM_CHAIN ? c.n - i : SWA__GEMM_CHAIN)
                                * sizeof(float));
 
@@ -6762,8 +6778,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
                 c.r = p->n_out - c.done < PR ? p->n_out - PR : c.done;
 
                 for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
-                    c.x = few ? p->x + (size_t)c.t0 * c.xs + c.k
-                              : pack + (c.t0 - t) * SWA__GEMM_CHAIN;
+                    c.x = pack + (c.t0 - t) * SWA__GEMM_CHAIN;
                     c.t1 = t1 - c.t0 < SUB ? t1 : c.t0 + SUB;
                     SWA__FN(product_rows)(rows / PR, p, &c);
                 }
@@ -6778,6 +6793,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float lanes[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
+    const int fetch = swa__fetch_weights();
     int k, i, n, w;
 
     memset(lanes, 0, sizeof lanes);
@@ -6791,7 +6807,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
                 in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
-                SWA__FN(dots)(1, 1, type, 3, in, lanes);
+                SWA__FN(dots)(1, 1, type, fetch, in, lanes);
             }
 
             for (w = 8; w > 0; w /= 2)
@@ -6916,7 +6932,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     const int rows = p->n >= 4 ? p->n_in : 16;
     SWA__FN(corner) at;
-    int wide, left;
+    int wide, left, t;
 
     for (at.d = 0; at.d < p->n_in; at.d = at.d1) {
         at.d1 = p->n_in - at.d < rows ? p->n_in : at.d + rows;
@@ -6927,13 +6943,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
                  : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4
                                                        : 1;
 
-            for (at.t = 0; wide == PC / 4 && at.t + 4 <= p->n; at.t += 4)
-                SWA__FN(columns)(PC / 4, 4, SWV_N, p, &at);
-            for (at.t = wide == PC / 4 ? p->n / 4 * 4 : 0; at.t < p->n; at.t++) {
-                if (wide == PC) SWA__FN(columns)(PC, 1, SWV_N, p, &at);
-                else if (wide == PC / 4) SWA__FN(columns)(PC / 4, 1, SWV_N, p, &at);
-                else SWA__FN(columns)(1, 1, left < SWV_N ? left : SWV_N, p, &at);
-            }
+            /* the last four tokens overlap those before: all inputs are there, the sums the same */
+            if (wide == PC / 4)
+                for (t = 0; t < p->n; t += 4) {
+                    at.t = t + 4 <= p->n ? t : p->n - 4;
+                    SWA__FN(columns)(PC / 4, 4, SWV_N, p, &at);
+                }
+            else
+                for (at.t = 0; at.t < p->n; at.t++) {
+                    if (wide == PC) SWA__FN(columns)(PC, 1, SWV_N, p, &at);
+                    else SWA__FN(columns)(1, 1, left < SWV_N ? left : SWV_N, p, &at);
+                }
         }
     }
 }
