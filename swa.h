@@ -3710,9 +3710,9 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      KEYS by VECTORS        sums in registers, many rows: keys, and vectors of rows; a panel has
                             nr = VECTORS*N rows. HALF_PANEL: panels of one vector, more keys
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
-     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k: memory serves few
-                            streams best. Where it gains something, INDEX: of keys of an index's
-                            rows; EIGHT: of dims of eight rows
+     FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
+                            something, FEW_F32 and INDEX: of keys of four rows in f32, of an
+                            index's rows; EIGHT: of dims of eight rows
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
      SCALE(p, n)            p * 2^n for integral n
      TRANSPOSE(x)           an array of N vectors
@@ -4771,8 +4771,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
+#ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         for (; SWV_STREAMS(R) && b->stream && type == SWA_F32 && v < end; v++)
             SWA__FN(few_qk)(R, 1, SWA_F32, b, q, s, v);
+        for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
+            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, b, q, s, v);
+#endif
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
         for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
@@ -7080,6 +7084,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_VECTORS
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
+#undef SWV_FEW_F32
 #undef SWV_EIGHT
 #undef SWV_STREAMS
 #undef SWV_LOADED
@@ -7776,7 +7781,8 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_VECTORS             2
 #define SWV_DIMS                6
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
-#define SWV_FEW_KEYS(r)         ((r) == 4 ? 2 : 4)
+#define SWV_FEW_KEYS(r)         4
+#define SWV_FEW_F32             2
 #define SWV_INDEX               3
 #if !SWA__SMALL
 #  define SWV_EIGHT             2
