@@ -572,12 +572,14 @@ typedef enum {
      prefill              0.55, with bf16       0.75, with bf16       0.67-0.74, with AVX-512 VNNI;
                           pairs (Zen 4 on)      pairs                 Arm built for dot products
                                                                       (-mcpu=native) by count alike
-     ... without those    1.03-1.15             1.2-1.3               1
+     ... without those    1.01-1.15             1.2-1.3               1
      MLA, 128 heads       0.55                  0.82                  -
      MLA, 16 heads        0.88; 0.65 over       -                     -
-                          bf16 latents
+                          bf16 latents;
+                          without pairs 1.3-1.5
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
-                          both; without pairs 4
+                          both; without pairs
+                          1.3-1.6
      8 rows               1; 0.8 over bf16      -                     -
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
@@ -1264,9 +1266,10 @@ static int swa__fetch_l1(void) {
 }
 
 /* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as
-   f32 FMAs: twice the products. Intel (Sapphire Rapids) runs half as many operations as its two
-   ports of FMAs do, and was 1.4 to 1.6 times slower with pairs than in f32: there the emulated form
-   runs, f32 FMAs on rounded numbers, with the same bits. */
+   f32 FMAs: twice the products. Intel runs one in two cycles, beside two FMAs a cycle (read on
+   Emerald Rapids: 16 of them take 32 cycles, 16 FMAs 8), half the products; Sapphire Rapids was 1.4
+   to 1.6 times slower with pairs than in f32. There the emulated form runs, f32 FMAs on rounded
+   numbers, with the same bits. */
 #if SWA__AVX512_DOT
 static int swa__likes_pairs(void) {
     return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
@@ -3804,6 +3807,8 @@ typedef struct {
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
+    float       *spare[2];   /* few rows by SWA__SINGLES: where K and V that lie in a ring are
+                                rounded to, as many at a time as fill L1; NULL = they need not be */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
@@ -3885,6 +3890,30 @@ typedef struct { const float *p; float *o; int more; } swa__pv;
 typedef void swa__many(const swa__block *b, const swa__sight *n, const float *const q[2], float *s,
                        const swa__total *to);
 
+#if SWA__BF16
+/* Rows of ld numbers of a type; those whose bit of keep (by row mod 16) is not set, and numbers below
+   tiny, are 0. The first v_rows hold V too, of the keys whose bit of seen is set. */
+typedef struct {
+    int type, rows, ld, v_rows;          /* F32 or BF16                                           */
+    unsigned keep, seen;
+    float tiny;
+    int ahead;                           /* so many bytes further are fetched                     */
+} swa__formed;
+/* K */
+static swa__formed swa__formed_as(int type, int rows) {
+    swa__formed x;
+
+    x.type = type;
+    x.rows = rows;
+    x.ld = SWA__TILE;
+    x.v_rows = 0;
+    x.keep = x.seen = 0xffff;
+    x.tiny = SWA__TINY_QK;
+    x.ahead = 0;
+    return x;
+}
+#endif
+
 /* What sections 12 to 14 call of an instance. */
 typedef struct {
     int nr;                              /* rows of a panel                                       */
@@ -3921,6 +3950,12 @@ typedef struct {
        rows. dst may be src. */
     void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                     float *dst);
+#if SWA__BF16
+    /* The same for SWA__SINGLES, which f32 alone may
+       be where dst is. And if those are K of 16 keys, ld = 16, that
+       hold V, of V: to v [v_rows][16]. */
+    void (*singles)(const swa__formed *x, const void *src, float *dst, float *v);
+#endif
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
     void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
@@ -4040,6 +4075,22 @@ static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
     if (range[2] < range[1]) range[2] = range[1];
     if (range[3] < range[2]) range[3] = range[2];
     if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
+}
+
+/* Keys [a, b) of a tile, b <= 16. */
+static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
+
+/* The keys of tile t that range asks for, as bits. */
+static unsigned swa__tile_seen(const int range[4], int t) {
+    unsigned seen = 0;
+    int r;
+
+    for (r = 0; r < 4; r += 2) {
+        const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
+        if (lo < hi && lo < SWA__TILE && hi > 0)
+            seen |= swa__key_bits(lo > 0 ? lo : 0, hi < SWA__TILE ? hi : SWA__TILE);
+    }
+    return seen;
 }
 
 /* Keys that p.v takes at least: 1, or a tile of 16, or a bundle. */
@@ -4277,6 +4328,12 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
+#endif
+#ifndef SWV_ABS
+#  define SWV_ABS(x)    SWV_MAX((x), SWV_SUB(SWV_SET1(0.0f), (x)))
+#endif
+#ifndef SWV_WITHIN                       /* x, but no further from 0 than most                    */
+#  define SWV_WITHIN(x, most) SWV_MIN(SWV_MAX((x), SWV_SUB(SWV_SET1(0.0f), (most))), (most))
 #endif
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                               */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
@@ -4646,7 +4703,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     const swa__geo *g = b->g;
     const int tile = k / SWA__TILE, per = g->dk / dims,
               at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
-    const int64_t es = (int64_t)swa__type_size(type);
+    const int64_t es = (int64_t)swa__type_size(type),
+                  k_size = (int64_t)swa__type_size(b->tile[tile].k_type);
 
     in->row = b->tile[tile].v_token * es;
     in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
@@ -4662,7 +4720,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
         const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
         pf->gap = b->tile[next].next_gap;
         if (pf->gap != 0 && per > 0) pf->left = per - from / dims % per;
-        pf->at += from * es + from / g->dk * pf->gap;
+        pf->at += from * k_size + from / g->dk * pf->gap;
     } else {                             /* nothing to fetch: what is here already */
         pf->at = in->at;
         in->step = 0;
@@ -5064,12 +5122,11 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
                 continue;
             }
 #endif
-            SWV_STORE(at, p);
+            /* bf16's chain takes the second number of a pair first */
+            SWV_STORE(at, bf16 ? SWV_SWAP(p) : p);
         }
     }
-
-    /* bf16's chain takes the second number of a pair first */
-    SWA__ROLLED for (x = from * SWV_N; bf16 && !SWV_PAIRED(b->g) && x < to * SWV_N; x += 2) {
+    SWA__ROLLED for (x = from; SWV_N == 1 && bf16 && x < to; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
         s[x + 1] = first;
@@ -5145,17 +5202,54 @@ SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r)
     return q + (SWV_PAIRED(g) ? (size_t)r : (size_t)r * (size_t)(g->dk + g->dt));
 }
 
+#if SWA__BF16 && SWV_N > 1
+static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to, float *v);
+/* K (v = 0) or V (1) of the tiles [t, end) as SWA__SINGLES takes them. b is the kernel's own copy of
+   the stage's block, which still tells how they are stored. What comes 16 KB later is fetched here,
+   and by nothing else: the sums take too little time to read all of it meanwhile. */
+static SWV_TARGET void SWA__FN(few_round)(const swa__block *b, int v, const int range[4], int t,
+                                          int end) {
+    const swa__geo *g = b->g;
+    float *to = b->spare[v];
+    swa__formed x;
+
+    for (; to != NULL && t < end; t++) {
+        swa__tile *tile = (swa__tile *)(uintptr_t)&b->tile[t];
+        x = swa__formed_as(v ? tile->v_type : tile->k_type, v ? SWA__TILE : g->dk);
+        x.ahead = 16384;
+        if (v) {
+            x.ld = g->dvp;
+            x.keep = swa__tile_seen(range, t);
+            x.tiny = SWA__TINY_V;
+        }
+        SWA__FN(singles)(&x, v ? tile->v : tile->k, to, NULL);
+        if (v) {
+            tile->v = to;
+            tile->v_type = SWA_F32;
+        } else {
+            tile->k = to;
+            tile->k_type = SWA_F32;
+        }
+        to += x.rows * x.ld;
+    }
+}
+#endif
+
 /* Scores of all rows over the vectors [v, v1), `most` at once, piece by piece, so that rows beyond
    those find K in L1. */
 static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
                                                  const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
-    const int type = v < v1 ? b->tile[v * SWV_N / SWA__TILE].k_type : SWA_F32,
-              piece = swa__few_piece(rows <= most, g->dk, type) / SWV_N;
+    const int own = SWV_N > 1 && b->spare[0] != NULL,
+              type = v < v1 && !own ? b->tile[v * SWV_N / SWA__TILE].k_type : SWA_F32,
+              piece = swa__few_piece(rows <= most && !own, g->dk, type) / SWV_N;
     int r, x, end, step;
 
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
+#if SWA__BF16 && SWV_N > 1
+        SWA__FN(few_round)(b, 0, NULL, v * SWV_N / SWA__TILE, end * SWV_N / SWA__TILE);
+#endif
         for (r = 0; r < rows; r += step) {
             const float *qr = SWA__FN(few_q)(g, q, r);
             step = swa__few_pass(rows - r, most);
@@ -5169,22 +5263,28 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
    next. Rows of V that lie apart share so few sets of L1 that no piece would stay in it. */
 static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__block *b,
-                                                 const int range[4], const float *p, float *o) {
+                                                 const int range[4], const int seen[4],
+                                                 const float *p, float *o) {
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
-    const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
-              apart = t != NULL && t->v_token > dvp,
+    const int dvp = b->g->dvp, own = SWV_N > 1 && b->spare[1] != NULL,
+              type = t != NULL && !own ? t->v_type : SWA_F32,
+              apart = own || (t != NULL && t->v_token > dvp),
               piece = SWV_STREAMS(4) && b->stream   /* a row's rest is then still in L1 */
                           ? SWA__TILE
                           : swa__few_piece(rows <= most || apart, dvp, type);
     int some[4], r, step;
     swa__pv x;
 
+    (void)seen;
     /* `some` is the first range, with a piece of the second; then pieces of that alone */
     memcpy(some, range, sizeof some);
     x.more = 0;
     do {
         if (range[3] - some[2] > piece) some[3] = some[2] / SWA__TILE * SWA__TILE + piece;
         else some[3] = range[3];
+#if SWA__BF16 && SWV_N > 1
+        SWA__FN(few_round)(b, 1, seen, some[2] / SWA__TILE, (some[3] + SWA__TILE - 1) / SWA__TILE);
+#endif
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
@@ -5231,13 +5331,21 @@ SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
 
-static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, int rows,
+static SWV_TARGET void SWA__FN(few)(const swa__block *stored, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
-    const swa__geo *g = b->g;
+    const swa__geo *g = stored->g;
+    const swa__block *b = stored;
     float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
-    int v[4], range[4], i, r, x, step, most = 4;
+    int v[4], range[4], seen[4], i, r, x, step, most = 4;
     const int all = SWV_PAIRED(g) ? (rows + 3) / 4 * 4 : rows; /* pairs go by four rows */
 
+#if SWA__BF16 && SWV_N > 1
+    swa__block own;
+    if (stored->spare[0] != NULL) {
+        own = *stored;
+        b = &own;
+    }
+#endif
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
         v[2 * i + 1] = n->lo[i] < n->hi[i]
@@ -5278,7 +5386,13 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
         for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
     }
 
-    SWA__FN(few_value_pieces)(all, most, b, range, s, to->o);
+#if SWA__BF16 && SWV_N > 1
+    if (stored->spare[1] != NULL) {
+        swa__ranges(n, 1, seen);
+        own = *stored;
+    }
+#endif
+    SWA__FN(few_value_pieces)(all, most, b, range, seen, s, to->o);
     SWV_LEAVE();
 }
 
@@ -5803,6 +5917,15 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 #else
 #  define SWV_EXPS 1
 #endif
+SWV_INLINE SWV_TARGET SWV SWA__FN(p_to_bf16)(SWV p) {
+#ifdef SWV_BINADE
+    /* beside 2^16 times its power of two a number has 8 bits left */
+    const SWV two = SWV_BINADE(p);
+    return SWV_FMA(two, SWV_SET1(-65536.0f), SWV_FMA(two, SWV_SET1(65536.0f), p));
+#else
+    return SWV_TO_BF16(p);
+#endif
+}
 SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
     /* p below 2^-30 counts as zero: see SWA__TINY_V */
@@ -5814,7 +5937,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, f
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
         SWA__FN(exp2_near)(SWV_EXPS, p + at);
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) {
-            p[i] = SWV_TO_BF16(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+            p[i] = SWV_FROM(SWV_LOAD(s + i * nr), lower, SWA__FN(p_to_bf16)(p[i]));
             sum[i] = SWV_ADD(sum[i], p[i]);
             if (scale != NULL) p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
         }
@@ -6400,8 +6523,8 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
 #if SWA__BF16
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
-    x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
-    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_TO_BF16(x));
+    x = SWV_WITHIN(x, SWV_SET1(3.38953139e38f));
+    return SWV_FROM(SWV_ABS(x), tiny, SWV_TO_BF16(x));
 }
 
 /* Two rows at a time: those of a pair, `apart` from each other, or two neighbours that may change
@@ -6442,6 +6565,48 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
             if (both) SWV_STORE(to + ld + i, x1);
         }
     }
+    SWV_LEAVE();
+}
+/* SWA__SINGLES of rows as they are stored; numbers of bf16 are neither too large nor to be rounded.
+   Neighbouring rows change places, a last one without a neighbour stays. */
+SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
+                                               float *to, float *v) {
+    const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
+    const int ld = x->ld;
+    float tiny[SWA__TILE];
+    int r, i, j;
+
+    for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? SWA__TINY_V : FLT_MAX;
+    for (r = 0; r < x->rows; r += 2, at += row) {
+        const int two = r + 1 < x->rows, in_v = x->v_rows - r;
+        const SWV least[2] = { SWV_SET1(x->keep >> (r & 15) & 1 ? x->tiny : FLT_MAX),
+                               SWV_SET1(x->keep >> (r & 15) & 2 ? x->tiny : FLT_MAX) };
+        for (i = 0; i < ld; i += SWV_N, at += SWV_N * es, to += SWV_N) {
+            SWV z[2];
+            SWA__PREFETCH(at + x->ahead);
+            SWA__PREFETCH(at + x->ahead + row);
+            z[0] = SWA__FN(load)(type, at);
+            z[1] = SWA__FN(load)(type, at + (two ? row : 0));
+            SWV_UNROLL for (j = 0; j < 2; j++) {
+                SWV y, size;
+                if (type == SWA_F32) z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
+                y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
+                size = SWV_ABS(z[j]);
+                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
+                if (j < in_v)            /* there neighbouring keys do */
+                    SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
+                              SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
+            }
+        }
+        to += ld;
+        if (in_v > 0) v += 2 * SWA__TILE;
+    }
+}
+
+static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
+                                        float *v) {
+    if (x->type == SWA_BF16) SWA__FN(singles_of)(SWA_BF16, x, (const char *)src, to, v);
+    else SWA__FN(singles_of)(SWA_F32, x, (const char *)src, to, v);
     SWV_LEAVE();
 }
 #endif
@@ -6999,6 +7164,10 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_TO_BF16
 #undef SWV_LEAVE
 #undef SWV_FROM
+#undef SWV_ABS
+#undef SWV_WITHIN
+#undef SWV_BINADE
+#undef SWV_SWAP
 #undef SWV_AT
 #undef SWV_STEPS
 #undef SWV_PAIR
@@ -7138,6 +7307,7 @@ static float swa__scale(float p, float n) {
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
+#define SWV_SWAP(x)             (x)
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -7230,6 +7400,7 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__to_bf16_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_neon(x)
+#define SWV_SWAP(x)             vrev64q_f32(x)
 #define SWV_AT(v, i)            vdupq_n_f32((v)[i])
 #define SWV_PIN(x)              __asm__("" : SWV_CONSTRAINT(x))
 #ifdef __clang__ /* or N1 and V2 are bound by what they can dispatch, not by their FMAs           */
@@ -7515,6 +7686,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_simd128((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_simd128((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_simd128(x)
+#define SWV_SWAP(x)             wasm_i32x4_shuffle((x), (x), 1, 0, 3, 2)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -7594,6 +7766,10 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx2(x)
+#define SWV_ABS(x)              _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)))
+#define SWV_BINADE(x)           _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7f800000)))
+#define SWV_SWAP(x)             _mm256_permute_ps((x), 0xb1)
+#define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
                                                       from -O2 on only                            */
 #include SWA_HEADER_FILENAME
@@ -7642,10 +7818,12 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
 }
 
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
-    __m512i u = _mm512_castps_si512(v),
-            one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
-    return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
+    const __m512i u = _mm512_castps_si512(v);
+    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    __m512i r = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+
+    r = _mm512_mask_add_epi32(r, odd, u, _mm512_set1_epi32(0x8000));
+    return _mm512_castsi512_ps(_mm512_and_si512(r, _mm512_set1_epi32(-65536)));
 }
 
 #if SWA__AVX512_DOT && SWA__BF16
@@ -7742,6 +7920,11 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx512(x)
+#define SWV_ABS(x)              _mm512_abs_ps(x)
+#define SWV_WITHIN(x, most)     _mm512_range_ps((x), (most), 2)
+#define SWV_BINADE(x)           _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), \
+                                    _mm512_set1_epi32(0x7f800000)))
+#define SWV_SWAP(x)             _mm512_permute_ps((x), 0xb1)
 #define SWV_LEAVE()             _mm256_zeroupper()
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
@@ -8092,7 +8275,7 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
-    swa__widen_##isa, swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa), SWA__TO_ROWS(isa) \
+    swa__widen_##isa, swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa) SWA__TO_ROWS(isa) \
     SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
@@ -8101,10 +8284,10 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
 #endif
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
-#  define SWA__TO_FORM(isa) swa__to_form_##isa
+#  define SWA__TO_FORM(isa) swa__to_form_##isa, swa__singles_##isa,
 #else
 #  define SWA__SUMS(isa)
-#  define SWA__TO_FORM(isa) NULL
+#  define SWA__TO_FORM(isa) NULL,
 #endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
@@ -8256,7 +8439,8 @@ typedef struct {
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
-    int       paired;                    /* those of q8 are, but others not, which become pairs   */
+    int       rounded;                   /* ... but those that are rounded to bf16 are not: 1: of
+                                            bf16 on the grid, 2: of 16 bits, to pairs             */
     int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
@@ -8492,9 +8676,6 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     swa__spot_move(to, s, t);
 }
 
-/* Keys [a, b) of a tile, b <= 16. */
-static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
-
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
     if (i == SWA__K) {
@@ -8723,7 +8904,9 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         swa_type type = x->type;
         /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
            f32 */
-        const int widen = (keys->paired ? type == SWA_Q8 : keys->as_f32 && type != SWA_F32)
+        const int widen = (keys->rounded == 0   ? keys->as_f32 && type != SWA_F32
+                           : keys->rounded == 1 ? type != SWA_F32 && (off_grid || type != SWA_BF16)
+                                                : type == SWA_Q8)
                           && !(i == SWA__K && keys->dots);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
@@ -8805,6 +8988,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             const swa__operand *y = &src->x[x];
             scaled |= swa__is_scaled(keys, src, x);
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32
+                && keys->rounded != 1
                 && keys->round[x] == SWA_F32
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
@@ -8815,19 +8999,6 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     }
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
-}
-
-/* The keys of tile t that range asks for, as bits. */
-static unsigned swa__tile_seen(const int range[4], int t) {
-    unsigned seen = 0;
-    int r;
-
-    for (r = 0; r < 4; r += 2) {
-        const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
-        if (lo < hi && lo < SWA__TILE && hi > 0)
-            seen |= swa__key_bits(lo > 0 ? lo : 0, hi < SWA__TILE ? hi : SWA__TILE);
-    }
-    return seen;
 }
 
 /* The first and the end of them; both intervals may touch one tile, then all between them too. */
@@ -8878,6 +9049,14 @@ static int swa__has_q8(const swa__source *src) {
     return src->x[SWA__K].type == SWA_Q8 || src->x[SWA__V].type == SWA_Q8;
 }
 
+#define SWA__F32_OR_BF16(type) ((type) == SWA_F32 || (type) == SWA_BF16)
+/* Whether few rows of SWA__SINGLES want the block at pos staged, as many rows do: keys off the grid
+   of 16 slots, a tail, types that are widened first, no vectors. */
+static int swa__singles_staged(const swa__keys *keys, const swa__source *src, int64_t pos) {
+    return keys->kr->nr <= 4 || (src->first + (pos - src->pos)) % SWA__TILE != 0 || src->x[SWA__TAIL].dim > 0
+        || !SWA__F32_OR_BF16(src->x[SWA__K].type) || !SWA__F32_OR_BF16(src->x[SWA__V].type);
+}
+
 /* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay
    undefined. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
@@ -8888,12 +9067,18 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
 
     b->present = NULL;
     b->shift = 0;
+    b->spare[0] = b->spare[1] = NULL;
 
     /* decode, as a rule: one segment of the ring holds all that is seen */
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end
-            && !(keys->paired && swa__has_q8(src))) {
+            && !(keys->rounded == 2 && swa__has_q8(src))
+            && !(keys->rounded == 1 && swa__singles_staged(keys, src, b->pos))) {
+            if (keys->rounded == 1) {
+                b->spare[0] = room->k;
+                b->spare[1] = room->v;
+            }
             swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
@@ -9026,10 +9211,8 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
         }
         call->kr->to_form(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
 #if SWA__BF16
-        if (form >= SWA__TILE_SINGLES) {
-            swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-            if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-        }
+        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+        if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
 #endif
         /* all keys of K: what nobody sees is masked, as a score */
         call->kr->to_form(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
@@ -9043,6 +9226,42 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
     }
 }
 
+#if SWA__BF16
+/* The same for SWA__SINGLES, from what the tiles hold. */
+static void swa__stage_singles(const swa__call *call, const swa__geo *g, const int range[4],
+                               const swa__room *room, swa__block *b) {
+    int t;
+
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
+              *v = room->v + t * SWA__TILE * g->dvp;
+        swa__formed x = swa__formed_as(tile->k_type, g->dk);
+
+        x.seen = swa__tile_seen(range, t);
+        if (x.seen == 0) continue;
+        if (g->v_in_k) x.v_rows = g->dv;
+        call->kr->singles(&x, tile->k, k, v);
+        tile->k = k;
+        tile->k_type = SWA_F32;
+        if (!g->v_in_k) {
+            x = swa__formed_as(tile->v_type, SWA__TILE);
+            x.ld = g->dvp;
+            x.keep = swa__tile_seen(range, t);
+            x.tiny = SWA__TINY_V;
+            call->kr->singles(&x, tile->v, v, NULL);
+        }
+        tile->v = v;
+        tile->v_type = SWA_F32;
+        if (g->dt == 0) continue;
+        k += SWA__TILE * g->dk;
+        x = swa__formed_as(tile->tail_type, g->dt);
+        call->kr->singles(&x, tile->tail, k, NULL);
+        tile->tail = k;
+        tile->tail_type = SWA_F32;
+    }
+}
+#endif
 #if SWA__AVX512_DOT && SWA__BF16
 /* The same for SWA__PAIRS, from what the tiles hold. */
 static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__room *room,
@@ -9311,8 +9530,8 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
         && (call->kr->many[SWA__PAIRS][1] == NULL || j->geo.dk % 2 != 0 || j->geo.dvp % 64 != 0
             || swa__tail_dims(&j->geo) > 0))
         j->geo.form = SWA__SINGLES;
-    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) == SWA__SINGLES;
-    j->keys.paired = swa__form_of(&j->geo) == SWA__PAIRS;
+    j->keys.as_f32 = !j->few;
+    j->keys.rounded = j->geo.form == SWA__SINGLES ? 1 : j->geo.form == SWA__PAIRS ? 2 : 0;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
@@ -10378,7 +10597,8 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
     b->stream = 0;
-    b->present = NULL;                   /* these two are the stage's to say */
+    b->present = NULL;                   /* these are the stage's to say */
+    b->spare[0] = b->spare[1] = NULL;
     b->shift = 0;
     b->list = NULL;
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
@@ -10819,15 +11039,20 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     else
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
-    if (j->keys.paired && j->few) swa__stage_edges(&j->geo, range, room, b);
-    else if (j->keys.paired) swa__stage_pairs(&j->geo, range, room, b);
+    if (j->geo.form == SWA__PAIRS && j->few) swa__stage_edges(&j->geo, range, room, b);
+    else if (j->geo.form == SWA__PAIRS) swa__stage_pairs(&j->geo, range, room, b);
     else
+#endif
+#if SWA__BF16
+    if (j->geo.form == SWA__SINGLES) {
+        if (b->spare[0] == NULL) swa__stage_singles(call, &j->geo, range, room, b);
+    } else
 #endif
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
     swa__unit_tiles(p->w, last, b->pos, &b->t0, &b->t1);
     /* what another's stage will read is not known here; a stream fetches nothing */
-    if (expand || b->stream) swa__no_fetch(b, b->t0, b->t1);
+    if (expand || b->stream || b->spare[0] != NULL) swa__no_fetch(b, b->t0, b->t1);
     else swa__look_ahead(p, u, last, at, b);
 }
 
@@ -10912,7 +11137,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
 
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
-    if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.paired)) return 0;
+    if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.rounded)) return 0;
     /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
@@ -11471,7 +11696,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
     geo->v_across = !geo->v_in_k                ? 1
-                  : geo->form == SWA__PLAIN ? SWA__TILE
+                  : geo->form <= SWA__SINGLES ? SWA__TILE
                   : geo->form == SWA__PAIRS ? SWA__TILE / 2
                                             : 1;
     geo->v_along = geo->v_across > 1 ? 1 : geo->dvp;
@@ -12677,7 +12902,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     int t, before = -1;
 
     rows.as_f32 = 1;
-    rows.paired = 0;
+    rows.rounded = 0;
     e->latents.present = room->present;
     latents.pos = b->pos;
     swa__stage(&in, range, &e->latents, &latents);
