@@ -3701,6 +3701,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
      PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
                             of integers
+     SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
+     BINADE(x)              the power of two in x > 0, if that costs an operation
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
@@ -8642,7 +8644,7 @@ static size_t swa__partial_bytes(const swa_shape *s) {
        keys lie in several segments, or rows   gathered; V in place      gathered
                                                where it can be
 
-   On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 pairs or
+   On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
    integer dot products take them as they are. */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
