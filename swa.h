@@ -572,12 +572,14 @@ typedef enum {
      prefill              0.55, with bf16       0.75, with bf16       0.67-0.74, with AVX-512 VNNI;
                           pairs (Zen 4 on)      pairs                 Arm built for dot products
                                                                       (-mcpu=native) by count alike
-     ... without those    1.03-1.15             1.2-1.3               1
+     ... without those    1.01-1.15             1.2-1.3               1
      MLA, 128 heads       0.55                  0.82                  -
      MLA, 16 heads        0.88; 0.65 over       -                     -
-                          bf16 latents
+                          bf16 latents;
+                          without pairs 1.3-1.5
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
-                          both; without pairs 4
+                          both; without pairs
+                          1.3-1.6
      8 rows               1; 0.8 over bf16      -                     -
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
@@ -1287,9 +1289,10 @@ static int swa__fetch_weights(void) {
 #endif
 
 /* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as
-   f32 FMAs: twice the products. Intel (Sapphire Rapids) runs half as many operations as its two
-   ports of FMAs do, and was 1.4 to 1.6 times slower with pairs than in f32: there the emulated form
-   runs, f32 FMAs on rounded numbers, with the same bits. */
+   f32 FMAs: twice the products. Intel runs one in two cycles, beside two FMAs a cycle (read on
+   Emerald Rapids: 16 of them take 32 cycles, 16 FMAs 8), half the products; Sapphire Rapids was 1.4
+   to 1.6 times slower with pairs than in f32. There the emulated form runs, f32 FMAs on rounded
+   numbers, with the same bits. */
 #if SWA__AVX512_DOT
 static int swa__likes_pairs(void) {
     return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
@@ -3721,6 +3724,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
      PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
                             of integers
+     SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
+     BINADE(x)              the power of two in x > 0, if that costs an operation
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
@@ -3912,6 +3917,28 @@ typedef struct { const float *p; float *o; int more; } swa__pv;
 typedef void swa__many(const swa__block *b, const swa__sight *n, const float *const q[2], float *s,
                        const swa__total *to);
 
+#if SWA__BF16
+/* Rows of ld numbers of a type; those whose bit of keep (by row mod 16) is not set, and numbers below
+   tiny, are 0. The first v_rows hold V too, of the keys whose bit of seen is set. */
+typedef struct {
+    int type, rows, ld, v_rows;          /* F32 or BF16                                           */
+    unsigned keep, seen;
+    float tiny;
+} swa__formed;
+/* K */
+static swa__formed swa__formed_as(int type, int rows) {
+    swa__formed x;
+
+    x.type = type;
+    x.rows = rows;
+    x.ld = SWA__TILE;
+    x.v_rows = 0;
+    x.keep = x.seen = 0xffff;
+    x.tiny = SWA__TINY_QK;
+    return x;
+}
+#endif
+
 /* What sections 12 to 14 call of an instance. */
 typedef struct {
     int nr;                              /* rows of a panel                                       */
@@ -3948,6 +3975,12 @@ typedef struct {
        rows. dst may be src. */
     void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                     float *dst);
+#if SWA__BF16
+    /* The same for SWA__SINGLES, which f32 alone may
+       be where dst is. And if those are K of 16 keys, ld = 16, that
+       hold V, of V: to v [v_rows][16]. */
+    void (*singles)(const swa__formed *x, const void *src, float *dst, float *v);
+#endif
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
     void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
 #if SWA__INDEX
@@ -4080,6 +4113,22 @@ static void swa__ranges(const swa__sight *n, int grain, int range[4]) {
     if (range[2] < range[1]) range[2] = range[1];
     if (range[3] < range[2]) range[3] = range[2];
     if (grain > 1 && range[1] == range[2]) range[1] = range[2] = range[0];
+}
+
+/* Keys [a, b) of a tile, b <= 16. */
+static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
+
+/* The keys of tile t that range asks for, as bits. */
+static unsigned swa__tile_seen(const int range[4], int t) {
+    unsigned seen = 0;
+    int r;
+
+    for (r = 0; r < 4; r += 2) {
+        const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
+        if (lo < hi && lo < SWA__TILE && hi > 0)
+            seen |= swa__key_bits(lo > 0 ? lo : 0, hi < SWA__TILE ? hi : SWA__TILE);
+    }
+    return seen;
 }
 
 /* Keys that p.v takes at least: 1, or a tile of 16, or a bundle. */
@@ -4321,6 +4370,12 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
 #  define SWV_STEPS
+#endif
+#ifndef SWV_ABS
+#  define SWV_ABS(x)    SWV_MAX((x), SWV_SUB(SWV_SET1(0.0f), (x)))
+#endif
+#ifndef SWV_WITHIN                       /* x, but no further from 0 than most                    */
+#  define SWV_WITHIN(x, most) SWV_MIN(SWV_MAX((x), SWV_SUB(SWV_SET1(0.0f), (most))), (most))
 #endif
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                               */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
@@ -4698,7 +4753,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     const swa__geo *g = b->g;
     const int tile = k / SWA__TILE, per = g->dk / dims,
               at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
-    const int64_t es = (int64_t)swa__type_size(type);
+    const int64_t es = (int64_t)swa__type_size(type),
+                  k_size = (int64_t)swa__type_size(b->tile[tile].k_type);
 
     in->row = b->tile[tile].v_token * es;
     in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
@@ -4714,7 +4770,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
         const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
         pf->gap = b->tile[next].next_gap;
         if (pf->gap != 0 && per > 0) pf->left = per - from / dims % per;
-        pf->at += from * es + from / g->dk * pf->gap;
+        pf->at += from * k_size + from / g->dk * pf->gap;
     } else {                             /* nothing to fetch: what is here already */
         pf->at = in->at;
         in->step = 0;
@@ -5116,12 +5172,11 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
                 continue;
             }
 #endif
-            SWV_STORE(at, p);
+            /* bf16's chain takes the second number of a pair first */
+            SWV_STORE(at, bf16 ? SWV_SWAP(p) : p);
         }
     }
-
-    /* bf16's chain takes the second number of a pair first */
-    SWA__ROLLED for (x = from * SWV_N; bf16 && !SWV_PAIRED(b->g) && x < to * SWV_N; x += 2) {
+    SWA__ROLLED for (x = from; SWV_N == 1 && bf16 && x < to; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
         s[x + 1] = first;
@@ -5867,6 +5922,15 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 #else
 #  define SWV_EXPS 1
 #endif
+SWV_INLINE SWV_TARGET SWV SWA__FN(p_to_bf16)(SWV p) {
+#ifdef SWV_BINADE
+    /* beside 2^16 times its power of two a number has 8 bits left */
+    const SWV two = SWV_BINADE(p);
+    return SWV_FMA(two, SWV_SET1(-65536.0f), SWV_FMA(two, SWV_SET1(65536.0f), p));
+#else
+    return SWV_TO_BF16(p);
+#endif
+}
 SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
     /* p below 2^-30 counts as zero: see SWA__TINY_V */
@@ -5878,7 +5942,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, f
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
         SWA__FN(exp2_near)(SWV_EXPS, p + at);
         SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) {
-            p[i] = SWV_TO_BF16(SWV_FROM(SWV_LOAD(s + i * nr), lower, p[i]));
+            p[i] = SWV_FROM(SWV_LOAD(s + i * nr), lower, SWA__FN(p_to_bf16)(p[i]));
             sum[i] = SWV_ADD(sum[i], p[i]);
             if (scale != NULL) p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
         }
@@ -6465,8 +6529,8 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
 #if SWA__BF16
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
-    x = SWV_MIN(SWV_MAX(x, SWV_SET1(-3.38953139e38f)), SWV_SET1(3.38953139e38f));
-    return SWV_FROM(SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)), tiny, SWV_TO_BF16(x));
+    x = SWV_WITHIN(x, SWV_SET1(3.38953139e38f));
+    return SWV_FROM(SWV_ABS(x), tiny, SWV_TO_BF16(x));
 }
 
 /* Two rows at a time: those of a pair, `apart` from each other, or two neighbours that may change
@@ -6507,6 +6571,46 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
             if (both) SWV_STORE(to + ld + i, x1);
         }
     }
+    SWV_LEAVE();
+}
+/* SWA__SINGLES of rows as they are stored; numbers of bf16 are neither too large nor to be rounded.
+   Neighbouring rows change places, a last one without a neighbour stays. */
+SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
+                                               float *to, float *v) {
+    const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
+    const int ld = x->ld;
+    float tiny[SWA__TILE];
+    int r, i, j;
+
+    for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? SWA__TINY_V : FLT_MAX;
+    for (r = 0; r < x->rows; r += 2, at += row) {
+        const int two = r + 1 < x->rows, in_v = x->v_rows - r;
+        const SWV least[2] = { SWV_SET1(x->keep >> (r & 15) & 1 ? x->tiny : FLT_MAX),
+                               SWV_SET1(x->keep >> (r & 15) & 2 ? x->tiny : FLT_MAX) };
+        for (i = 0; i < ld; i += SWV_N, at += SWV_N * es, to += SWV_N) {
+            SWV z[2];
+            z[0] = SWA__FN(load)(type, at);
+            z[1] = SWA__FN(load)(type, at + (two ? row : 0));
+            SWV_UNROLL for (j = 0; j < 2; j++) {
+                SWV y, size;
+                if (type == SWA_F32) z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
+                y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
+                size = SWV_ABS(z[j]);
+                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
+                if (j < in_v)            /* there neighbouring keys do */
+                    SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
+                              SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
+            }
+        }
+        to += ld;
+        if (in_v > 0) v += 2 * SWA__TILE;
+    }
+}
+
+static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
+                                        float *v) {
+    if (x->type == SWA_BF16) SWA__FN(singles_of)(SWA_BF16, x, (const char *)src, to, v);
+    else SWA__FN(singles_of)(SWA_F32, x, (const char *)src, to, v);
     SWV_LEAVE();
 }
 #endif
@@ -7071,6 +7175,10 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_TO_BF16
 #undef SWV_LEAVE
 #undef SWV_FROM
+#undef SWV_ABS
+#undef SWV_WITHIN
+#undef SWV_BINADE
+#undef SWV_SWAP
 #undef SWV_AT
 #undef SWV_STEPS
 #undef SWV_PAIR
@@ -7210,6 +7318,7 @@ static float swa__scale(float p, float n) {
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
+#define SWV_SWAP(x)             (x)
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -7302,6 +7411,7 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__to_bf16_neon(v)), 16))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_neon(x)
+#define SWV_SWAP(x)             vrev64q_f32(x)
 #define SWV_AT(v, i)            vdupq_n_f32((v)[i])
 #define SWV_PIN(x)              __asm__("" : SWV_CONSTRAINT(x))
 #ifdef __clang__ /* or N1 and V2 are bound by what they can dispatch, not by their FMAs           */
@@ -7587,6 +7697,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_simd128((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_simd128((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_simd128(x)
+#define SWV_SWAP(x)             wasm_i32x4_shuffle((x), (x), 1, 0, 3, 2)
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -7666,6 +7777,10 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx2(x)
+#define SWV_ABS(x)              _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)))
+#define SWV_BINADE(x)           _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7f800000)))
+#define SWV_SWAP(x)             _mm256_permute_ps((x), 0xb1)
+#define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
                                                       from -O2 on only                            */
 #include SWA_HEADER_FILENAME
@@ -7714,10 +7829,12 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
 }
 
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
-    __m512i u = _mm512_castps_si512(v),
-            one = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    u = _mm512_add_epi32(u, _mm512_add_epi32(one, _mm512_set1_epi32(0x7fff)));
-    return _mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(-65536)));
+    const __m512i u = _mm512_castps_si512(v);
+    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+    __m512i r = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+
+    r = _mm512_mask_add_epi32(r, odd, u, _mm512_set1_epi32(0x8000));
+    return _mm512_castsi512_ps(_mm512_and_si512(r, _mm512_set1_epi32(-65536)));
 }
 
 #if SWA__AVX512_DOT && SWA__BF16
@@ -7814,6 +7931,11 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx512(x)
+#define SWV_ABS(x)              _mm512_abs_ps(x)
+#define SWV_WITHIN(x, most)     _mm512_range_ps((x), (most), 2)
+#define SWV_BINADE(x)           _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), \
+                                    _mm512_set1_epi32(0x7f800000)))
+#define SWV_SWAP(x)             _mm512_permute_ps((x), 0xb1)
 #define SWV_LEAVE()             _mm256_zeroupper()
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
@@ -8164,7 +8286,7 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
-    swa__widen_##isa, swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa), SWA__TO_ROWS(isa) \
+    swa__widen_##isa, swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa) SWA__TO_ROWS(isa) \
     SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
@@ -8173,10 +8295,10 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
 #endif
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
-#  define SWA__TO_FORM(isa) swa__to_form_##isa
+#  define SWA__TO_FORM(isa) swa__to_form_##isa, swa__singles_##isa,
 #else
 #  define SWA__SUMS(isa)
-#  define SWA__TO_FORM(isa) NULL
+#  define SWA__TO_FORM(isa) NULL,
 #endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
@@ -8329,7 +8451,8 @@ typedef struct {
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
-    int       paired;                    /* those of q8 are, but others not, which become pairs   */
+    int       rounded;                   /* ... but those that are rounded to bf16 are not: 1: of
+                                            bf16 on the grid, 2: of 16 bits, to pairs             */
     int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
@@ -8531,7 +8654,7 @@ static size_t swa__partial_bytes(const swa_shape *s) {
        keys lie in several segments, or rows   gathered; V in place      gathered
                                                where it can be
 
-   On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 pairs or
+   On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
    integer dot products take them as they are. */
 
 /* One tile's place in the room: K and tail transposed, V as rows. */
@@ -8564,9 +8687,6 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     to->bare = 1;
     swa__spot_move(to, s, t);
 }
-
-/* Keys [a, b) of a tile, b <= 16. */
-static unsigned swa__key_bits(int a, int b) { return (1u << b) - (1u << a); }
 
 /* A tile's operand i is at p. */
 static void swa__tile_put(swa__tile *t, int i, const void *p, swa_type type, const float *scale) {
@@ -8797,7 +8917,9 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         swa_type type = x->type;
         /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
            f32 */
-        const int widen = (keys->paired ? type == SWA_Q8 : keys->as_f32 && type != SWA_F32)
+        const int widen = (keys->rounded == 0   ? keys->as_f32 && type != SWA_F32
+                           : keys->rounded == 1 ? type != SWA_F32 && (off_grid || type != SWA_BF16)
+                                                : type == SWA_Q8)
                           && !(i == SWA__K && keys->dots);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
@@ -8879,6 +9001,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             const swa__operand *y = &src->x[x];
             scaled |= swa__is_scaled(keys, src, x);
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32
+                && keys->rounded != 1
                 && keys->round[x] == SWA_F32
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
@@ -8889,19 +9012,6 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     }
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
-}
-
-/* The keys of tile t that range asks for, as bits. */
-static unsigned swa__tile_seen(const int range[4], int t) {
-    unsigned seen = 0;
-    int r;
-
-    for (r = 0; r < 4; r += 2) {
-        const int lo = range[r] - t * SWA__TILE, hi = range[r + 1] - t * SWA__TILE;
-        if (lo < hi && lo < SWA__TILE && hi > 0)
-            seen |= swa__key_bits(lo > 0 ? lo : 0, hi < SWA__TILE ? hi : SWA__TILE);
-    }
-    return seen;
 }
 
 /* The first and the end of them; both intervals may touch one tile, then all between them too. */
@@ -8967,7 +9077,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end
-            && !(keys->paired && swa__has_q8(src))) {
+            && keys->rounded != 1 && !(keys->rounded == 2 && swa__has_q8(src))) {
             swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
@@ -9100,10 +9210,8 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
         }
         call->kr->to_form(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
 #if SWA__BF16
-        if (form >= SWA__TILE_SINGLES) {
-            swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-            if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-        }
+        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+        if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
 #endif
         /* all keys of K: what nobody sees is masked, as a score */
         call->kr->to_form(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
@@ -9117,6 +9225,42 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
     }
 }
 
+#if SWA__BF16
+/* The same for SWA__SINGLES, from what the tiles hold. */
+static void swa__stage_singles(const swa__call *call, const swa__geo *g, const int range[4],
+                               const swa__room *room, swa__block *b) {
+    int t;
+
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
+              *v = room->v + t * SWA__TILE * g->dvp;
+        swa__formed x = swa__formed_as(tile->k_type, g->dk);
+
+        x.seen = swa__tile_seen(range, t);
+        if (x.seen == 0) continue;
+        if (g->v_in_k) x.v_rows = g->dv;
+        call->kr->singles(&x, tile->k, k, v);
+        tile->k = k;
+        tile->k_type = SWA_F32;
+        if (!g->v_in_k) {
+            x = swa__formed_as(tile->v_type, SWA__TILE);
+            x.ld = g->dvp;
+            x.keep = swa__tile_seen(range, t);
+            x.tiny = SWA__TINY_V;
+            call->kr->singles(&x, tile->v, v, NULL);
+        }
+        tile->v = v;
+        tile->v_type = SWA_F32;
+        if (g->dt == 0) continue;
+        k += SWA__TILE * g->dk;
+        x = swa__formed_as(tile->tail_type, g->dt);
+        call->kr->singles(&x, tile->tail, k, NULL);
+        tile->tail = k;
+        tile->tail_type = SWA_F32;
+    }
+}
+#endif
 #if SWA__AVX512_DOT && SWA__BF16
 /* The same for SWA__PAIRS, from what the tiles hold. */
 static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__room *room,
@@ -9385,8 +9529,8 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
         && (call->kr->many[SWA__PAIRS][1] == NULL || j->geo.dk % 2 != 0 || j->geo.dvp % 64 != 0
             || swa__tail_dims(&j->geo) > 0))
         j->geo.form = SWA__SINGLES;
-    j->keys.as_f32 = !j->few || swa__form_of(&j->geo) == SWA__SINGLES;
-    j->keys.paired = swa__form_of(&j->geo) == SWA__PAIRS;
+    j->keys.as_f32 = !j->few;
+    j->keys.rounded = j->geo.form == SWA__SINGLES ? 1 : j->geo.form == SWA__PAIRS ? 2 : 0;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
@@ -10950,9 +11094,14 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     else
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
-    if (j->keys.paired && j->few) swa__stage_edges(&j->geo, range, room, b);
-    else if (j->keys.paired) swa__stage_pairs(&j->geo, range, room, b);
+    if (j->geo.form == SWA__PAIRS && j->few) swa__stage_edges(&j->geo, range, room, b);
+    else if (j->geo.form == SWA__PAIRS) swa__stage_pairs(&j->geo, range, room, b);
     else
+#endif
+#if SWA__BF16
+    if (j->geo.form == SWA__SINGLES) {
+        swa__stage_singles(call, &j->geo, range, room, b);
+    } else
 #endif
     if (swa__form_of(&j->geo) != SWA__PLAIN) swa__stage_bf16(call, j->geo.form, range, room, b);
 
@@ -11043,7 +11192,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
 
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
-    if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.paired)) return 0;
+    if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.rounded)) return 0;
     /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
@@ -11602,7 +11751,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
     geo->v_across = !geo->v_in_k                ? 1
-                  : geo->form == SWA__PLAIN ? SWA__TILE
+                  : geo->form <= SWA__SINGLES ? SWA__TILE
                   : geo->form == SWA__PAIRS ? SWA__TILE / 2
                                             : 1;
     geo->v_along = geo->v_across > 1 ? 1 : geo->dvp;
@@ -12808,7 +12957,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     int t, before = -1;
 
     rows.as_f32 = 1;
-    rows.paired = 0;
+    rows.rounded = 0;
     e->latents.present = room->present;
     latents.pos = b->pos;
     swa__stage(&in, range, &e->latents, &latents);

@@ -53,6 +53,8 @@ static const spec cases[] = {
     { "prefill-512-causal-d128-int8-against-f32", 0, Q8, PREFILL(512, 0), .compute = SWA_Q8, .against = AGAINST_F32 },
     { "chunk-4-w4096-d128-int8-against-f32", Q8, 0, CHUNK(4, 4096), .compute = SWA_Q8, .against = AGAINST_F32 },
     { "chunk-16-w4096-d128-int8-against-f32", 0, Q8, CHUNK(16, 4096), .compute = SWA_Q8, .against = AGAINST_F32 },
+    { "chunk-4-w4096-d128-bf16c-against-f32", F32 | BF16, F16, CHUNK(4, 4096), .kv_heads = 32, .compute = SWA_BF16,
+      .against = AGAINST_F32 },
     { "prefill-8192-w4096-d128-bf16t", BF16, F32, PREFILL(8192, 4096), .compute = SWA_BF16_TILE },
     { "prefill-8192-w1024-d128-bf16t", 0, BF16 | F32, PREFILL(8192, 1024), .compute = SWA_BF16_TILE },
     { "prefill-8192-w1024-d128-bf16t-avx2", 0, BF16 | F32, PREFILL(8192, 1024), .compute = SWA_BF16_TILE,
