@@ -4090,6 +4090,21 @@ SWA__INLINE const swa__stretch *swa__many_ahead(const swa__block *b, const swa__
     return rows;
 }
 
+/* A pointer that is another one in each branch: gcc would find the rows' addresses, which all
+   branches have in common, before them, and keep those in vector registers. */
+#if defined(__GNUC__) || defined(__clang__)
+#  define SWA__APART(p) __asm__("" : "+r"(p))
+#else
+#  define SWA__APART(p) ((void)(p))
+#endif
+
+/* Asks for n lines. gcc, which knows n, would unroll it in each kernel. */
+SWA__INLINE void swa__fetch_lines(const float *p, int n) {
+    const float *end = p + (size_t)n * 16;
+    SWA__APART(end);
+    for (; p != end; p += 16) SWA__PREFETCH(p);
+}
+
 /* A row's position in a sight as an integer, held within 2^24: beyond, no bias has a column. */
 static int64_t swa__distance(float q) {
     const int32_t far = 1 << 24;
@@ -4298,14 +4313,12 @@ static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
 }
 
 static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+/* of a group's keys, as many_edge compares: down, up */
+static const float swa__sides[2][16] = {
+    { 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15 },
+    { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
+};
 
-/* A pointer that is another one in each branch: gcc would find the rows' addresses, which all
-   branches have in common, before them, and keep those in vector registers. */
-#if defined(__GNUC__) || defined(__clang__)
-#  define SWA__APART(p) __asm__("" : "+r"(p))
-#else
-#  define SWA__APART(p) ((void)(p))
-#endif
 #ifdef __clang__ /* which would load a whole unrolled loop's numbers first, and spill them        */
 #  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
 #else
@@ -4379,6 +4392,9 @@ static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1
 #endif
 #ifndef SWV_FROM                         /* p where x >= lo, else 0                               */
 #  define SWV_FROM(x, lo, p) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (p), SWV_SET1(0.0f))
+#endif
+#ifndef SWV_SINCE                        /* a where x >= lo, else b; x below FLT_MAX              */
+#  define SWV_SINCE(x, lo, a, b) SWV_PICK((x), (lo), SWV_SET1(FLT_MAX), (a), (b))
 #endif
 
 #ifdef SWV_LOAD_PAIR                     /* whether few rows multiply by pairs                    */
@@ -5515,40 +5531,57 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
 }
 #endif
 
+/* One step of mk, and on to the next. */
+SWV_INLINE SWV_TARGET void SWA__FN(mk_step)(int pairs, int rows, int nv, int step,
+                                            SWA__FN(operands) *x, SWV *acc) {
+    SWV b[NV], a, numbers;
+    int i, j;
+
+    if (x->fetches) {
+        SWA__PREFETCH(x->fetch);
+        x->fetch += x->line;
+    }
+
+    SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x->b + j * SWV_N);
+    SWV_UNROLL for (i = 0; i < rows; i++) {
+        /* one vector: the instruction itself reads the number; several share a load of it */
+#ifdef SWV_FMA2_AT
+        if (pairs && nv == 1) {
+            SWV_FMA2_AT(x->a + (size_t)i * x->rs, b[0], acc[i]);
+            continue;
+        }
+#endif
+        if (x->rs == 1) a = SWA__FN(nth)(rows % SWV_N == 0, x->a, i, &numbers);
+        else a = SWV_SET1(x->a[(size_t)i * x->rs]);
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            acc[i * nv + j] = SWA__FN(mul_add)(pairs, a, b[j], acc[i * nv + j]);
+    }
+    x->a += x->cs;
+    x->b += step * nv * SWV_N;
+}
+
 /* acc[i*nv+j] += sum over p of a[i*rs + p*cs] * b[p][j]: q.k (rs 1, cs 16), p.v from V rows (rs 1,
    cs dvp) or from the K tile itself (rs 16, cs 1). In pairs every number is two. Of b every step-th
    row. */
 SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SWA__FN(operands) x,
                                        SWV *acc) {
-    SWV b[NV], a, numbers;
     size_t p = 0;
-    int i, j;
 
 #ifdef SWV_AT
     if (x.rs == SWA__TILE) p = SWA__FN(mk_across)(rows, nv, &x.a, &x.b, x.n, acc);
 #endif
-
-    SWV_STEPS for (; p < x.n; p++, x.a += x.cs, x.b += step * nv * SWV_N) {
-        if (x.fetches) {
-            SWA__PREFETCH(x.fetch);
-            x.fetch += x.line;
+#ifdef SWV_TWICE
+    /* p.v, whole panels; the first turn may be half a one. 2.5 % of p.v on Emerald Rapids, where a
+       turn of one step (8 cycles) loses a quarter of a cycle */
+    if (!pairs && x.rs == 1 && !x.fetches && rows == MR && nv == NV && step == 1) {
+        for (p = x.n; p > 0; p = (p - 1) & ~(size_t)1) {
+            if (p % 2 == 0) SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
+            SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
         }
-
-        SWV_UNROLL for (j = 0; j < nv; j++) b[j] = SWV_LOAD(x.b + j * SWV_N);
-        SWV_UNROLL for (i = 0; i < rows; i++) {
-            /* one vector: the instruction itself reads the number; several share a load of it */
-#ifdef SWV_FMA2_AT
-            if (pairs && nv == 1) {
-                SWV_FMA2_AT(x.a + (size_t)i * x.rs, b[0], acc[i]);
-                continue;
-            }
-#endif
-            if (x.rs == 1) a = SWA__FN(nth)(rows % SWV_N == 0, x.a, i, &numbers);
-            else a = SWV_SET1(x.a[(size_t)i * x.rs]);
-            SWV_UNROLL for (j = 0; j < nv; j++)
-                acc[i * nv + j] = SWA__FN(mul_add)(pairs, a, b[j], acc[i * nv + j]);
-        }
+        return;
     }
+#endif
+    SWV_STEPS for (; p < x.n; p++) SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
 }
 
 /* A group of mr keys from k on and nv vectors of rows. sinks: of the sinks' own q; old: keys below
@@ -5778,14 +5811,23 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     SWA__FN(many_tail)(pairs, nv, b, k, x.b, n->fetch, acc);
 }
 
-/* Keys from k on that a row's window does not show are hidden. */
+/* Keys from k on that a row's window does not show are hidden: those before its first key (side 0),
+   those behind its last (1). How far k is from there, against a key's number: one comparison. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k, SWV *acc) {
-    int i, j;
-    SWV_UNROLL for (i = 0; i < MR * NV / nv; i++)
+    const SWV from = SWV_SET1((float)k), to = SWV_SET1((float)(k + 1));
+    const int last = k + MR * NV / nv > n->full_hi;
+    SWV far[NV];
+    int side = k >= n->full_lo, i, j;
+
+    for (; side <= last; side++) {
         SWV_UNROLL for (j = 0; j < nv; j++)
-            acc[i * nv + j] =
-                SWV_PICK(SWV_SET1((float)(k + i)), SWV_LOAD(n->first + j * SWV_N),
-                         SWV_LOAD(n->last + j * SWV_N), acc[i * nv + j], SWV_SET1(SWA__NONE));
+            far[j] = side == 0 ? SWV_SUB(from, SWV_LOAD(n->first + j * SWV_N))
+                               : SWV_SUB(SWV_LOAD(n->last + j * SWV_N), to);
+        SWV_UNROLL for (i = 0; i < MR * NV / nv; i++)
+            SWV_UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = SWV_SINCE(far[j], SWV_SET1(swa__sides[side][i]), acc[i * nv + j],
+                                            SWV_SET1(SWA__NONE));
+    }
 }
 
 /* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
@@ -5995,6 +6037,7 @@ typedef struct {
     const swa__v_span *span;
     int spans, more;
     const SWV *a, *c;
+    const float *next;                   /* q of the panel behind this one, which is fetched      */
     float *o;
 } SWA__FN(panel_pv);
 
@@ -6009,6 +6052,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     int i, j;
 
     SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
+    /* bit by bit: a unit's q and o are more than L2 keeps beside K and V */
+    if (rows > 1) swa__fetch_lines(of->next + d * nr, rows * nr / 16);
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
@@ -6311,7 +6356,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     of.a = a;
     of.c = c;
     of.o = to->o;
-
+    of.next = q[1] + (g->dk + swa__tail_dims(g)) * nv * SWV_N;
     for (d = 0; d + mr <= g->dv; d += mr) SWA__FN(many_pv)(mr, pairs, nv, g, &of, d);
     for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, &of, d);
 }
@@ -7179,8 +7224,10 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_WITHIN
 #undef SWV_BINADE
 #undef SWV_SWAP
+#undef SWV_SINCE
 #undef SWV_AT
 #undef SWV_STEPS
+#undef SWV_TWICE
 #undef SWV_PAIR
 #undef SWV_EXPS
 #undef SWV_SUMMED
@@ -7766,6 +7813,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
                                     _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)))
 #define SWV_PICK(x, lo, hi, a, b) _mm256_blendv_ps((b), (a), _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), \
                                     _mm256_cmp_ps((x), (hi), _CMP_LT_OQ)))
+#define SWV_SINCE(x, lo, a, b)  _mm256_blendv_ps((b), (a), _mm256_cmp_ps((x), (lo), _CMP_GE_OQ))
 #define SWV_TRANSPOSE(r)        swa__transpose_avx2(r)
 #define SWV_LOAD_F16(p)         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define SWV_LOAD_BF16(p)        _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32( \
@@ -7891,6 +7939,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #endif
 
 #define SWV_ISA                 avx512
+#define SWV_TWICE
 #define SWV_TARGET              SWA__AVX512_TARGET
 #define SWV                     __m512
 #define SWV_N                   16
@@ -7918,6 +7967,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_SCALE(p, n)         _mm512_scalef_ps((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) _mm512_mask_blend_ps((__mmask16)(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ) & \
                                     _mm512_cmp_ps_mask((x), (hi), _CMP_LT_OQ)), (b), (a))
+#define SWV_SINCE(x, lo, a, b)  _mm512_mask_blend_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (b), (a))
 #define SWV_TRANSPOSE(r)        swa__transpose_avx512(r)
 #define SWV_LOAD_F16(p)         _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define SWV_LOAD_BF16(p)        _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32( \
