@@ -13611,6 +13611,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     const swa__scratch *w = x->p.w;
     const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group,
               lists = s->call.group / s->per;
+    const swa__source *ring = j->keys.base[1];
     int range[4], t, i, fours, bytes;
     swa__scores scores;
     swa__block b;
@@ -13636,7 +13637,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
        16 lines are on their way to a core of Intel's */
     fours = (u->n + 3) / 4 * (j->geo.dk / 4);
-    bytes = (u->n > 4 ? SWA_BLOCK / 4 : SWA__INDEX_KEYS) * (int)x->p.ahead.in.src.x[SWA__K].row;
+    bytes = ring != NULL ? (u->n > 4 ? SWA_BLOCK / 4 : SWA__INDEX_KEYS) * (int)ring->x[SWA__K].row
+                         : 0;
     b.soon.lines = fours > 0 ? (bytes / 64 + fours - 1) / fours : 0;
     b.soon.apart = b.soon.lines > 0 ? bytes / (fours * b.soon.lines) : 0;
 
