@@ -3976,9 +3976,8 @@ typedef struct {
     void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                     float *dst);
 #if SWA__BF16
-    /* The same for SWA__SINGLES, which f32 alone may
-       be where dst is. And if those are K of 16 keys, ld = 16, that
-       hold V, of V: to v [v_rows][16]. */
+    /* The same in the form SWA__SINGLES; dst may be src where that is f32. And of K of 16 keys,
+       ld = 16, that holds V: V, to v [v_rows][16]. */
     void (*singles)(const swa__formed *x, const void *src, float *dst, float *v);
 #endif
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
@@ -4378,6 +4377,11 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_STREAMS                      /* whether r rows can be read as swa__likes_streams says */
 #  define SWV_STREAMS(r) 0
 #endif
+#ifdef SWV_FEW_F32                       /* four rows take f32 that many vectors of keys at a time */
+#  define SWV_WIDE(R, NW, T) ((R) != 4 || (NW) <= SWV_FEW_F32 || (T) != SWA_F32)
+#else
+#  define SWV_WIDE(R, NW, T) 1
+#endif
 #ifndef SWV_INDEX                        /* vectors of keys that an index takes, in f32           */
 #  define SWV_INDEX 0
 #endif
@@ -4671,7 +4675,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
         SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
     else if (R < 8 && NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
-    else SWV_BY_TYPE(type, SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
+    else SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T))
+                               SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
     /* the chains wait in s, where they go on */
     if (k.fours * 4 < g->dk) {
@@ -6578,13 +6583,13 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
     return SWV_FROM(SWV_ABS(x), tiny, SWV_TO_BF16(x));
 }
 
-/* Two rows at a time: those of a pair, `apart` from each other, or two neighbours that may change
-   places. Both are read before either is written, so dst may be src. */
+/* All forms but SWA__SINGLES. Two rows at a time: those of a pair, `apart` from each other, or two
+   neighbours. Both are read before either is written, so dst may be src. */
 static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int ld, float tiny,
                                         const float *src, float *dst) {
 #ifdef SWV_PAIR
     const int apart = form == SWA__TILE_PAIRS ? 2 : 1,
-              paired = form != SWA__SINGLES && form != SWA__TILE_SINGLES;
+              paired = form != SWA__TILE_SINGLES;
 #else
     const int apart = 1, paired = 0;
 #endif
@@ -6607,11 +6612,6 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
                 continue;
             }
 #endif
-            if (form == SWA__SINGLES && both) {
-                SWV was = x0;
-                x0 = x1;
-                x1 = was;
-            }
             SWV_STORE(to + i, x0);
             if (both) SWV_STORE(to + ld + i, x1);
         }
@@ -7240,6 +7240,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
+#undef SWV_WIDE
 #undef SWV_EIGHT
 #undef SWV_STREAMS
 #undef SWV_LOADED
@@ -9729,6 +9730,17 @@ static void swa__pack_dots(const void *const *src, int step, int dims, int32_t *
     }
 }
 
+#if SWA__BF16
+/* q [dims][ld], in place, as the form takes it. */
+static void swa__q_to_form(const swa__kernels *kr, int form, int dims, int ld, float *q) {
+    swa__formed x = swa__formed_as(SWA_F32, dims);
+
+    x.ld = ld;
+    if (form == SWA__SINGLES) kr->singles(&x, q, q, NULL);
+    else kr->to_form(form, dims, 0xffffu, ld, SWA__TINY_QK, q, q);
+}
+#endif
+
 /* q of few rows: steps of R, [dk+dt][R], one behind the other. */
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
@@ -9753,9 +9765,8 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
 #if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
         /* in columns of one: chains run over the dims */
-        swa__to_form_scalar(SWA__SINGLES, dk, 0xffffu, step, SWA__TINY_QK, to, to);
-        swa__to_form_scalar(SWA__SINGLES, dt, 0xffffu, step, SWA__TINY_QK, to + dk * step,
-                            to + dk * step);
+        swa__q_to_form(swa__kernels_of(SWA_ISA_SCALAR), SWA__SINGLES, dk, step, to);
+        swa__q_to_form(swa__kernels_of(SWA_ISA_SCALAR), SWA__SINGLES, dt, step, to + dk * step);
 #endif
     }
 }
@@ -9793,7 +9804,9 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
-        if (form != SWA__PLAIN) kr->to_form(form, dk, 0xffffu, nr, SWA__TINY_QK, q, q);
+#if SWA__BF16
+        if (form != SWA__PLAIN) swa__q_to_form(kr, form, dk, nr, q);
+#endif
 #if SWA__DOTS
         for (i = 0; j->keys.dots && i < nr; i += 16)
             swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
@@ -9803,7 +9816,9 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
         for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
-        if (form != SWA__PLAIN) kr->to_form(form, dt, 0xffffu, nr, SWA__TINY_QK, to, to);
+#if SWA__BF16
+        if (form != SWA__PLAIN) swa__q_to_form(kr, form, dt, nr, to);
+#endif
     }
 }
 
