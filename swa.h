@@ -6618,11 +6618,12 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     }
     SWV_LEAVE();
 }
-/* SWA__SINGLES of rows as they are stored; numbers of bf16 are neither too large nor to be rounded.
-   Neighbouring rows change places, a last one without a neighbour stays. */
-SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
-                                               float *to, float *v) {
-    const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
+/* Neighbouring rows change places, a last one without a neighbour stays. tiny: below that a key's V
+   is 0, which is all of it where nobody sees the key. */
+static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
+                                        float *v) {
+    const size_t es = swa__type_size(x->type), row = (size_t)x->ld * es;
+    const char *at = (const char *)src;
     const int ld = x->ld;
     float tiny[SWA__TILE];
     int r, i, j;
@@ -6633,29 +6634,28 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, c
         const SWV least[2] = { SWV_SET1(x->keep >> (r & 15) & 1 ? x->tiny : FLT_MAX),
                                SWV_SET1(x->keep >> (r & 15) & 2 ? x->tiny : FLT_MAX) };
         for (i = 0; i < ld; i += SWV_N, at += SWV_N * es, to += SWV_N) {
-            SWV z[2];
-            z[0] = SWA__FN(load)(type, at);
-            z[1] = SWA__FN(load)(type, at + (two ? row : 0));
+            SWV z[2], y;
+            const char *other = at + (two ? row : 0);
+            if (x->type == SWA_BF16) {
+                z[0] = SWA__FN(load)(SWA_BF16, at);
+                z[1] = SWA__FN(load)(SWA_BF16, other);
+            } else {
+                z[0] = SWA__FN(load)(SWA_F32, at);
+                z[1] = SWA__FN(load)(SWA_F32, other);
+            }
             SWV_UNROLL for (j = 0; j < 2; j++) {
-                SWV y, size;
-                if (type == SWA_F32) z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
-                y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
-                size = SWV_ABS(z[j]);
-                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
+                z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
+                y = SWV_TO_BF16(z[j]);
+                z[j] = SWV_ABS(z[j]);
+                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(z[j], least[j], y));
                 if (j < in_v)            /* there neighbouring keys do */
                     SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
-                              SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
+                              SWV_SWAP(SWV_FROM(z[j], SWV_LOAD(tiny + i), y)));
             }
         }
         to += ld;
         if (in_v > 0) v += 2 * SWA__TILE;
     }
-}
-
-static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
-                                        float *v) {
-    if (x->type == SWA_BF16) SWA__FN(singles_of)(SWA_BF16, x, (const char *)src, to, v);
-    else SWA__FN(singles_of)(SWA_F32, x, (const char *)src, to, v);
     SWV_LEAVE();
 }
 #endif
