@@ -576,15 +576,15 @@ typedef enum {
      MLA, 128 heads       0.55                  0.82                  -
      MLA, 16 heads        0.88; 0.65 over       -                     -
                           bf16 latents;
-                          without pairs 1.3-1.5
+                          without pairs 1.2-1.6
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
                           both; without pairs
-                          1.3-1.6
+                          1.7-2.1
      8 rows               1; 0.8 over bf16      -                     -
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
    Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
-   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is 4.
+   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them.
    swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
