@@ -3879,7 +3879,8 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
                                this panel writes next and q of the next panel. A line comes
                                several times if they are less than 64 bytes apart: that keeps
                                the pace                                                           */
-    swa__stretch row[5 * SWA__PANEL];    /* as in swa__sight_pace: 72, and as many once more      */
+    /* a row of each, and room for q in eight; swa__sight_pace fills up: twice as many */
+    swa__stretch row[2 * (2 * SWA__PANEL + 8)];
     /* Products that come out of line, so that what others have in registers stays there: as sinks
        (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
        with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
@@ -4270,6 +4271,9 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
 }
 #endif
 
+/* Instead of a tile's type in a shape of the few-rows kernel: it is looked up for each number. */
+enum { SWA__ANY_TYPE = -1 };
+
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
@@ -4556,18 +4560,21 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
    more steps a row ends, and the next begins `gap` bytes further on. */
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
-/* Vectors of keys, where each begins, and how many fours of dims they have; numbers from q of four
-   rows to q of the next four. */
-typedef struct { const char *at[8]; int fours, q_four; } SWA__FN(key_vectors);
+/* Vectors of keys of a type, where each begins, and how many fours of dims they have; numbers from q
+   of four rows to q of the next four. */
+typedef struct { const char *at[8]; int type, fours, q_four; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
 typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(value_rows);
 
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
-   of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
+   of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others. Where
+   each number's type is looked up (SWA__ANY_TYPE: a single tile), four dims took 4.7 KB more in
+   all kernels: one is. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
-    const int dims = R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
+    const int any = known == SWA__ANY_TYPE, type = any ? k->type : known;
+    const int dims = any ? 1 : R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a stream's vector, or one that is left over: nothing is fetched */
     const int silent = (SWV_STREAMS(R) && NW == 1) || NW == SWV_INDEX;
@@ -4575,14 +4582,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers, row[SWA__TILE / SWV_N];
-    int i, j, u;
+    int i, j, u, d = 0;
 
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
-            const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
+            const int turn = any ? d++ % 4 : u,
+                      step = silent ? 0 : (turn + 1) * lines / 4 - turn * lines / 4;
             for (j = 0; NW == SWV_INDEX && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
-            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
+            if (any && step > 0) SWA__FETCH(pf.at, pf.l1); /* a tile's dim is a line at most */
+            if (!any)
+                SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
@@ -4646,11 +4656,12 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
    over most dims is there once per type, and where less than the full width is wanted not even
    that: then every number's type is looked up. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__block *b,
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__block *b,
                                            const float *q, float *s, int v) {
     const swa__geo *g = b->g;
     const swa__tile *t[8];
     const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
+    const int type = known == SWA__ANY_TYPE ? first->k_type : known;
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
     SWA__FN(key_vectors) k;
@@ -4663,6 +4674,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
         pf.per = b->soon.lines;
     }
 
+    k.type = type;
     k.fours = g->dk / 4;
     k.q_four = 4 * g->dk;                /* eight rows have no tail */
 
@@ -4674,7 +4686,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int type, const swa__b
     /* a new row by itself is staged as f32, and one row's q.k with it a chain of latencies */
     if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
         SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
-    else if (R < 8 && NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, type, q, &k, pf, acc);
+    else if (R < 8 && NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, known, q, &k, pf, acc);
     else SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T))
                                SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
@@ -4857,7 +4869,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
         for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
-            SWA__FN(few_qk)(R, PER, type, b, q, s, v);
+            SWA__FN(few_qk)(R, PER, SWA__ANY_TYPE, b, q, s, v);
     }
 }
 
