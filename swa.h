@@ -3742,7 +3742,7 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
                                             parts                                                 */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
        SWA__PANEL = 32,                  /* rows of the widest panel                              */
-       SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
+       SWA__INDEX_KEYS = 32,             /* keys of an index that stay in L1 while the rows come
                                             by                                                    */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
        SWA__LIST_BLOCKS = 32,            /* blocks whose listed keys are gathered together: more,
@@ -3833,7 +3833,7 @@ typedef struct {
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
-    swa__stretch soon;       /* of an index: so many at a time come with four dims of four rows   */
+    swa__stretch soon;       /* of an index: so many at a time come with four dims of eight rows  */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
@@ -4386,7 +4386,7 @@ static const float swa__sides[2][16] = {
 #else
 #  define SWV_WIDE(R, NW, T) 1
 #endif
-#ifndef SWV_INDEX                        /* vectors of keys that an index takes, in f32           */
+#ifndef SWV_INDEX                        /* vectors of keys that an index takes with eight rows   */
 #  define SWV_INDEX 0
 #endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
@@ -4577,7 +4577,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
     const int dims = any ? 1 : R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a stream's vector, or one that is left over: nothing is fetched */
-    const int silent = (SWV_STREAMS(R) && NW == 1) || NW == SWV_INDEX;
+    const int index = R == 8 && NW == SWV_INDEX, silent = (SWV_STREAMS(R) && NW == 1) || index;
     /* of V, for every four dims */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
@@ -4588,7 +4588,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
             const int turn = any ? d++ % 4 : u,
                       step = silent ? 0 : (turn + 1) * lines / 4 - turn * lines / 4;
-            for (j = 0; NW == SWV_INDEX && u == 0 && j < pf.per; j++, pf.at += pf.gap)
+            for (j = 0; index && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
             if (any && step > 0) SWA__FETCH(pf.at, pf.l1); /* a tile's dim is a line at most */
             if (!any)
@@ -4668,7 +4668,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
     SWV acc[8][8], x;
     int i, j;
 
-    if (NW == SWV_INDEX) {
+    if (R == 8 && NW == SWV_INDEX) {
         pf.at = b->soon.p;
         pf.gap = b->soon.apart;
         pf.per = b->soon.lines;
@@ -4690,26 +4690,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
     else SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T))
                                SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
-    /* the chains wait in s, where they go on */
-    if (k.fours * 4 < g->dk) {
-        SWV_UNROLL for (j = 0; j < NW; j++)
-            SWV_UNROLL for (i = 0; i < R; i++)
-                SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
-        for (j = 0; j < NW; j++)
-            for (i = 0; i < R; i += 4)
-                SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v + j);
-        SWV_UNROLL for (j = 0; j < NW; j++)
-            SWV_UNROLL for (i = 0; i < R; i++)
-                acc[i][j] = SWV_LOAD(s + i * SWA_BLOCK + (v + j) * SWV_N);
-    }
-
-    SWV_UNROLL for (j = 0; j < NW; j++) {
-        if (t[j]->k_scale != NULL) {
-            x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % SWA__TILE);
-            SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_MUL(acc[i][j], x);
-        }
+    SWV_UNROLL for (j = 0; j < NW; j++)
         SWV_UNROLL for (i = 0; i < R; i++)
             SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+    /* what else a chain takes goes on in s: unrolled in registers it is more code, and no faster */
+    for (j = 0; j < NW; j++) {
+        for (i = 0; k.fours * 4 < g->dk && i < R; i += 4)
+            SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v + j);
+        if (t[j]->k_scale == NULL) continue;
+        x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % SWA__TILE);
+        SWA__ROLLED for (i = 0; i < R; i++) {
+            float *to = s + i * SWA_BLOCK + (v + j) * SWV_N;
+            SWV_STORE(to, SWV_MUL(SWV_LOAD(to), x));
+        }
     }
 }
 
@@ -5423,8 +5416,8 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 }
 
 #if SWA__INDEX
-/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]). Rows of four and K
-   in f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
+/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]). Eight rows and K in
+   f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
 static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
                                              const swa__scores *x, int r, const int v[2]) {
     const swa__geo *g = b->g;
@@ -5439,8 +5432,8 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
     }
 
 #if SWV_INDEX
-    for (; rows == 4 && !g->dots && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
-        SWA__FN(few_qk)(4, SWV_INDEX, SWA_F32, b, q, x->s, at);
+    for (; rows == 8 && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
+        SWA__FN(few_qk)(8, SWV_INDEX, SWA_F32, b, q, x->s, at);
 #endif
     SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
 }
@@ -5449,8 +5442,8 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
    L1 while all rows come by. */
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
-    /* what follows is fetched while the wide kernel runs, and then for all tiles */
-    const int own = SWV_INDEX > 0 && !b->g->dots && b->shift == 0 && x->rows > 4;
+    /* what follows is fetched while eight rows' kernel runs, and then for all tiles */
+    const int own = SWV_INDEX > 0 && !b->g->dots && b->shift == 0 && x->rows >= 8;
     int range[4], v[2], r, i, j, k, step;
     SWV least;
 
@@ -5462,15 +5455,14 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
             b->tile[k].v = b->tile[k].k;
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
-            /* of the last four tiles two and two: one alone is a chain of latencies */
-            k = v[1] - v[0] == 4 * SWA__TILE / SWV_N ? 2 * SWA__TILE : SWA__INDEX_KEYS;
-            if (b->shift == 0 && v[1] > v[0] + k / SWV_N) v[1] = v[0] + k / SWV_N;
+            if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
+                v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
             if (!own) b->soon.p = (const char *)b->tile[v[0] * SWV_N / SWA__TILE].v;
 
             for (r = 0; r < x->rows; r += step) {
-                step = swa__few_step(x->rows - r);
+                step = swa__few_pass(x->rows - r, own ? 8 : 4);
                 SWA__FN(index_scores)(step, b, n, x, r, v);
-                if (v[1] - v[0] == SWV_INDEX)
+                if (step == 8)
                     b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
                 for (j = 0; j < step; j++) {
                     const float *s = x->s + j * SWA_BLOCK;
@@ -6630,12 +6622,11 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     }
     SWV_LEAVE();
 }
-/* Neighbouring rows change places, a last one without a neighbour stays. tiny: below that a key's V
-   is 0, which is all of it where nobody sees the key. */
-static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
-                                        float *v) {
-    const size_t es = swa__type_size(x->type), row = (size_t)x->ld * es;
-    const char *at = (const char *)src;
+/* SWA__SINGLES of rows as they are stored; numbers of bf16 are neither too large nor to be rounded.
+   Neighbouring rows change places, a last one without a neighbour stays. */
+SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
+                                               float *to, float *v) {
+    const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
     const int ld = x->ld;
     float tiny[SWA__TILE];
     int r, i, j;
@@ -6646,28 +6637,29 @@ static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, f
         const SWV least[2] = { SWV_SET1(x->keep >> (r & 15) & 1 ? x->tiny : FLT_MAX),
                                SWV_SET1(x->keep >> (r & 15) & 2 ? x->tiny : FLT_MAX) };
         for (i = 0; i < ld; i += SWV_N, at += SWV_N * es, to += SWV_N) {
-            SWV z[2], y;
-            const char *other = at + (two ? row : 0);
-            if (x->type == SWA_BF16) {
-                z[0] = SWA__FN(load)(SWA_BF16, at);
-                z[1] = SWA__FN(load)(SWA_BF16, other);
-            } else {
-                z[0] = SWA__FN(load)(SWA_F32, at);
-                z[1] = SWA__FN(load)(SWA_F32, other);
-            }
+            SWV z[2];
+            z[0] = SWA__FN(load)(type, at);
+            z[1] = SWA__FN(load)(type, at + (two ? row : 0));
             SWV_UNROLL for (j = 0; j < 2; j++) {
-                z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
-                y = SWV_TO_BF16(z[j]);
-                z[j] = SWV_ABS(z[j]);
-                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(z[j], least[j], y));
+                SWV y, size;
+                if (type == SWA_F32) z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
+                y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
+                size = SWV_ABS(z[j]);
+                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
                 if (j < in_v)            /* there neighbouring keys do */
                     SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
-                              SWV_SWAP(SWV_FROM(z[j], SWV_LOAD(tiny + i), y)));
+                              SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
             }
         }
         to += ld;
         if (in_v > 0) v += 2 * SWA__TILE;
     }
+}
+
+static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
+                                        float *v) {
+    if (x->type == SWA_BF16) SWA__FN(singles_of)(SWA_BF16, x, (const char *)src, to, v);
+    else SWA__FN(singles_of)(SWA_F32, x, (const char *)src, to, v);
     SWV_LEAVE();
 }
 #endif
@@ -7962,9 +7954,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         4
 #define SWV_FEW_F32             2
-#define SWV_INDEX               3
 #if !SWA__SMALL
 #  define SWV_EIGHT             2
+#  define SWV_INDEX             2
 #  define SWV_STREAMS(r)        ((r) == 4)
 /* x is loaded, before what follows, though nothing may want it */
 #  define SWV_LOADED(x)         __asm__ volatile("" : : "v"(x) : "memory")
@@ -13663,9 +13655,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
 
     /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
        16 lines are on their way to a core of Intel's */
-    fours = (u->n + 3) / 4 * (j->geo.dk / 4);
-    bytes = ring != NULL ? (u->n > 4 ? SWA_BLOCK / 4 : SWA__INDEX_KEYS) * (int)ring->x[SWA__K].row
-                         : 0;
+    fours = u->n / 8 * (j->geo.dk / 4);
+    bytes = ring != NULL ? SWA__INDEX_KEYS * (int)ring->x[SWA__K].row : 0;
     b.soon.lines = fours > 0 ? (bytes / 64 + fours - 1) / fours : 0;
     b.soon.apart = b.soon.lines > 0 ? bytes / (fours * b.soon.lines) : 0;
 
