@@ -4071,7 +4071,8 @@ SWA__INLINE const swa__stretch *swa__rows_meanwhile(const swa__sight *n, int k, 
 SWA__NOINLINE void swa__rows_fetch(const swa__sight *n, int k, int mr) {
     const swa__stretch *rows = swa__rows_meanwhile(n, k, mr);
     int i, at;
-    for (i = 0; rows != NULL && i < n->per; i++)
+    /* the last group's may be fewer */
+    for (i = 0; rows != NULL && i < n->per && rows[i].p != NULL; i++)
         for (at = 0; at < rows[i].lines * rows[i].apart; at += 64) SWA__PREFETCH(rows[i].p + at);
 }
 
