@@ -4780,8 +4780,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     const swa__geo *g = b->g;
     const int tile = k / SWA__TILE, per = g->dk / dims,
               at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
-    const int64_t es = (int64_t)swa__type_size(type),
-                  k_size = (int64_t)swa__type_size(b->tile[tile].k_type);
+    const int64_t es = (int64_t)swa__type_size(type);
 
     in->row = b->tile[tile].v_token * es;
     in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
@@ -4797,7 +4796,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
         const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
         pf->gap = b->tile[next].next_gap;
         if (pf->gap != 0 && per > 0) pf->left = per - from / dims % per;
-        pf->at += from * k_size + from / g->dk * pf->gap;
+        pf->at += from * es + from / g->dk * pf->gap;
     } else {                             /* nothing to fetch: what is here already */
         pf->at = in->at;
         in->step = 0;
@@ -6623,8 +6622,10 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     }
     SWV_LEAVE();
 }
-/* SWA__SINGLES of rows as they are stored; numbers of bf16 are neither too large nor to be rounded.
-   Neighbouring rows change places, a last one without a neighbour stays. */
+/* SWA__SINGLES of rows as they are stored; numbers of bf16 are not to be rounded. Neighbouring rows
+   change places, a last one without a neighbour stays. Rows that are not kept are not read: they may
+   lie behind their array's end. Keys that nobody sees are, and may hold anything: SWV_WITHIN makes a
+   number of it, and it is below FLT_MAX. */
 SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
                                                float *to, float *v) {
     const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
@@ -6633,26 +6634,28 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, c
     int r, i, j;
 
     for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? SWA__TINY_V : FLT_MAX;
-    for (r = 0; r < x->rows; r += 2, at += row) {
-        const int two = r + 1 < x->rows, in_v = x->v_rows - r;
-        const SWV least[2] = { SWV_SET1(x->keep >> (r & 15) & 1 ? x->tiny : FLT_MAX),
-                               SWV_SET1(x->keep >> (r & 15) & 2 ? x->tiny : FLT_MAX) };
-        for (i = 0; i < ld; i += SWV_N, at += SWV_N * es, to += SWV_N) {
-            SWV z[2];
-            z[0] = SWA__FN(load)(type, at);
-            z[1] = SWA__FN(load)(type, at + (two ? row : 0));
+    for (r = 0; r < x->rows; r += 2, at += 2 * row, to += 2 * ld) {
+        const int two = r + 1 < x->rows, in_v = x->v_rows - r,
+                  has0 = x->keep >> (r & 15) & 1, has1 = two && (x->keep >> (r & 15) & 2);
+        const char *other = has1 ? at + row : at, *one = has0 ? at : other;
+        const SWV least[2] = { SWV_SET1(has0 ? x->tiny : FLT_MAX),
+                               SWV_SET1(has1 ? x->tiny : FLT_MAX) };
+
+        if (!has0 && !has1) memset(to, 0, (size_t)(ld + two * ld) * sizeof *to);
+        for (i = 0; i < ld && (has0 || has1); i += SWV_N) {
+            SWV z[2], y, size;
+            z[0] = SWA__FN(load)(type, one + (size_t)i * es);
+            z[1] = SWA__FN(load)(type, other + (size_t)i * es);
             SWV_UNROLL for (j = 0; j < 2; j++) {
-                SWV y, size;
-                if (type == SWA_F32) z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
+                z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
                 y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
                 size = SWV_ABS(z[j]);
-                if (!j || two) SWV_STORE(to + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
+                if (!j || two) SWV_STORE(to + i + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
                 if (j < in_v)            /* there neighbouring keys do */
                     SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
                               SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
             }
         }
-        to += ld;
         if (in_v > 0) v += 2 * SWA__TILE;
     }
 }
