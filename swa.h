@@ -104,7 +104,7 @@
    (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
    SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
    passes all tests; the instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 348 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 350 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 75, SWA_NO_MLA (the block
    alone) 57, SWA_NO_BF16 (the type, and products in it) 56, SWA_NO_LISTS (lists of keys, trees) 30,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 11, SWA_NO_Q8 11, SWA_NO_MODS (softcap, ALiBi, bias) 7,
@@ -1260,6 +1260,16 @@ SWA_API int swa_isa_usable(int isa) {
 static int swa__fetch_l1(void) {
 #if SWA__X86
     return __builtin_cpu_supports("avx512vp2intersect") && __builtin_cpu_is("amd");
+#else
+    return 0;
+#endif
+}
+
+/* Whether four rows take narrow K as f32, two vectors of keys at a time with AVX-512, and not four:
+   Emerald Rapids, of two fewer streams from memory, 0.97 of the time in f16; Zen 4 took 1.07. */
+static int swa__likes_two(void) {
+#if SWA__X86
+    return __builtin_cpu_is("intel") != 0;
 #else
     return 0;
 #endif
@@ -3820,6 +3830,7 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* q and K in q8: integer dot products                               */
+    int   two;               /* few rows: see swa__likes_two                                      */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
@@ -4384,8 +4395,10 @@ static const float swa__sides[2][16] = {
 #endif
 #ifdef SWV_FEW_F32                       /* four rows take f32 that many vectors of keys at a time */
 #  define SWV_WIDE(R, NW, T) ((R) != 4 || (NW) <= SWV_FEW_F32 || (T) != SWA_F32)
+#  define SWV_TWO(R, NW) ((R) == 4 && (NW) == SWV_FEW_F32)
 #else
 #  define SWV_WIDE(R, NW, T) 1
+#  define SWV_TWO(R, NW) 0
 #endif
 #ifndef SWV_INDEX                        /* vectors of keys that an index takes with eight rows   */
 #  define SWV_INDEX 0
@@ -4687,7 +4700,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
     /* a new row by itself is staged as f32, and one row's q.k with it a chain of latencies */
     if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
         SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
-    else if (R < 8 && NW < SWV_FEW_KEYS(R)) SWA__FN(few_fours)(R, NW, known, q, &k, pf, acc);
+    else if (R < 8 && NW < SWV_FEW_KEYS(R) && !SWV_TWO(R, NW))
+        SWA__FN(few_fours)(R, NW, known, q, &k, pf, acc);
     else SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T))
                                SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
@@ -4856,8 +4870,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         for (; SWV_STREAMS(R) && b->stream && type == SWA_F32 && v < end; v++)
             SWA__FN(few_qk)(R, 1, SWA_F32, b, q, s, v);
-        for (; R == 4 && type == SWA_F32 && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
-            SWA__FN(few_qk)(R, SWV_FEW_F32, SWA_F32, b, q, s, v);
+        for (; R == 4 && (b->g->two || type == SWA_F32) && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
+            SWA__FN(few_qk)(R, SWV_FEW_F32, type, b, q, s, v);
 #endif
         for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
@@ -7249,6 +7263,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
 #undef SWV_WIDE
+#undef SWV_TWO
 #undef SWV_EIGHT
 #undef SWV_STREAMS
 #undef SWV_LOADED
@@ -11821,6 +11836,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__SINGLES;
     if (a->compute == SWA_BF16_TILE)
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
+    geo->two = swa__likes_two();
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
     geo->v_across = !geo->v_in_k                ? 1
