@@ -3937,7 +3937,7 @@ typedef struct {
     unsigned keep, seen;
     float tiny;
 } swa__formed;
-/* K */
+/* K or a tail of 16 keys, all of them. */
 static swa__formed swa__formed_as(int type, int rows) {
     swa__formed x;
 
@@ -4327,8 +4327,7 @@ static int32_t *swa__few_integers(const swa__geo *g, const float *q, int row) {
     return (int32_t *)(uintptr_t)(to + row * ((g->dk + 3) / 4 + 1));
 }
 
-static const float swa__iota[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-/* of a group's keys, as many_edge compares: down, up */
+/* the keys of a tile, counted down and up, for comparisons at an edge */
 static const float swa__sides[2][16] = {
     { 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15 },
     { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
@@ -5127,7 +5126,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
             /* only the vectors at an edge are masked, and written back */
             if ((float)(x * SWV_N) < n->first[i] || (float)(x * SWV_N + SWV_N) > n->last[i]) {
                 int k = x * SWV_N;
-                SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % SWA__TILE),
+                SWV key = SWV_ADD(SWV_LOAD(swa__sides[1] + k % SWA__TILE),
                                   SWV_SET1((float)(k - k % SWA__TILE)));
                 a = SWV_PICK(key, first, last, a, none);
                 SWV_STORE(s + k, a);
@@ -5140,7 +5139,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     /* all that a key may need: sinks with a q of their own, modifications, keys that are missing */
     for (x = from; x < to; x++) {
         int k = x * SWV_N, in_sinks = x >= v[0] && x < v[1], in_window = x >= v[2] && x < v[3];
-        SWV key = SWV_ADD(SWV_LOAD(swa__iota + k % SWA__TILE),
+        SWV key = SWV_ADD(SWV_LOAD(swa__sides[1] + k % SWA__TILE),
                           SWV_SET1((float)(k - k % SWA__TILE))),
             a = none, e = none;
         SWV distance = zero, slope = zero, extra = zero;
@@ -8525,8 +8524,8 @@ typedef struct {
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
     int       as_f32;                    /* tiles are wanted widened: many rows share them        */
-    int       rounded;                   /* ... but those that are rounded to bf16 are not: 1: of
-                                            bf16 on the grid, 2: of 16 bits, to pairs             */
+    int       form;                      /* ... but SWA__SINGLES are made of bf16 as it lies on
+                                            the grid, SWA__PAIRS of 16 bits; PLAIN: of f32        */
     int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
     const swa_kv *kv;                    /* [n_kv] ascending in position                          */
     int       n_kv;
@@ -8991,9 +8990,10 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         swa_type type = x->type;
         /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
            f32 */
-        const int widen = (keys->rounded == 0   ? keys->as_f32 && type != SWA_F32
-                           : keys->rounded == 1 ? type != SWA_F32 && (off_grid || type != SWA_BF16)
-                                                : type == SWA_Q8)
+        const int widen = (keys->form == SWA__PLAIN ? keys->as_f32 && type != SWA_F32
+                           : keys->form == SWA__PAIRS
+                               ? type == SWA_Q8
+                               : type != SWA_F32 && (off_grid || type != SWA_BF16))
                           && !(i == SWA__K && keys->dots);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
@@ -9075,7 +9075,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             const swa__operand *y = &src->x[x];
             scaled |= swa__is_scaled(keys, src, x);
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32
-                && keys->rounded != 1
+                && keys->form != SWA__SINGLES
                 && keys->round[x] == SWA_F32
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
@@ -9151,7 +9151,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end
-            && keys->rounded != 1 && !(keys->rounded == 2 && swa__has_q8(src))) {
+            && keys->form != SWA__SINGLES && !(keys->form == SWA__PAIRS && swa__has_q8(src))) {
             swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
@@ -9309,10 +9309,12 @@ static void swa__stage_singles(const swa__call *call, const swa__geo *g, const i
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
               *v = room->v + t * SWA__TILE * g->dvp;
-        swa__formed x = swa__formed_as(tile->k_type, g->dk);
+        const unsigned seen = swa__tile_seen(range, t);
+        swa__formed x;
 
-        x.seen = swa__tile_seen(range, t);
-        if (x.seen == 0) continue;
+        if (seen == 0) continue;
+        x = swa__formed_as(tile->k_type, g->dk);
+        x.seen = seen;
         if (g->v_in_k) x.v_rows = g->dv;
         call->kr->singles(&x, tile->k, k, v);
         tile->k = k;
@@ -9320,7 +9322,7 @@ static void swa__stage_singles(const swa__call *call, const swa__geo *g, const i
         if (!g->v_in_k) {
             x = swa__formed_as(tile->v_type, SWA__TILE);
             x.ld = g->dvp;
-            x.keep = swa__tile_seen(range, t);
+            x.keep = seen;
             x.tiny = SWA__TINY_V;
             call->kr->singles(&x, tile->v, v, NULL);
         }
@@ -9604,7 +9606,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
             || swa__tail_dims(&j->geo) > 0))
         j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few;
-    j->keys.rounded = j->geo.form == SWA__SINGLES ? 1 : j->geo.form == SWA__PAIRS ? 2 : 0;
+    j->keys.form = swa__form_of(&j->geo) < SWA__TILE_SINGLES ? swa__form_of(&j->geo) : SWA__PLAIN;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
@@ -11280,7 +11282,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
 
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
-    if (j->n == 0 || j->few || (swa__form_of(&j->geo) != SWA__PLAIN && !j->keys.rounded)) return 0;
+    if (j->n == 0 || j->few || swa__form_of(&j->geo) != j->keys.form) return 0;
     /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
@@ -13046,7 +13048,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     int t, before = -1;
 
     rows.as_f32 = 1;
-    rows.rounded = 0;
+    rows.form = SWA__PLAIN;
     e->latents.present = room->present;
     latents.pos = b->pos;
     swa__stage(&in, range, &e->latents, &latents);
