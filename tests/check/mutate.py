@@ -10,8 +10,9 @@
 A mutant is compiled at -O0 without SIMD, which takes a third of a second, and run against the quick tests. If the
 compiler makes the original's object of it there, because the change stands in an instruction set's own code, the same
 with all instruction sets. What lives is compiled at -O1 with all of them and meets all tests, and the fuzz targets with
-their corpus. Those that caught most per second go first; the first failure ends it; a hang counts as caught. What
-lives then meets all tests once more as on the other maker's CPU (other_cpu.h), for which swa.h chooses other kernels.
+their corpus. Those that caught most per second go first; the first failure ends it; a hang counts as caught. What a
+test with all instruction sets lets live meets it once more as on the other maker's CPU (other_cpu.h), for which swa.h
+chooses other kernels.
 A mutant that does not compile, or whose object at -O1 is the original's byte for byte, does not count: the next one
 takes its place. Nor does one that lives in a place which no test reaches, where this CPU cannot be taken for another:
 it is named, and counted as skipped.
@@ -405,12 +406,11 @@ class Bench:
             if not differs:
                 continue
             by = self.caught(path, mutant.section, stage)
+            if not by and self.others and stage != SCALAR:
+                by = self.caught(path, mutant.section, stage, dict(ENVIRONMENT, SWA_OTHER_CPU="1"))
             if by:
                 return "caught", by
-        if self.others:
-            by = self.caught(path, mutant.section, WHOLE, dict(ENVIRONMENT, SWA_OTHER_CPU="1"))
-            return ("caught", by) if by else ("survived", "")
-        return "survived" if self.reached(path, mutant, lines) else SKIPPED, ""
+        return "survived" if self.others or self.reached(path, mutant, lines) else SKIPPED, ""
 
     def caught(self, path, section, stage, environment=None):
         """The program that fails on the header in path, or None."""
