@@ -7815,6 +7815,15 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(h, h));
 }
 
+/* By one shuffle of what a load has put into both lanes: one slot beside the FMAs, where VPMOVZXWD and
+   a shift are two. */
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
+    const __m256i at = _mm256_setr_epi32(0x01008080, 0x03028080, 0x05048080, 0x07068080, 0x09088080,
+                                         0x0b0a8080, 0x0d0c8080, 0x0f0e8080);
+    return _mm256_castsi256_ps(_mm256_shuffle_epi8(
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p)), at));
+}
+
 #define SWV_ISA                 avx2
 #define SWV_TARGET              SWA__AVX2_TARGET
 #define SWV                     __m256
@@ -7839,8 +7848,7 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
 #define SWV_SINCE(x, lo, a, b)  _mm256_blendv_ps((b), (a), _mm256_cmp_ps((x), (lo), _CMP_GE_OQ))
 #define SWV_TRANSPOSE(r)        swa__transpose_avx2(r)
 #define SWV_LOAD_F16(p)         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
-#define SWV_LOAD_BF16(p)        _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32( \
-                                    _mm_loadu_si128((const __m128i *)(const void *)(p))), 16))
+#define SWV_LOAD_BF16(p)        swa__load_bf16_avx2(p)
 #define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
                                     _mm_loadl_epi64((const __m128i *)(const void *)(p))))
 #define SWV_STORE_F16(p, v)     _mm_storeu_si128((__m128i *)(void *)(p), \
