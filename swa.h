@@ -101,7 +101,7 @@
      implementation.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_ASSERT(x), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
+   (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
    SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
    passes all tests; the instructions themselves have not been run with this code, so ask for them.
    To leave out, where the implementation stands; of 350 KB of text by gcc 12.2 -O2 each saves about
@@ -281,8 +281,9 @@ typedef struct {
     int32_t  k_padding;               /* 0 = columns packed                                       */
     swa_type type;                    /* F32, F16, BF16, BOOL_MASKED, BOOL_KEEP                   */
     float    masked;                  /* value of a hidden entry; 0 = -65536 (F16: -65504, its
-                                         lowest). Ignored for BOOL. A value that the type cannot
-                                         hold is refused                                          */
+                                         lowest); -INFINITY where an engine wants it (ggml).
+                                         Ignored for BOOL. A value that the type cannot hold is
+                                         refused                                                  */
 } swa_mask_desc;
 #ifndef SWA_NO_MASKS
 SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow      */
@@ -301,7 +302,8 @@ typedef enum {
 } swa_compressed;
 /* tile size; 0 = invalid */
 SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);
-/* visible keys per row of the picture; 0 = invalid */
+/* Visible keys per row of the picture: W, but from three tiles on two tiles and the rest of W, since
+   the kernel fills in what lies between. 0 = invalid */
 SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);
 SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
                                            swa_type type, float masked, void *out /* [512][512] */,
@@ -373,7 +375,7 @@ typedef struct {
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
     int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an
                                      output made from one is NaN; a NaN in your own k or v is
-                                     stored as it is. Invariants are checked                      */
+                                     stored as it is                                              */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; size_t bytes_; } swa_cache;
@@ -395,10 +397,11 @@ SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *de
    A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several
    parts also keep the results of keys split over them. 0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
-/* bytes 0: the cache has none any more. MEMORY: too little for one part, and the scratch from
-   before stays; too little for the parts of a call is MEMORY there. Nothing in it is kept from step
-   to step: several caches may share it whose calls do not overlap, and it may be set anew between
-   calls (a thread pool that grows), not between their phases. */
+/* NULL, 0: the cache has none any more. MEMORY: too little for one part (also a 0 that
+   swa_cache_scratch_bytes gave), and the scratch from before stays; too little for the parts of a
+   call is MEMORY there. Nothing in it is kept from step to step: several caches may share it whose
+   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not between
+   their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity:
    origin 0 is Mistral's rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A
@@ -594,7 +597,8 @@ typedef struct {
                                until the last part of phase 1 is done                             */
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
-                                    window; each NULL = as for the others                         */
+                                    window (StreamingLLM: at min(pos, n_sink+W-1)); each NULL = as
+                                    for the others. Where the window pins none: ARG               */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
                                nor any input: the same pointer is ARG                             */
@@ -649,17 +653,17 @@ typedef struct {
    What is refused has written nothing, and may be called again as it should be. ARG is most often
    q, k, v or out NULL, strides with which rows overlap (one of two forgotten), scale 0 with a tail
    or v_in_k, a negative one, or a tail in attn and none in the shape. ORDER: no step was begun
-   since the layer's last call, or the layer before (or this one, in the step before) was left out.
-   MEMORY: no scratch was set. */
+   since the layer's last call, or begin was refused. A layer that is left out shows at the next
+   begin. MEMORY: no scratch was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
-   phase are disjoint; every part of phase 0 returns the same status: go on with phase 1 only if it
-   is SWA_OK. If a part of phase 0 was left out, or phase 1 has other parts, scratch, k, v or out,
-   each part of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of
-   phase 1 was left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of
-   the first 64 parts): begin the step again. A host without a join inside an op (ggml) makes two
-   ops of it. */
+   phase are disjoint. Go on with phase 1 only if every part of phase 0 has returned SWA_OK: they
+   all return the same status, but for a part whose phase 1 was left out before. If a part of phase
+   0 was left out, or phase 1 has other parts, scratch, k, v or out, each part of phase 1 is
+   SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1 was left out, that
+   part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the first 64 parts): begin
+   the step again. A host without a join inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -680,7 +684,7 @@ typedef struct {
 } swa_kv;
 typedef struct {
     swa_shape  shape;
-    swa_window window;
+    swa_window window;                /* {0}, and so a forgotten one, is full attention          */
     int64_t    pos;                   /* of the first query. Forgotten it is 0, which is legal:
                                          the query sees the key at 0 and nothing behind it        */
     int32_t    n_tokens;              /* queries; with 0 nothing is written, which is SWA_OK      */
@@ -780,16 +784,20 @@ typedef enum {
     SWA_ROPE_HALF           /* pairs (i, i+rotary/2): HF, NeoX, Gemma                             */
 } swa_rope_pairs;
 /* Rotates the first `rotary` numbers (even, at most head_dim) of every head of x
-   [n][n_heads][head_dim] in place; token t is at pos[t]. Rotations add up: a rotated row moves by
-   pos, which may be negative. freq [rotary/2] are inverse frequencies; angles are computed in
-   double, so any position is exact. mscale multiplies cos and sin (0 = 1). */
+   [n][n_heads][head_dim] in place; token t is at pos[t]. (x is packed: where q, k and v of a token
+   lie side by side, call it per token.) Rotations add up: a rotated row moves by pos, which may be
+   negative. freq [rotary/2] are inverse frequencies, from swa_yarn; a pair of frequency 0 stands
+   still (p-RoPE). Angles are computed in double, so any position is exact. mscale multiplies cos
+   and sin (0 = 1). */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
 typedef struct {
-    double  base, scale;          /* rope_theta; > 1: stretched by YaRN so many times, else not   */
+    double  base;                 /* rope_theta                                                   */
+    double  scale;                /* > 1: stretched by YaRN so many times; else plain RoPE        */
     int32_t original;             /* positions that the model was trained for; where stretched    */
-    int32_t truncate;             /* 1: the ramp's ends are rounded to whole pairs                */
+    int32_t truncate;             /* 1: the ramp's ends are rounded to whole pairs (DeepSeek, HF's
+                                     default); 0: not (gpt-oss)                                   */
     double  beta_fast, beta_slow; /* turns of a wave in them that end the ramp; 0 = 32 and 1      */
 } swa_yarn_desc;
 /* Inverse frequencies: base^(-2i/rotary), stretched. *mscale (may be NULL) = 0.1 ln(scale)+1 where
@@ -874,11 +882,14 @@ typedef struct {
        swa_mla over the same cache, with the factors, can be naive. */
     swa_matrix w_uqk, w_uvo;
     const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no
-                                        norm                                                      */
+                                        norm there, also if the other is set: DeepSeek has both,
+                                        [MLA]'s sample q_norm alone                               */
     float    eps;                    /* > 0 if there is a norm, 0 if there is none, else ARG      */
     swa_rope_pairs pairs;
-    const double *freq;              /* [rope/2] inverse frequencies: swa_yarn                    */
-    double   rope_mscale;            /* multiplies cos and sin; 0 = 1                             */
+    const double *freq;              /* [rope/2] inverse frequencies: swa_yarn; NULL if rope is 0 */
+    double   rope_mscale;            /* multiplies cos and sin; 0 = 1, as in DeepSeek-V2 and V3,
+                                        whose mscale and mscale_all_dim cancel here: not
+                                        swa_yarn's *mscale                                        */
     double   mscale;                 /* squared into the scale; 0 = 1. DeepSeek: 0.1 *
                                         mscale_all_dim * ln(factor) + 1 once the context is
                                         extended; swa_yarn's *mscale lacks mscale_all_dim         */
@@ -886,7 +897,8 @@ typedef struct {
                                         latent row's width                                        */
     int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is
                                         rotated as if it stood at min(pos, sink_pos);
-                                        StreamingLLM: W-1. 0 = it stands at pos                   */
+                                        StreamingLLM: n_sink+W-1. Without pinned sinks ARG. 0 =
+                                        it stands at pos                                          */
     swa_mla_path path;
     swa_type compute;                /* of the attention, as in swa_attn                          */
     const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields
@@ -947,8 +959,8 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
    ARG: NULL; a dimension or number out of range (a norm with eps 0, eps without a norm, a negative
    scale); a weight that is missing; a cache of neither shape of swa_mla_shape (another v_dim, ...);
    ABSORBED, w_uqk or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk;
-   OPAQUE weights without gemm, or without rows where a run may be naive; heads that begin inside a
-   block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+   OPAQUE weights without gemm, or without rows where a run may be naive; rows without OPAQUE
+   weights; heads that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
@@ -983,8 +995,10 @@ SWA_API swa_type    swa_compute_fastest(int isa);
        phase 0  attend_units: job_make (job_run: a run's rows and, by spans [7], its segments;
                 job_kernel; its blocks); job_units deals units;
                 unit_run: unit_begin packs q; then block by block sight_make (who sees what),
-                block_stage (stage: K and V as tiles; look_ahead), block_few: few_scores, few_mask,
-                few_exp, few_value_pieces [10], and the fold; unit_end: rows_out
+                block_stage (stage: as a rule stage_slots, K and V where they lie in the ring, else
+                copies; look_ahead), block_few: few [10] (few_scores, whose few_fours reads K;
+                few_mask; few_exp; few_value_pieces, whose few_rows reads V), and the fold;
+                unit_end: rows_out
        phase 1  fold_rows, if keys were split over parts; store_rows: numbers_out, tile_out
      prefill    the same, in panels from 16 rows on: block_many: many_qk, many_exp, many_pv [10];
                 panel_out
@@ -1202,9 +1216,6 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__PREFETCH_L1(p) ((void)(p))
 #  define SWA__PREFETCH_ONCE(p) ((void)(p))
 #  define SWA__FETCH(p, l1) ((void)(p), (void)(l1))
-#endif
-#ifndef SWA_ASSERT
-#  define SWA_ASSERT(x) ((void)0)
 #endif
 /* Structs of more than 96 bytes zeroed, of more than 272 copied: 64 bytes at a time, because gcc
    makes `rep stos` and `rep movs` of the whole, which take 30 cycles to begin. n is constant. */
@@ -1472,10 +1483,11 @@ SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = { "ok",
                                         "bad argument",
                                         "size or position overflows",
-                                        "buffer too small",
-                                        "call out of order, or layer, part or phase out of range",
+                                        "buffer too small, or none was set",
+                                        "pos is not the sequence's end, a call is missing or out of "
+                                        "order, or layer, part or phase is wrong",
                                         "needs rows that the ring has overwritten",
-                                        "rows stored first exceed capacity-(W-1)",
+                                        "more rows or tree nodes than the capacity has room for",
                                         "max_context reached",
                                         "not supported with this type, instruction set or window",
                                         "blob cut, altered, or of another geometry" };
@@ -3382,7 +3394,6 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     int layer;
     int64_t i;
 
-    SWA_ASSERT(s->start >= 0 && s->start <= s->end);
     if (!c->d.audit) return;
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
@@ -11762,8 +11773,8 @@ static swa_status swa__pick_check(const swa_attn *a) {
                                                                       : SWA_OK;
 }
 
-static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t n,
-                                  int stored_type) {
+static swa_status swa__attn_check(const swa_shape *s, const swa_window *window, const swa_attn *a,
+                                  int32_t n, int stored_type) {
     int i;
 
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
@@ -11774,6 +11785,8 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_attn *a, int32_t
     if (a->q.p != NULL) {
         if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
         if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
+            return SWA_ERR_ARG;
+        if (window->n_sink == 0 && (a->q_sink.p != NULL || a->q_sink_tail.p != NULL))
             return SWA_ERR_ARG;
         /* head_dim is not what such a model scales by */
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
@@ -11929,7 +11942,7 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
 
     if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
     /* enough for one part of every layer, or nothing is changed */
-    for (i = 0; i < c->d.n_layers && bytes > 0; i++)
+    for (i = 0; i < c->d.n_layers && mem != NULL; i++)
         if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
     c->scratch = mem != NULL ? swa__align64(mem) : NULL;
     c->scratch_bytes = bytes > 63 ? bytes - 63 : 0; /* what is left of it however mem was aligned */
@@ -11992,7 +12005,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
 
-    status = swa__attn_check(&l->shape, &call->a, c->n_tokens, (int)l->type[SWA__K]);
+    status = swa__attn_check(&l->shape, &l->window, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (status == SWA_OK && trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
@@ -12189,7 +12202,8 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     i = 0;
     /* int8 products need K in q8, all of it */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
-    status = swa__attn_check(&s, &call->a, rows->n_tokens, i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    status = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
+                             i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (status != SWA_OK) return status;
     if (!swa__parts_ok(parts)) return SWA_ERR_ORDER;
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
@@ -12538,8 +12552,8 @@ SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     if (status != SWA_OK) return status;
     if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0)
         return SWA_ERR_ARG;
-    if (m->rope_dim > 0 && (m->freq == NULL || (int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF))
-        return SWA_ERR_ARG;
+    if ((m->rope_dim > 0) != (m->freq != NULL)) return SWA_ERR_ARG;
+    if ((int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF) return SWA_ERR_ARG;
     /* a NaN, too, is not >= 0 */
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
     if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
@@ -12558,6 +12572,10 @@ SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
     /* or is the W_UV in w_uk left out? */
     if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;
+    /* rows are of OPAQUE weights: a forgotten type would be read as f32 */
+    if (m->rows != NULL && !swa__merged(m) && m->w_uq.type != SWA_OPAQUE && m->w_uk.type != SWA_OPAQUE
+        && m->w_uv.type != SWA_OPAQUE && m->w_o.type != SWA_OPAQUE)
+        return SWA_ERR_ARG;
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
     for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
     return status;
@@ -12725,7 +12743,7 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
     x->absorbed = !x->expanded && m->path != SWA_MLA_NAIVE;
     x->naive = !x->expanded && m->path != SWA_MLA_ABSORBED
                && (m->path == SWA_MLA_NAIVE || swa__mla_may_expand(m, (int32_t)n));
-    x->sinks = m->sink_pos > 0 && m->rope_dim > 0 && x->l->window.n_sink > 0;
+    x->sinks = m->sink_pos > 0 && m->rope_dim > 0;
     x->base = base;
     x->bytes = 0;
     x->fits = 1;
@@ -12760,6 +12778,7 @@ static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *
     x->m = m;
     x->l = l;
     x->expanded = !swa__shape_is(&l->shape, &shape);
+    if (m->sink_pos > 0 && l->window.n_sink == 0) return SWA_ERR_ARG;
 
     shape = swa_mla_shape(m, 1);
     if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */

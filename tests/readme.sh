@@ -1,6 +1,6 @@
 #!/bin/sh
-# readme.sh CC [all] - the commands that README.md, examples/hosts/*.md and examples/train/README.md show, taken out of
-# the text and run in a copy of the tree in which nothing is built, as a new reader has it: every line of a block marked
+# readme.sh CC [all] - the commands that README.md and the pages in examples show, taken out of the text and run in a copy
+# of the tree in which nothing is built, as a new reader has it: every line of a block marked
 # sh, and every `make ...` and `build/...` within a sentence. A command that is not named below is run as it stands, so
 # that a new one is not forgotten. Without `all` those run that take seconds, and the library is built without
 # optimisation; `all` (a part of make check) runs the others too, as a reader builds them. The last line counts.
@@ -17,7 +17,7 @@ export CC="$cc" PREFIX="$dir/prefix" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_
 
 # One command to a line, behind the page it stands on. A block without a language would be read by nobody.
 commands() {
-    for page in README.md examples/hosts/*.md examples/train/README.md; do
+    for page in README.md examples/*.md examples/*/*.md; do
         awk -v page="$page" '
             /^```/ { fence = fence ? 0 : $0; if (fence == "```") print page ": a block without a language"; next }
             fence == "```sh" { sub(/ +#.*/, ""); if ($0 != "") print page ": " $0; next }

@@ -554,9 +554,8 @@ static int begin_anew(swa_cache *c) {
 /* Each field of swa_attn spoilt for a shape with tail (t) or without. */
 static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     swa_attn a;
-    const float nan = (float)NAN, inf = (float)INFINITY;
+    const float nan = (float)NAN, inf = (float)INFINITY, falling[HEADS] = { 1, -0.5f }, unknown[HEADS] = { 1, nan };
     float bias[4] = { 0, 0, 0, 0 };
-    const float falling[HEADS] = { 1, -0.5f }, unknown[HEADS] = { 1, (float)NAN };
     t_label(tail ? "with a tail" : "plain");
 #define SPOIL(change, want)                                                                                            \
     do {                                                                                                               \
@@ -619,6 +618,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.q_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);
+        SPOIL(a.q_sink.p = w.x, SWA_ERR_ARG); /* n_sink was forgotten */
     }
 #undef SPOIL
 }
@@ -791,6 +791,7 @@ static void misuse_scratch(void) {
     ACCEPT(swa_cache_set_scratch, (&w.kv, NULL, 0));
     if (!begin_anew(&w.kv)) return;
     REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_MEMORY);
+    REFUSE(swa_cache_set_scratch, (&w.kv, room, 0), SWA_ERR_MEMORY); /* a size that could not be had */
     REFUSE(swa_cache_set_scratch, (&w.kv, room, 1), SWA_ERR_MEMORY); /* not even one part */
     REFUSE(swa_cache_set_scratch, (&w.kv, room, 63), SWA_ERR_MEMORY);
     REFUSE(swa_cache_set_scratch, (&w.kv, room, 100), SWA_ERR_MEMORY);
@@ -950,6 +951,9 @@ static void misuse_rows(void) {
     r = good_rows(kv);
     b = a;
     b.q.p = NULL;
+    REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
+    b = a;
+    b.q_sink.p = a.q.p; /* nothing is pinned */
     REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
     b = a;
     b.out.p = NULL;

@@ -369,7 +369,7 @@ static void make_block(setup *s, int hidden, int heads, int ql, int l, int dn, i
     s->m.v_dim = dv;
     s->m.eps = 1e-5f;
     for (int i = 0; i < r / 2; i++) freq[i] = pow(10000.0, -2.0 * i / r);
-    s->m.freq = freq;
+    s->m.freq = r > 0 ? freq : NULL;
     if (ql) s->m.q_norm = t_random(ql, 1.0f);
     s->m.kv_norm = t_random(l, 1.0f);
     s->n_seqs = 1;
@@ -1333,6 +1333,21 @@ TEST(misuse_of_the_desc) {
     REFUSED(m.pick_n = 2, SWA_ERR_ARG);  /* entries, but no list */
     REFUSED((m.pick = list, m.pick_n = 2, m.compute = SWA_BF16), SWA_ERR_UNSUPPORTED);
     INVALID((m.pick = list, m.pick_n = 2, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
+}
+/* One field that was given, and the one without which it has no use forgotten. */
+TEST(misuse_of_half_a_pair) {
+    misuse u;
+    swa_mla m;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
+    INVALID(m.sink_pos = 9, SWA_ERR_ARG);     /* nothing is pinned here */
+    INVALID(m.rows = host_rows, SWA_ERR_ARG); /* no weight is OPAQUE: its type */
+    u.r.s.m.rope_dim = 0;
+    u.r.desc.shape = swa_mla_shape(&u.r.s.m, 0);
+    m = u.r.s.m;
+    m.freq = NULL;
+    CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1) > 0);
+    m.freq = u.r.s.m.freq; /* of which dims? */
+    CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 1), 0);
 }
 TEST(misuse_of_scratch) {
     misuse u;
