@@ -31,9 +31,9 @@
 
    Several sequences in one step: swa_step_begin() takes an array of runs. Your own threads: each
    worker calls swa_attend_part(&kv, l, &a, phase, part, parts) for phase 0, all join, then for
-   phase 1, all join. Your own K/V rows, no ring: swa_attention(). Structs begin as zeros, and zero
-   is the default; a call that can fail returns a swa_status, 0 = SWA_OK, and a refused one has
-   changed nothing that the cache contains.
+   phase 1, all join. Your own K/V rows, no ring: swa_attention(). Structs begin as zeros (C++: {},
+   then assign fields), and zero is the default; a call that can fail returns a swa_status, 0 =
+   SWA_OK, and a refused one has changed nothing that the cache contains.
 
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
