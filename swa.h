@@ -3904,9 +3904,9 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     /* a row of each, and room for q in eight; swa__sight_pace fills up: twice as many */
     swa__stretch row[2 * (2 * SWA__PANEL + 8)];
     /* Products that come out of line, so that what others have in registers stays there: as sinks
-       (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at most,
-       with all scales, before all else that is done to scores, into s [32][nr]; k and end multiples
-       of what the kernel takes at once. NULL = none */
+       (w 0) or through the window (1), scores of the keys [k, end), but those of k's bundle at
+       most, with all scales, before all else that is done to scores, into s [32][nr]; k and end
+       multiples of what the kernel takes at once. NULL = none */
     void (*scores)(const swa__block *b, const struct swa__sight *n, int w, int k, int end,
                    const float *q, float *s);
     /* window [first, last), sinks [0, sink) */
@@ -3941,8 +3941,8 @@ typedef void swa__many(const swa__block *b, const swa__sight *n, const float *co
                        const swa__total *to);
 
 #if SWA__BF16
-/* Rows of ld numbers of a type; those whose bit of keep (by row mod 16) is not set, and numbers below
-   tiny, are 0. The first v_rows hold V too, of the keys whose bit of seen is set. */
+/* Rows of ld numbers of a type; those whose bit of keep (by row mod 16) is not set, and numbers
+   below tiny, are 0. The first v_rows hold V too, of the keys whose bit of seen is set. */
 typedef struct {
     int type, rows, ld, v_rows;          /* F32 or BF16                                           */
     unsigned keep, seen;
@@ -4365,6 +4365,12 @@ static const float swa__sides[2][16] = {
    registers as long as every index is a constant then and nobody takes an address, which is why
    what is rare works on a copy of them, out of line.
 
+   Letters of these functions: R rows of q, and NW vectors side by side, of keys in q.k and of dims
+   in p.v; T the type that is loaded, where it is a constant, and es its bytes; v (or v0, v1) a
+   number of keys counted in vectors. range[4] is two intervals of keys, [range[0], range[1]) and
+   [range[2], range[3]), and v[4] the same in vectors. Of many rows, nr in a panel, nv vectors of
+   them (2 mean 2*SWV_N rows) go with mr keys or dims.
+
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
              tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE; bf16: see SWA__SINGLES
@@ -4382,6 +4388,8 @@ static const float swa__sides[2][16] = {
 #  define SWV_INLINE SWA__INLINE
 #  define SWV_UNROLL SWA__UNROLL
 #endif
+/* The register block of a whole panel: MR keys (or dims) by NV vectors, which are all NR rows. Half
+   a panel is one vector of rows, and as many sums: MR*NV keys. */
 #define MR SWV_KEYS
 #define NV SWV_VECTORS
 #define NR (SWV_VECTORS * SWV_N)
@@ -4403,6 +4411,9 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_STREAMS                      /* whether r rows can be read as swa__likes_streams says */
 #  define SWV_STREAMS(r) 0
 #endif
+/* WIDE: whether q.k of R rows by NW vectors is ever asked for over type T: what is not, is not
+   compiled. TWO: four rows' narrower width, of f32 and of what swa__likes_two says: each type has
+   a loop of its own in it, which narrower ones else have not. */
 #ifdef SWV_FEW_F32                       /* four rows take f32 that many vectors of keys at a time */
 #  define SWV_WIDE(R, NW, T) ((R) != 4 || (NW) <= SWV_FEW_F32 || (T) != SWA_F32)
 #  define SWV_TWO(R, NW) ((R) == 4 && (NW) == SWV_FEW_F32)
@@ -4447,8 +4458,9 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
     return SWV_LOAD_Q8((const int8_t *)p);
 }
 
-/* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is what
-   the first of its vectors has loaded for the others. */
+/* Vector j at p, of NW side by side. Types that are widened at less cost by the row of 16: row is
+   what the first of its vectors has loaded for the others. So p counts only where j begins a row,
+   and a caller asks for j = 0, 1, 2... in turn. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(load_nth)(int NW, int type, const void *p, int j, SWV *row) {
 #ifdef SWV_ROW
     if (NW * SWV_N % SWA__TILE == 0 && (SWA__IS_Q8(type) || SWA__IS_BF16(type))) {
@@ -4516,7 +4528,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
     return x;
 }
 
-/* p times V's scale, and rounded again. */
+/* p times V's scale, and rounded again; what comes out below SWA__TINY_PV is 0, so that no product
+   with V is subnormal. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(scale_to_bf16)(SWV p, SWV scale) {
     p = SWV_MUL(p, scale);
     return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_TO_BF16(p), SWV_SET1(0.0f));
@@ -4553,6 +4566,7 @@ SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope
 /* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sight *n, int i, int k,
                                             int count, int apart, float *out) {
+    /* columns of the first key and of the last, the lower one of which may be either */
     const int64_t from = (c->step < 0 ? swa__distance(n->q[i]) : c->first) + c->step * k;
     const int64_t last = from + c->step * (count - 1);
     const float *row = n->bias[i];
@@ -4575,25 +4589,43 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
        q.k   sum[i][j] += q[d][i] in all lanes * keys of vector j      K's tile [dk][16], by d
        p.v   sum[i][j] += p[i][key] in all lanes * dims of vector j    V's rows, by key
    Between the two lies s, [row][256]: scores, and then p in place. 16 rows behind it are scores
-   with the sinks' own q.
+   with the sinks' own q. q lies in steps, [dk+dt][R] each, one step behind the other: the R numbers
+   that a vector of keys is multiplied by are neighbours.
+
+   K      tile of 16 keys [dk][16]       a vector is one dim of SWV_N keys; the next dim of these
+                                             keys lies 16 numbers on, the next keys in the next tile
+       V      row of a key [dvp]             a vector is SWV_N dims of one key
+   sums   R by NW vectors                fewer rows take more vectors, so that in p.v they are as
+                                             many as FMAs on their way (x86: 4 cycles, two a cycle);
+                                             q.k of one row has four, and waits for memory
+
+   A pass over K or V takes as many keys or dims as its sums hold, and ends in s or o. A tile is the
+   least that q.k computes: its keys that nobody sees have scores too, which few_mask hides. p.v
+   takes keys of the ranges alone, because a slot that was never written may hold a NaN.
 
    So that memory is not idle, q.k of a block fetches its V, and p.v the next block's K, as many
    lines as it reads itself, in one stream. Where swa__likes_streams, nothing is fetched: K and V
    then come by loads, line after line. */
 
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
-   more steps a row ends, and the next begins `gap` bytes further on. */
+   more steps a row ends, and the next begins `gap` bytes further on, and is `per` steps long. A
+   step is a line while q.k fetches V, and a key while p.v fetches K. Rows that follow one another
+   without a gap are one row that never ends. */
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
-/* Vectors of keys of a type, where each begins, and how many fours of dims they have; numbers from q
-   of four rows to q of the next four. */
+/* Vectors of keys of a type, where each begins, and how many fours of dims they have; numbers from
+   q of four rows to q of the next four. */
 typedef struct { const char *at[8]; int type, fours, q_four; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
 typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(value_rows);
 
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
-   of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others. Where
-   each number's type is looked up (SWA__ANY_TYPE: a single tile), four dims took 4.7 KB more in
-   all kernels: one is. */
+   of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others.
+   Where each number's type is looked up (SWA__ANY_TYPE: a single tile), four dims took 4.7 KB more
+   in all kernels: one is.
+
+   V is fetched line by line as K is read: four dims of a tile's 16 keys are es lines of K, so for
+   every four dims es lines of V come per tile, spread over the four. With V as wide as K, it has
+   come when K is through. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
@@ -4602,7 +4634,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a stream's vector, or one that is left over: nothing is fetched */
     const int index = R == 8 && NW == SWV_INDEX, silent = (SWV_STREAMS(R) && NW == 1) || index;
-    /* of V, for every four dims */
+    /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers, row[SWA__TILE / SWV_N];
@@ -4610,8 +4642,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
 
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
+            /* the share of the turn-th dim of four, so that four shares are `lines` exactly */
             const int turn = any ? d++ % 4 : u,
                       step = silent ? 0 : (turn + 1) * lines / 4 - turn * lines / 4;
+            /* an index's eight rows: so many lines a step, each `gap` on: see swa__block.soon */
             for (j = 0; index && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
             if (any && step > 0) SWA__FETCH(pf.at, pf.l1); /* a tile's dim is a line at most */
@@ -4634,6 +4668,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
                 }
             }
 
+            /* for compilers that would load ahead of this dim, or move its sums */
             SWV_UNROLL for (j = 0; j < NW; j++)
                 SWV_UNROLL for (i = 0; i < R; i++) {
                     SWA__IN_ORDER(acc[i][j]);
@@ -4663,7 +4698,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
     }
 }
 
-/* V of the tile and those behind it. */
+/* V of the tile and those behind it, as q.k fetches it. Rows of V that follow one another (the
+   ring's, the stage's) are one row without an end, and so are those shorter than a line. */
 SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const swa__tile *first) {
     const size_t v_size = swa__type_size(first->v_type);
     SWA__FN(stream) pf;
@@ -4683,7 +4719,7 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
 SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__block *b,
                                            const float *q, float *s, int v) {
     const swa__geo *g = b->g;
-    const swa__tile *t[8];
+    const swa__tile *t[8];               /* vector j's, which with SWV_N < 16 others share        */
     const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
     const int type = known == SWA__ANY_TYPE ? first->k_type : known;
     const size_t es = swa__type_size(type);
@@ -4692,7 +4728,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
     SWV acc[8][8], x;
     int i, j;
 
-    if (R == 8 && NW == SWV_INDEX) {
+    if (R == 8 && NW == SWV_INDEX) {     /* an index has no V: K of the tiles that follow         */
         pf.at = b->soon.p;
         pf.gap = b->soon.apart;
         pf.per = b->soon.lines;
@@ -4700,7 +4736,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
 
     k.type = type;
     k.fours = g->dk / 4;
-    k.q_four = 4 * g->dk;                /* eight rows have no tail */
+    k.q_four = 4 * g->dk;                /* eight rows are two steps of four, without a tail */
 
     SWV_UNROLL for (j = 0; j < NW; j++) {
         t[j] = &b->tile[(v + j) * SWV_N / SWA__TILE];
@@ -4731,7 +4767,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
     }
 }
 
-/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. */
+/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. In s lies what
+   K has given, times K's scale, and q of a step is [dk][rows], then [dt][rows]. */
 static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const float *q, float *s,
                                          int v) {
     const swa__geo *g = b->g;
@@ -4762,7 +4799,8 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
 }
 
 /* p.v of one key, V at in.at, and a line of the stream for each line of it. A macro, because gcc
-   multiplies by a lane only where `number`, row i's p, stands in the FMA itself. */
+   multiplies by a lane only where `number`, row i's p, stands in the FMA itself. The stream's row
+   may end before this key; pf.at, which the loop moves by a key's share, then skips the gap. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
@@ -4797,8 +4835,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
         SWV_KEY(SWV_SET1(p[i * SWA_BLOCK + k]));
 }
 #undef SWV_KEY
+
 /* V of key k and those behind it in its tile, of which `dims` from d0 on are taken, and what is
-   fetched of the next block's K meanwhile. */
+   fetched of the next block's K meanwhile.
+
+   V is walked in passes: the first `dims` of all keys, then the next. A key of a pass brings as
+   many bytes of K as it takes of V, so that through all passes K comes as one stream. With dk = dv
+   = 128, passes of 64 dims and 16 tiles, each tile of V brings half a tile of K:
+
+       pass over dims    0 .. 63: V's tiles  0  1  2 ... 15    64 .. 127: 0  1  2 ... 15
+       K's tiles                             0  0  1 ...  7               8  8  9 ... 15 */
 SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, int d0,
                                        int k, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
     const swa__geo *g = b->g;
@@ -4814,9 +4860,10 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     pf->at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
     pf->gap = 0;
     pf->left = INT32_MAX;                /* fetches until the row's end, if rows lie apart */
-    pf->per = per;
+    pf->per = per;                       /* keys whose shares are one row of K */
     pf->l1 = b->l1;
     if (pf->at != NULL) {
+        /* numbers of K's tile that came with tiles and keys before this one */
         const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
         pf->gap = b->tile[next].next_gap;
         if (pf->gap != 0 && per > 0) pf->left = per - from / dims % per;
@@ -4849,7 +4896,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
     }
 }
 
-/* p.v of R rows over the keys of range, for NW vectors of dims from d0 on. */
+/* p.v of R rows over the keys of range, for NW vectors of dims from d0 on: o [R][dvp]. The chain
+   goes on from interval to interval and, with x->more, from piece to piece. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
                                              const swa__pv *x, int d0) {
     const int dvp = b->g->dvp;
@@ -4866,11 +4914,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(x->o + i * dvp + d0 + j * SWV_N, acc[i][j]);
 }
 
-/* q.k over the vectors [v0, v1), whole tiles, for R rows. A single tile is what does not fill the
-   width. */
+/* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be, then what does not
+   fill the width, tile by tile. A key's chain is the same in any width. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
                                              float *s, int v0, int v1) {
-    enum { PER = SWA__TILE / SWV_N };
+    enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     int v, end;
 
     for (v = v0; v < v1; v = end) {
@@ -4890,7 +4938,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
     }
 }
 
-/* The functions of a step of R rows. Dims that fill no full width go a vector at a time. */
+/* The functions of a step of R rows. Dims that fill no full width go a vector at a time; dvp is a
+   multiple of 16, so a width of 16 leaves none. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
@@ -4912,17 +4961,22 @@ SWV_ROWS(2)
 #endif
 SWV_ROWS(4)
 #undef SWV_ROWS
+
 #ifdef SWV_LOAD_PAIR
 /* The same in bf16 by pairs, for four rows, the last ones of which may be nobody's, and for eight
    over f32: q is half a panel, [dk/2][16], and p two keys in a number. K and V of f32, f16 and bf16
-   become pairs in registers. */
+   become pairs in registers. swa__job_kernel lets only dims come here that fill this: dk even, dvp
+   a multiple of 64, no tail.
+
+   A pair is two neighbours of a chain in one lane: in q.k two dims of a key, in p.v two keys of a
+   dim. A row's 256 p fill half of its scores' place, those of keys k and k+1 at number k/2. */
 
 #define SWV_BY_PAIRS(type, body) do { \
     if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
     else if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
     else { const int T = SWA_F32; body } } while (0)
 
-/* The eight sums of R rows and the keys of one or two tiles. */
+/* The eight sums of R rows and the keys of one or two tiles: sum j*R + i is of row i and tile j. */
 SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const float *q,
                                               const char *const *k, SWA__FN(stream) pf, SWV *acc) {
     const size_t dim = SWA__TILE * SWA__FN(size)(type);
@@ -4990,13 +5044,14 @@ static SWV_TARGET void SWA__FN(pair_keys)(int rows, const swa__block *b, const f
     }
 }
 
-/* p.v over the keys of a tile: sixteen sums of R rows. */
+/* p.v over the keys of a tile: sixteen sums of R rows, i*NW + j of row i and vector j of dims. */
 SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
                                               SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                               SWV *acc) {
     const int NW = 16 / R;
+    /* a vector of dims; and from behind the last one to the first of the next two keys */
     const size_t row = SWV_N * SWA__FN(size)(type), skip = 2 * (size_t)in.row - (size_t)NW * row;
-    const char *a = in.at, *c = in.at + in.row;
+    const char *a = in.at, *c = in.at + in.row;  /* the two keys of a pair */
     const float *last = p + SWA__TILE / 2;
     SWV x;
     int i, j;
@@ -5021,8 +5076,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
     }
 }
 
-/* p.v over whole tiles, 64 dims of four rows or 32 of eight at a time: in either shape 16 sums, four
-   of which lie at o, `half` and so on. */
+/* p.v over whole tiles, 64 dims of four rows or 32 of eight at a time: in either shape 16 sums.
+   Four at a time are loaded and stored: four vectors of one row, or two of each of two rows.
+
+       acc[i ..]     i         i+1            i+2         i+3
+       at            o      o + SWV_N      o + half   o + half + SWV_N */
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b,
                                                    const int range[4], const swa__pv *x) {
     const int dvp = b->g->dvp, dims = 256 / rows, half = rows == 8 ? dvp : 2 * SWV_N,
@@ -5541,8 +5599,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
 #ifdef SWV_AT
 
 /* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
-   vector. Returns how many steps. All registers are taken: what a step loads is not loaded before it,
-   and acc stays where it is, or gcc copies sums to and fro. */
+   vector. Returns how many steps. All registers are taken: what a step loads is not loaded before
+   it, and acc stays where it is, or gcc copies sums to and fro. */
 SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n,
                                      SWV *acc) {
     SWV numbers[MR * NV], x[NV];
@@ -5817,7 +5875,8 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 }
 #endif
 
-/* K of mr keys from k on times q: one chain per sum, cut where what is fetched meanwhile changes. */
+/* K of mr keys from k on times q: one chain per sum, cut where what is fetched meanwhile
+   changes. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b,
                                                 const swa__sight *n, int k, const float *q,
                                                 SWV *acc) {
@@ -5903,7 +5962,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                                 SWV_MUL(acc[i * nv + j], SWV_LOAD(n->q_scale[w] + j * SWV_N));
             }
 
-            /* keys that all rows see need nothing, a window's plain edge a mask; the rest is rare */
+            /* keys that all rows see need nothing, a window's plain edge a mask; the rest is
+               rare */
             if (w == 0 || k < old || swa__has_mods(n) || b->present != NULL || (tree && edge)) {
                 SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
                                             the registers */
@@ -6306,9 +6366,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int 
 }
 #endif
 
-/* m and l of the block, top and sum, folded into `to`; a, c: what the sums of before and the block's
-   are multiplied by. A row that has seen nothing yet has m = SWA__NONE, l = 0, and one that sees
-   nothing here gives that: either way the other side is multiplied by exp2(0) = 1. */
+/* m and l of the block, top and sum, folded into `to`; a, c: what the sums of before and the
+   block's are multiplied by. A row that has seen nothing yet has m = SWA__NONE, l = 0, and one that
+   sees nothing here gives that: either way the other side is multiplied by exp2(0) = 1. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SWV *sum,
                                                 const swa__total *to, SWV *a, SWV *c) {
     int j;
@@ -6647,9 +6707,9 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     SWV_LEAVE();
 }
 /* SWA__SINGLES of rows as they are stored; numbers of bf16 are not to be rounded. Neighbouring rows
-   change places, a last one without a neighbour stays. Rows that are not kept are not read: they may
-   lie behind their array's end. Keys that nobody sees are, and may hold anything: SWV_WITHIN makes a
-   number of it, and it is below FLT_MAX. */
+   change places, a last one without a neighbour stays. Rows that are not kept are not read: they
+   may lie behind their array's end. Keys that nobody sees are, and may hold anything: SWV_WITHIN
+   makes a number of it, and it is below FLT_MAX. */
 SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
                                                float *to, float *v) {
     const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
@@ -6751,9 +6811,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
     }
 }
 
-/* The last inputs, fewer than 32, 16 at a time with zeros behind them, and then what the chain leaves,
-   which is in `chain`: added to the block's sums. Once in a row of weights at most, and seldom
-   there, so plain loops do. */
+/* The last inputs, fewer than 32, 16 at a time with zeros behind them, and then what the chain
+   leaves, which is in `chain`: added to the block's sums. Once in a row of weights at most, and
+   seldom there, so plain loops do. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const SWA__FN(piece) *in,
                                                  float (*chain)[16], float (*sum)[16]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
@@ -6828,7 +6888,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
     }
 }
 
-/* One piece, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16 bits alone. */
+/* One piece, R weight rows and T tokens, added to the block's sums. fetch 2 is for 16 bits
+   alone. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA__FN(piece) in,
                                          float (*sum)[16]) {
     SWV acc[PR * PT][GV];
@@ -7413,8 +7474,8 @@ SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
 
-/* Small integers by way of 3 * 2^22, whose lowest bit counts 1: to convert them takes the units that
-   multiply twice as long. */
+/* Small integers by way of 3 * 2^22, whose lowest bit counts 1: to convert them takes the units
+   that multiply twice as long. */
 SWA__INLINE float32x4_t swa__float_neon(int16x4_t x) {
     return vreinterpretq_f32_s32(vaddw_s16(vdupq_n_s32(0x4b400000), x)) - vdupq_n_f32(12582912.0f);
 }
@@ -7538,9 +7599,9 @@ SWA__INLINE void swa__dots_keys(const int8_t *k, int left, int8x16_t *x) {
     x[3] = vreinterpretq_s8_s16(hi.val[1]);
 }
 
-/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, as are the f32 chains of
-   integers that other instances run: compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040 is
-   less than 2^24. */
+/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, as are the f32 chains
+   of integers that other instances run: compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040
+   is less than 2^24. */
 SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *s, int v) {
     const swa__tile *t = &b->tile[v / 4];
     const int8_t *k = (const int8_t *)t->k;
@@ -7683,8 +7744,8 @@ SWA__INLINE v128_t swa__fma_simd128(v128_t a, v128_t b, v128_t c) {
     v128_t r = wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero(lo),
                                   wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
 
-    /* of the 29 bits that a float does not have, 1 and zeros are the midpoint; and a subnormal lacks
-       more of them */
+    /* of the 29 bits that a float does not have, 1 and zeros are the midpoint; and a subnormal
+       lacks more of them */
     v128_t below =
         wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
     v128_t size = wasm_v128_and(r, wasm_i32x4_splat(0x7fffffff));
@@ -7826,8 +7887,8 @@ SWA__INLINE SWA__AVX2_TARGET void swa__store_q8_avx2(int8_t *p, __m256 v) {
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(h, h));
 }
 
-/* By one shuffle of what a load has put into both lanes: one slot beside the FMAs, where VPMOVZXWD and
-   a shift are two. */
+/* By one shuffle of what a load has put into both lanes: one slot beside the FMAs, where VPMOVZXWD
+   and a shift are two. */
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
     const __m256i at = _mm256_setr_epi32(0x01008080, 0x03028080, 0x05048080, 0x07068080, 0x09088080,
                                          0x0b0a8080, 0x0d0c8080, 0x0f0e8080);
@@ -10654,8 +10715,8 @@ static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in 
     }
 }
 
-/* So is the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a unit it is
-   as large as L2, and writing to it waits too. */
+/* So is the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a unit it
+   is as large as L2, and writing to it waits too. */
 static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int nr,
                             swa__sight *l) {
     const int lines = nr * j->geo.dk / (8 * 16);
@@ -10767,8 +10828,8 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 
-/* Whether the unit's rows read a ring as swa__likes_streams says: K of all blocks is more than 4 MB,
-   of which little is left in the caches since the step before. */
+/* Whether the unit's rows read a ring as swa__likes_streams says: K of all blocks is more than 4
+   MB, of which little is left in the caches since the step before. */
 static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
     const swa__source *ring = j->keys.base[1];
     if (!j->few || u->n != 4 || ring == NULL || swa__form_of(&j->geo) != SWA__PLAIN) return 0;
