@@ -5174,7 +5174,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_stream)(const swa__block *b, const int
 
 /* Row i's scores after modification and mask, written back; returns their maximum per lane. s2
    holds the scores with the sinks' own q, for the vectors [v[0], v[1]); the window's are [v[2],
-   v[3]). */
+   v[3]). Keys and a row's bounds are compared as floats, which hold 0 to 256 exactly. In the plain
+   case (window alone, nothing modified) a vector inside both edges is only read. */
 static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n, int i, float *s,
                                         const float *s2, const int v[4]) {
     const swa__geo *g = b->g;
@@ -5255,10 +5256,13 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
     const int from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
     int x, i;
 
-    /* hidden keys give 0; in bf16 those below 2^-30 too, see SWA__TINY_V */
+    /* hidden keys, whose SWA__NONE is below -3.4e38, give 0; in bf16 so does p below 2^-30, see
+       SWA__TINY_V */
     none = SWV_SET1(bf16 && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) sum[i] = SWV_SET1(0.0f);
 
+    /* tile by tile, so that lane n of vector i is key i*SWV_N + n mod 16; tiles between the two
+       intervals were never computed */
     for (x = from; x < to; x += SWA__TILE / SWV_N) {
         const float *scale = b->tile[x * SWV_N / SWA__TILE].v_scale;
         if ((x < v[0] || x >= v[1]) && (x < v[2] || x >= v[3])) continue;
@@ -5275,6 +5279,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
                 p = SWA__FN(scale_to_bf16)(p, SWV_LOAD(scale + i * SWV_N));
             else if (scale != NULL) p = SWV_MUL(p, SWV_LOAD(scale + i * SWV_N));
 #ifdef SWV_LOAD_PAIR
+            /* in 16 bits p is half as long: it lies below all scores that are still to be read */
             if (SWV_PAIRED(b->g)) {
                 SWV_STORE_UPPER((uint16_t *)(void *)s + (x + i) * SWV_N, p);
                 continue;
@@ -5284,6 +5289,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             SWV_STORE(at, bf16 ? SWV_SWAP(p) : p);
         }
     }
+    /* without lanes SWV_SWAP does nothing: here neighbours change places */
     SWA__ROLLED for (x = from; SWV_N == 1 && bf16 && x < to; x += 2) {
         float first = s[x];
         s[x] = s[x + 1];
@@ -5293,7 +5299,8 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
     SWV_UNROLL for (i = 0; i < SWA__TILE / SWV_N; i++) SWV_STORE(lanes + i * SWV_N, sum[i]);
 }
 
-/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8. */
+/* q.k of `rows` rows over the vectors [v, v1); qi: q as integers, for the tiles that are int8: the
+   rows' sums, then their bytes, see swa__few_integers. */
 static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const float *q,
                                            const int32_t *qi, float *s, int v, int v1) {
     enum { PER = SWA__TILE / SWV_N };
@@ -5345,6 +5352,7 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
     int i, x;
 
     SWA__FN(few_scores)(rows, b, q, qi, s, from, to < END ? to : END);
+    /* vector END is stored 256 numbers on, which is at `last`: row after row, as in s */
     if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
     for (x = from; swa__tail_dims(b->g) > 0 && x < to; x++)
         SWA__FN(few_tail)(b, rows, q, x < END ? s : last - SWA_BLOCK, x);
@@ -5355,7 +5363,8 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
     }
 }
 
-/* q of the step that begins at row r. */
+/* q of the step that begins at row r: of steps [dk+dt][R] one behind the other, as many numbers lie
+   before it as r rows have; of half a panel [dk/2][16] it is column r. */
 SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r) {
     return q + (SWV_PAIRED(g) ? (size_t)r : (size_t)r * (size_t)(g->dk + g->dt));
 }
@@ -5429,8 +5438,8 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     } while (some[2] < range[3]);
 }
 
-/* A tree over 16 numbers; levels of constant length, so that each becomes a vector operation,
-   without branches. */
+/* A tree over 16 numbers, in place: [i] with [i+8], then with [i+4], 2 and 1, as everywhere. Levels
+   of constant length, so that each becomes a vector operation, without branches. */
 #define SWV_TREE(name, what) \
 SWA__NOINLINE SWV_TARGET float SWA__FN(name)(float *p) { \
     int i, w; \
@@ -5446,10 +5455,17 @@ SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
 
+/* One block, few rows: all scores, then row by row masks, maximum, p and its sum, then p.v. What
+   lies between these is in s:
+
+       s     [16 rows][256 keys]    scores of the window's keys; p, when few_mask has joined s2
+       s2    [16 rows][256 keys]    scores of interval 0, the sinks, by q[0]
+
+   o, m and l are this block's alone, from zero: that is what is folded, at once or in phase 1. */
 static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
-    float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];
+    float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];    /* maxima, then sums, of a step's rows */
     int v[4], range[4], i, r, x, step, most = 4;
     const int all = SWV_PAIRED(g) ? (rows + 3) / 4 * 4 : rows; /* pairs go by four rows */
 
@@ -5460,6 +5476,8 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
                          : v[2 * i];
     }
 
+    /* the keys of p.v, which in bf16 takes whole tiles: there hidden keys have p = 0, V is
+       staged */
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
 #ifdef SWV_EIGHT
     if (all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
@@ -5498,8 +5516,9 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 }
 
 #if SWA__INDEX
-/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]). Eight rows and K in
-   f32 are bound by arithmetic, and take a wider block of registers than a stream from memory. */
+/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]), into x->s [8][256].
+   q lies by sixteens of rows, each as `few` has it. Eight rows and K in f32 are bound by
+   arithmetic, and take a wider block of registers than a stream from memory. */
 static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
                                              const swa__scores *x, int r, const int v[2]) {
     const swa__geo *g = b->g;
@@ -5520,11 +5539,18 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
     SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
 }
 
-/* sum += w * max(q.k, least), for each list row after row. So few keys at a time that they stay in
-   L1 while all rows come by. */
+/* sum += w * max(q.k, least), for each list row after row: x->sum [lists][256], of `per` rows each.
+   So few keys at a time that they stay in L1 while all rows come by:
+
+       for 32 keys             all of an interval's, or the whole block where K lies off the grid
+           for 8, 4, 2, 1 rows     scores of these keys
+               for each row            into its list's sums
+
+   A key's sum is one chain over its rows, so the order of keys does not show. */
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
-    /* what follows is fetched while eight rows' kernel runs, and then for all tiles */
+    /* own: eight rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then
+       fetch "V", which is set to K, that is here already */
     const int own = SWV_INDEX > 0 && !b->g->dots && b->shift == 0 && x->rows >= 8;
     int range[4], v[2], r, i, j, k, step;
     SWV least;
@@ -5578,7 +5604,8 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
    So scores and p lie as [key][nr], o as [dv][nr]: maximum, exp2 and sum go down the columns, and
    no number changes its lane between q's packing and out's unpacking. */
 
-/* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n. */
+/* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n. A chain goes on from call to call
+   of mk, as long as acc does. */
 typedef struct {
     size_t n, rs, cs;
     const float *a, *b;
@@ -5587,7 +5614,7 @@ typedef struct {
     size_t line;
 } SWA__FN(operands);
 
-/* One product, or the two of a pair. */
+/* One product, or the two of a pair: then a and b hold two bf16 in each lane. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
 #ifdef SWV_FMA2
     if (pairs) return SWV_FMA2(a, b, acc);
@@ -5607,6 +5634,7 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
     size_t p;
     int i, j, u;
 
+    /* a: a key or dim of the tile, 16 numbers; b: SWV_N rows of [nr] */
     for (p = 0; p + SWV_N <= n; p += SWV_N, *a += SWV_N, *b += SWV_N * nv * SWV_N) {
         SWV_UNROLL for (i = 0; i < rows; i++) numbers[i] = SWV_LOAD(*a + i * SWA__TILE);
         SWV_UNROLL for (u = 0; u < SWV_N; u++) {
@@ -5676,7 +5704,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
 }
 
 /* A group of mr keys from k on and nv vectors of rows. sinks: of the sinks' own q; old: keys below
-   it hold scores of those in s. */
+   it hold scores of those in s. Groups begin at multiples of mr, so that none lies in two tiles,
+   and acc [mr][nv] is what lies in s from k on. */
 typedef struct { int mr, nv, k, sinks, old; } SWA__FN(group);
 
 /* Modification and mask of a group's scores, more than a window's plain edge. Out of line, and for
@@ -5714,6 +5743,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
                 a = SWA__FN(modify)(g, a, SWV_LOAD(n->slope + j * SWV_N), distance, extra);
             }
 
+            /* the mask. Interval 0 comes first: what it leaves in s is what `old` speaks of */
             if (of->sinks)
                 a = SWV_PICK(key, SWV_SET1((float)n->lo[0]), SWV_LOAD(n->sink + j * SWV_N), a,
                              none);
@@ -5729,8 +5759,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
         }
 }
 
-/* What the group of keys from k on fetches of the tile at next, n lines: the first group all of it,
-   or (pairs, where a step covers two dims) each its share. Where nothing is to be fetched, the
+/* What the group of keys from k on fetches of the tile's next one, n lines: the first group all of
+   it, or (pairs, where a step covers two dims) each its share. Where nothing is to be fetched, the
    first line of `own` again and again, which is in L1: that costs less than a second loop without
    the instruction. */
 SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *next, int k,
@@ -5783,7 +5813,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
     SWV before[MR * NV];
     int i, j;
 
-    /* K's scale is not the tail's: it comes before the tail goes on in the chain */
+    /* K's scale is not the tail's: it comes before the tail goes on in the chain. A group lies in
+       one tile, so its scales are side by side */
     if (t->k_scale != NULL)
         SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
@@ -5827,7 +5858,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
 /* Kernels of whole panels multiply in the order of SWA_BF16_TILE too. */
 #define SWV_SUMMED (!pairs && nv == NV && g->form >= SWA__TILE_SINGLES)
 
-/* See swa__summed. */
+/* See swa__summed. A bundle of 32 is two chains from zero; their sum goes to what out has:
+
+       number of the bundle    0  1  2  3  4  5 ... 31
+       chain                   0  1  0  1  0  1 ...  1      singles: every second row of a and b
+       pairs, row              0  1  0  1  2  3 ...         rows (0, 2), (1, 3), (4, 6), (5, 7) ...:
+                                                            every second row again */
 static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
 #ifdef SWV_FMA2
     const int form = x->form;
@@ -5848,13 +5884,14 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 
     for (r = 0; r < rows; r += MR, out += MR * NR)
         for (at = x->from; at < x->to; at = end) {
-            const size_t from = (size_t)swa__stored(form, at - x->from);
+            const size_t from = (size_t)swa__stored(form, at - x->from);   /* rows before it */
             end = (at / SWA__SUMMED + 1) * SWA__SUMMED;
             if (end > x->to) end = x->to;
 
             for (chain = 0; chain < 2; chain++) {
                 in.a = x->a + (from + (size_t)chain) * x->along + r;
                 in.b = x->b + (from + (size_t)chain) * NR;
+                /* of an odd number of rows chain 0 has one more */
                 in.n = (size_t)(swa__stored(form, end - at) + 1 - chain) / 2;
                 SWV_UNROLL for (i = 0; i < MR * NV; i++) acc[i] = SWV_SET1(0.0f);
 #ifdef SWV_FMA2
