@@ -5929,6 +5929,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     x.fetches = 1;
     x.a = (const float *)b->tile[k / SWA__TILE].k + k % SWA__TILE;
     x.b = q;
+    /* the stretches' lines add up to all of K's dims: behind them x.b is at q's tail. Nothing to be
+       fetched: the line that is read here, again and again, as in many_next */
     for (i = 0; i < stretches; i++) {
         x.n = (size_t)ahead[i].lines;
         x.fetch = ahead[i].p != NULL ? ahead[i].p : (const char *)x.a;
@@ -5941,7 +5943,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
 }
 
 /* Keys from k on that a row's window does not show are hidden: those before its first key (side 0),
-   those behind its last (1). How far k is from there, against a key's number: one comparison. */
+   those behind its last (1). How far k is from there, against a key's number: one comparison. Key
+   k+i is not before first if k - first >= -i, and before last if last - (k+1) >= i: -i and i stand
+   in swa__sides. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k, SWV *acc) {
     const SWV from = SWV_SET1((float)k), to = SWV_SET1((float)(k + 1));
     const int last = k + MR * NV / nv > n->full_hi;
@@ -5959,8 +5963,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k
     }
 }
 
-/* Scores of the keys that the panel sees into s, as sinks and then through the window; top is
-   raised. */
+/* Scores of the keys that the panel sees into s [256][nr], as sinks and then through the window;
+   top is raised. Groups of mr keys, of which the first may begin before the interval and the last
+   end behind it: what is computed there is hidden by the mask, since full_lo and full_hi lie
+   within. A group of both intervals is computed twice, by either q, and its second mask chooses. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
                                             const swa__sight *n, const float *const q[2], float *s,
                                             SWV *top) {
@@ -6030,7 +6036,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
 
 /* p of `keys` keys that lie 16 apart, next numbers from one to the next; stored times V's scale,
    unless that is NULL. They belong to one sum, so they are added in their order; only exp2 has them
-   side by side. At an edge, hidden keys are told by their score: exp2 gives them 2^-126. */
+   side by side. At an edge, hidden keys are told by their score: exp2 gives them 2^-126, and a row
+   that sees none of the block, whose maximum is SWA__NONE, 1. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const float *scale,
                                             float *s, SWV top, SWV sum) {
     SWV p[4];
@@ -6051,12 +6058,13 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const 
 }
 
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree.
-   Panels of any width share it. */
+   Panels of any width share it. One sum after the other, each down all its keys, so that it stays
+   in a register; the next key of a sum is 16 rows of s on. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
                                                 int edge, float *s, const SWV *top, SWV *l) {
     const int most = SWV_N == 8 ? 2 : 4; /* keys at once: AVX2's 16 registers do not hold four    */
     const int nr = nv * SWV_N;
-    SWV lanes[SWA__TILE][NV];
+    SWV lanes[SWA__TILE][NV];            /* the 16 sums of each row */
     float scales[SWA_BLOCK];
     const float *scale = swa__v_scales(b, range, scales);
     int i, j, k, r, w;
@@ -6096,13 +6104,15 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 #endif
 SWV_INLINE SWV_TARGET SWV SWA__FN(p_to_bf16)(SWV p) {
 #ifdef SWV_BINADE
-    /* beside 2^16 times its power of two a number has 8 bits left */
+    /* added to 2^16 times its power of two, and taken away again, a number has 8 bits left, rounded
+       to nearest even by the addition */
     const SWV two = SWV_BINADE(p);
     return SWV_FMA(two, SWV_SET1(-65536.0f), SWV_FMA(two, SWV_SET1(65536.0f), p));
 #else
     return SWV_TO_BF16(p);
 #endif
 }
+
 SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
     /* p below 2^-30 counts as zero: see SWA__TINY_V */
@@ -6133,11 +6143,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, f
         return;
     }
 #endif
+    /* one number a row; where one chain takes pairs, the second of a pair goes first */
     for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__SINGLES ? i ^ 1 : i) * nr, p[i]);
 }
 
-/* The same in bf16, over whole tiles. Panels of both widths share it. Pairs take half the room, and
-   as each four is read before it is stored, none is overwritten that is still wanted. */
+/* The same in bf16, over whole tiles, so that keys come in their order and four of them are two
+   pairs; the sums by key mod 16 are all at hand. Panels of both widths share it. Pairs take half
+   the room ([128][nr]), and as each four is read before it is stored, none is overwritten that is
+   still wanted. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa__block *b,
                                                      const int range[4], float *s, const SWV *top,
                                                      SWV *l) {
@@ -6166,13 +6179,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
 typedef struct {
     const swa__v_span *span;
     int spans, more;
-    const SWV *a, *c;
+    const SWV *a, *c;                    /* [nv] */
     const float *next;                   /* q of the panel behind this one, which is fetched      */
-    float *o;
+    float *o;                            /* [dv][nr]                                              */
 } SWA__FN(panel_pv);
 
-/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is
-   there. */
+/* Rows d..d+rows-1 of o (dims) for a panel: the block's p.v from zero, folded into what is there.
+   The sums never leave the registers in between: a chain runs over all spans, however V is cut. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g,
                                             const SWA__FN(panel_pv) *of, int d) {
     const int nr = nv * SWV_N;
@@ -6191,8 +6204,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
         in.b = span->p;
-        if (swa__v_across(g) > 1) { /* V in K's tiles: a constant, or 16 addresses would be kept
-                                       alive                                                      */
+        /* V in K's tiles: a key's dims lie 16 apart, its neighbours side by side. rs is a constant,
+           or 16 addresses would be kept alive */
+        if (swa__v_across(g) > 1) {
             in.rs = pairs ? SWA__TILE / 2 : SWA__TILE;
             in.cs = 1;
             in.a = span->v + (size_t)d * in.rs;
@@ -6216,7 +6230,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
 
 #if SWA__LISTS
 /* p of a list's keys, block by block as many_block computes one. Pass after pass, since a block of
-   few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum. */
+   few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum.
+
+   A list names a few keys of many blocks, 256 of them in s and in the tiles at a time, one behind
+   the other; list->start says where each block's begin. Blocks are what is folded, so l and o do
+   not depend on which of them came together.
+
+       many_block    one block     p, sum, fold of l and m       p.v of the block, folded into o
+       list          32 at most    the same for each of them     for some dims: block after block
+
+   A tree's block is one; a panel leaves out its keys behind start[1], so their sums are zeros. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m,
                                              float *l) {
     swa__list *x = b->list;
@@ -6224,7 +6247,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
     SWV sum[SWA__TILE][NV], y;
     int g, i, j, k;
 
-    /* the blocks' maxima; places that fill a tile up are hidden first */
+    /* the blocks' maxima, +0 for -0; places that fill a tile up are hidden first */
     for (g = 0; g < x->blocks; g++)
         for (j = 0; j < nv; j++) {
             SWV top = SWV_SET1(SWA__NONE);
@@ -6289,7 +6312,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
 }
 
 /* Then p.v: `rows` dims of o from d on stay in registers while block after block is folded into
-   them. */
+   them: acc is the block's sum, sum what o has come to. `across` from dim to dim of V, as in
+   many_pv; x->v says where each key's V is, as neighbours may lie anywhere. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
                                               const swa__pv *of, int d) {
     const float *s = of->p;
@@ -6326,14 +6350,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
 }
 
-/* Whole steps of `rows` dims; returns the first dim behind them. */
+/* Whole steps of `rows` dims; returns the first dim behind them. Each step fetches some lines of
+   the rows that the next batch will gather: per_step of them, from row number `ahead` on. */
 SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__block *b,
                                            const swa__pv *of) {
     swa__list *x = b->list;
     int i, d;
 
     for (d = 0; d + rows <= b->g->dv; d += rows) {
-        /* of the next batch's rows, where they are not fetched in q.k */
         for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
             swa__stretch *next = &x->next[x->ahead];
             SWA__PREFETCH(next->p);
@@ -6356,7 +6380,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     of.o = to->o; \
     of.more = !n->first_block; \
     SWA__FN(list_exp)(nv, b, s, to->m, to->l); \
-    /* a constant, as in many_pv */ \
+    /* a constant, as in many_pv; what fills no step of dims goes by two, then one by one */ \
     if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
     else d = SWA__FN(list_pv)(rows, 1, nv, b, &of); \
     for (; rows == 6 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
@@ -6371,7 +6395,8 @@ SWV_LIST(list_half, MR, 1)
 #endif
 
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. Those are in
-   the first and the last tile of an interval; what many_qk computes there it writes over. */
+   the first and the last tile (bundle) of an interval; what many_qk computes there it writes over.
+   grain is a power of two: keys of a tile or of a bundle. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__sight *n, float *s) {
     int w, e, k, i;
 
@@ -6385,7 +6410,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
 }
 
 #if SWA__BF16
-/* p.v in the order of SWA_BF16_TILE, folded into o. fold: what o, and this, are multiplied by. */
+/* p.v in the order of SWA_BF16_TILE, folded into o, 32 dims at a time. fold [2][NR]: what o, and
+   this, are multiplied by. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int range[4],
                                                  const swa__pv *of, const float *fold) {
     float *o = of->o, sums[SWA__SUMMED * NR];
@@ -6419,7 +6445,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SW
     }
 }
 
-/* One block, one panel. pairs: products by the bf16 instruction. */
+/* One block, one panel. pairs: products by the bf16 instruction. s is [256][nr] throughout: scores,
+   then p of the same keys; what it holds of keys outside the ranges is never read. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
                                                const swa__sight *n, const float *const q[2],
                                                float *s, const swa__total *to) {
@@ -6427,7 +6454,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     const int mr = MR * NV / nv, form = swa__form_of(g);
     SWA__FN(panel_pv) of;
     SWV top[NV], sum[NV], a[NV], c[NV];
-    swa__v_span span[2 * SWA_BLOCK / SWA__TILE];
+    swa__v_span span[2 * SWA_BLOCK / SWA__TILE];   /* each interval's tiles, if none adjoins */
     int range[4], j, d;
 
     /* scores, maxima; this first: SSE behind the first vector waits hundreds of cycles on Intel */
@@ -6511,7 +6538,11 @@ SWV_MANY(many_half_pairs, 1, 1)
 #endif
 #undef SWV_MANY
 
-/* ---- fold, finish, and the ways in and out ---- */
+/* ---- fold, finish, and the ways in and out ----
+
+   Results of few rows are rows, o [rows][dvp]; of a panel columns, o [dv][nr]. finish and unpack
+   give the same numbers of either, and fold and fold_panel the same folds. What the members of
+   swa__kernels are given stands there. */
 
 /* One block more, row by row. Its exponentials and sums are computed in vectors of equal lanes, so
    that they are those of the panels. */
@@ -6624,7 +6655,8 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
                 SWV_STORE(dst + (size_t)(d + i) * (size_t)nr + r, x[i]);
         }
 
-    /* what fills no vector, one by one: src ends there */
+    /* what fills no vector, one by one: src ends there. That is plain code, so registers are left
+       before it */
     SWV_LEAVE();
     for (d = dim / SWV_N * SWV_N; d < dim; d++)
         for (r = 0; r < nr; r++)
@@ -6650,13 +6682,14 @@ static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, si
 }
 
 /* What the ring will hold, as f32, of a row that has just come: attention reads the new keys as
-   later steps will, so that chunks do not show. */
+   later steps will, so that chunks do not show. dst [n to 16] holds the row first, where it is not
+   read in place, and then what the type makes of it: integers with a scale of their own in q8. */
 static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst,
                                       float *scale) {
     unsigned char stored[2 * SWV_N];
     float lanes[SWV_N], top = 0.0f, inv;
     SWV big = SWV_SET1(0.0f), x;
-    /* read where it is */
+    /* read where it is, if whole vectors are there */
     const float *from = src_type == SWA_F32 && n % 16 == 0 ? (const float *)src : dst;
     int i, j;
 
@@ -6685,7 +6718,7 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
         return;
     }
 
-    /* q8: the largest magnitude becomes 127 */
+    /* q8: the largest magnitude becomes 127; a maximum is the same in any order */
     for (i = 0; i < n; i += SWV_N) {
         x = SWV_LOAD(from + i);
         big = SWV_MAX(big, SWV_MAX(x, SWV_SUB(SWV_SET1(0.0f), x)));
@@ -6709,7 +6742,11 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
 }
 
 /* All forms but SWA__SINGLES. Two rows at a time: those of a pair, `apart` from each other, or two
-   neighbours. Both are read before either is written, so dst may be src. */
+   neighbours. Both are read before either is written, so dst may be src.
+
+       stored row     0        1        2        3
+       PAIRS, AMX     0, 1     2, 3     4, 5     6, 7       pairs of rows
+       TILE_PAIRS     0, 2     1, 3     4, 6     5, 7       the earlier one in the upper half */
 static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int ld, float tiny,
                                         const float *src, float *dst) {
 #ifdef SWV_PAIR
@@ -6743,6 +6780,7 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     }
     SWV_LEAVE();
 }
+
 /* SWA__SINGLES of rows as they are stored; numbers of bf16 are not to be rounded. Neighbouring rows
    change places, a last one without a neighbour stays. Rows that are not kept are not read: they
    may lie behind their array's end. Keys that nobody sees are, and may hold anything: SWV_WITHIN
@@ -6751,7 +6789,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, c
                                                float *to, float *v) {
     const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
     const int ld = x->ld;
-    float tiny[SWA__TILE];
+    float tiny[SWA__TILE];               /* of V, whose lanes are keys: nothing passes FLT_MAX */
     int r, i, j;
 
     for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? SWA__TINY_V : FLT_MAX;
@@ -6759,6 +6797,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, c
         const int two = r + 1 < x->rows, in_v = x->v_rows - r,
                   has0 = x->keep >> (r & 15) & 1, has1 = two && (x->keep >> (r & 15) & 2);
         const char *other = has1 ? at + row : at, *one = has0 ? at : other;
+        /* and of a row that is not kept: FLT_MAX. The row beside it stands in for what is loaded */
         const SWV least[2] = { SWV_SET1(has0 ? x->tiny : FLT_MAX),
                                SWV_SET1(has1 ? x->tiny : FLT_MAX) };
 
@@ -6771,8 +6810,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, c
                 z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
                 y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
                 size = SWV_ABS(z[j]);
+                /* row 0 of the two goes second, unless it is alone */
                 if (!j || two) SWV_STORE(to + i + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
-                if (j < in_v)            /* there neighbouring keys do */
+                if (j < in_v)            /* there neighbouring keys change places */
                     SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
                               SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
             }
