@@ -6848,11 +6848,19 @@ static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, f
 
    One token (product_one) waits for memory, and walks the weights as they lie. Several
    (product_many) take PR rows of weights by PT tokens in registers. The transposed product is
-   product_columns. */
+   product_columns.
+
+       piece    512 inputs       one chain a lane, in registers: dots
+       block    2048 inputs      pieces added up, in `lanes`: a row of 16 for each weight row and
+                                 token; then tree
+       row      all inputs       blocks added up, in y
+
+   Where each level's sum lies is what makes the order the same for any PR and PT. */
 #define GV (16 / SWV_N)                  /* vectors per 16 inputs */
 #define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
 #define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
-#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8) /* accumulators of the transposed product */
+#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8) /* accumulators of the transposed product: all of
+                                                   one token, or a quarter for each of four */
 
 /* body once per type of weights, W inside */
 #define SWV_BY_WEIGHT(type, body) do { \
@@ -6869,7 +6877,8 @@ typedef struct {
     int n, first;
 } SWA__FN(piece);
 
-/* acc[r*T+t] += the 16 products of weight row r and token t. */
+/* acc[r*T+t] += the 16 products of weight row r and token t, from input `at` of the piece on: lane
+   n of vector g is input g*SWV_N + n mod 16. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in,
                                            int at, SWV (*acc)[GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
@@ -6998,7 +7007,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA_
         }
 }
 
-/* y[r] = the tree over lanes[r], for n <= 16 rows; lanes holds 16. */
+/* y[r] = the tree over lanes[r], for n <= 16 rows; lanes holds 16, and y room for 16. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y) {
     SWV x[16];
     int r, g, i, w;
@@ -7023,6 +7032,14 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
    before it. */
 typedef struct { int t0, t1, r, done, k, n; const float *x; } SWA__FN(slab);
 
+/* Where a slab's sums lie, in the order in which dots makes them; both loops over g and t walk it
+   alike, at being the place:
+
+       lanes    group 0: tokens t0..    group 0: next tokens    group 1: tokens t0..    ...
+                [PR][step][16]          [PR][step][16]          [PR][step][16]
+
+   and sum[i*step + j] is of row i of the group and token j of the step. */
+
 /* Tokens of the next group, where `left` are left. Four are a group even if fewer are there: one
    shape less, and as fast (Emerald Rapids: 3 tokens take 0.82 of the time of single ones, 5 1.1, 7
    0.85). Groups of two would lose a tenth. */
@@ -7043,6 +7060,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
     in.ws = group / PR;
     in.xs = SWA__GEMM_CHAIN;
 
+    /* x: piece i of all tokens in pack, [piece][64 tokens][512 inputs] */
     for (i = 0; i < c->n; i += in.n, w += (size_t)in.n * es,
         x += SWA__GEMM_TOKENS * SWA__GEMM_CHAIN) {
         in.n = c->n - i < SWA__GEMM_CHAIN ? c->n - i : SWA__GEMM_CHAIN;
@@ -7065,6 +7083,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
             SWA__FN(tree)(PR * step, lanes + at, sum);
             for (j = 0; j < step && t + j < c->t1; j++) {
                 float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
+                /* rows that the groups before have done are computed once more, but not added */
                 for (i = 0; i < PR; i++)
                     if (c->r + g * PR + i >= c->done)
                         y[i] = c->k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
@@ -7176,7 +7195,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
 }
 
 /* The inputs of a piece, the first of which is number d of x, C vectors of columns and T tokens.
-   width < SWV_N: only so many columns are there (C is 1 then). */
+   Weights lie [input][output], ws bytes from input to input, so an input's number in all lanes goes
+   with its row of weights: lanes are outputs, and need no tree. width < SWV_N: only so many columns
+   are there (C is 1 then), read by way of `tail`. */
 SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int width,
                                                   const SWA__FN(piece) *in, int d,
                                                   SWV (*acc)[PC]) {
@@ -7209,6 +7230,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int wi
 /* Tokens from t on, columns from c on, the inputs [d, d1). */
 typedef struct { int t, c, d, d1; } SWA__FN(corner);
 
+/* Their chains: from y, or from zero at the first input, back to y. */
 SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_gemm *p,
                                             const SWA__FN(corner) *at) {
     const int type = (int)p->w.type;
@@ -7300,7 +7322,8 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
 #define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
 
 /* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds
-   them. */
+   them, [n][16], where they begin: a panel is filled up to 16 dims, so all ROWS may be read. Chains
+   of the inputs before c are in dst. */
 SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w,
                                                 const float *const *latent, float *const *dst,
                                                 int d) {
@@ -7458,7 +7481,13 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
        SIMD128  4 x 2        NEON, AVX-512  8 x 2, of 32 registers
 
    A list's p.v holds twice DIMS by VECTORS, the block's and the row's own: 2 x 6 x 2 and 3 of 32
-   registers, 2 x 2 x 3 and 4 of 16. */
+   registers, 2 x 2 x 3 and 4 of 16.
+
+   Few rows' p.v has R by FEW(R) sums: 8 with AVX2, beside which 16 registers hold V and p; 8 to 16
+   with AVX-512. FEW_KEYS is what trials gave: where memory is waited for, four chains are enough.
+
+   What an instance's operations need stands before its block of them, and what needs the functions
+   that the inclusion makes, behind it. */
 
 #ifndef SWA_HEADER_FILENAME
 #  define SWA_HEADER_FILENAME "swa.h" /* not __FILE__: that fails when built from another folder  */
@@ -7537,7 +7566,7 @@ static float swa__scale(float p, float n) {
 #define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
 #define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
 #define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
-#define SWV_SWAP(x)             (x)
+#define SWV_SWAP(x)             (x) /* no neighbour: few_exp swaps in memory */
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -7618,6 +7647,8 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_MAX(a, b)           vmaxq_f32((a), (b))
 #define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
+/* n + 3 * 2^22 ends in n as an integer, and 23 bits up that is an exponent; the rest is shifted
+   out */
 #define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
                                     vshlq_n_s32(vreinterpretq_s32_f32(SWV_ADD((n), vdupq_n_f32(12582912.0f))), 23)))
 #define SWV_PICK(x, lo, hi, a, b) vbslq_f32(vandq_u32(vcgeq_f32((x), (lo)), vcltq_f32((x), (hi))), (a), (b))
@@ -7631,6 +7662,7 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_STORE_Q8(p, v)      swa__store_q8_neon((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_neon(x)
 #define SWV_SWAP(x)             vrev64q_f32(x)
+/* in an FMA it becomes that instruction's lane, and costs nothing */
 #define SWV_AT(v, i)            vdupq_n_f32((v)[i])
 #define SWV_PIN(x)              __asm__("" : SWV_CONSTRAINT(x))
 #ifdef __clang__ /* or N1 and V2 are bound by what they can dispatch, not by their FMAs           */
@@ -7694,6 +7726,7 @@ SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *
     for (d = b->g->dk; d > 0; d -= 4, q += R, k += 64, pf += 64) {
         SWA__FETCH(pf, b->l1);
         swa__dots_keys(k, d, x);
+        /* as many rows as there are: no more of q is read, the rest of `row` is not used */
         if (R == 4) row = vreinterpretq_s8_s32(vld1q_s32(q));
         else if (R == 2) row = vreinterpretq_s8_s32(vcombine_s32(vld1_s32(q), vdup_n_s32(0)));
         else row = vreinterpretq_s8_s32(vld1q_dup_s32(q));
@@ -7749,7 +7782,11 @@ static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src
 }
 
 /* See swa__sight.scores: 16 sums at once, of 8 rows and 8 keys: sum i is of the rows 4*(i%2) and on
-   (x, four bytes of a row a lane) and of key i/2 (lane i/2%4 of y). */
+   (x, four bytes of a row a lane) and of key i/2 (lane i/2%4 of y).
+
+       q    [dk/4][8 rows] times four bytes        key    [dk/4][16 keys] times four bytes
+
+   both as swa__dots_pack makes them; the tile's next one is fetched a line with every four dims. */
 SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_scale, int k,
                                  const float *q, float *s) {
     const swa__tile *t = &b->tile[k / 16];
@@ -7780,7 +7817,8 @@ SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_
                                  * vld1q_f32(q_scale + i % 2 * 4));
 }
 
-/* As swa__sight.scores: up to the end of k's bundle, 8 keys at a time. */
+/* As swa__sight.scores: up to the end of k's bundle of 32, 8 keys at a time, which are 64
+   scores. */
 static void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k, int end,
                            const float *q, float *s) {
     if (end > (k | 31) + 1) end = (k | 31) + 1;
@@ -7806,7 +7844,7 @@ SWA__NOINLINE v128_t swa__fma_lanes_simd128(v128_t a, v128_t b, v128_t c) {
     return wasm_v128_load(z);
 }
 
-/* Lanes 2 and 3 in double. */
+/* Lanes 2 and 3 in double, which only the lower half is converted to. */
 SWA__INLINE v128_t swa__upper_simd128(v128_t x) {
     return wasm_f64x2_promote_low_f32x4(wasm_i32x4_shuffle(x, x, 2, 3, 2, 3));
 }
@@ -7867,6 +7905,7 @@ SWA__INLINE void swa__store_f16_simd128(uint16_t *p, v128_t v) {
     for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
 }
 
+/* As swa__to_bf16_neon. */
 SWA__INLINE v128_t swa__to_bf16_simd128(v128_t u) {
     v128_t one = wasm_v128_and(wasm_u32x4_shr(u, 16), wasm_i32x4_splat(1));
     u = wasm_i32x4_add(u, wasm_i32x4_add(one, wasm_i32x4_splat(0x7fff)));
@@ -7878,6 +7917,7 @@ SWA__INLINE void swa__store_bf16_simd128(uint16_t *p, v128_t v) {
     wasm_v128_store64_lane(p, wasm_u16x8_narrow_i32x4(u, u), 0);
 }
 
+/* Of integers in [-127, 127]: nothing saturates on the way. */
 SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
     v128_t u = wasm_i32x4_trunc_sat_f32x4(v);
     u = wasm_i16x8_narrow_i32x4(u, u);
@@ -7901,6 +7941,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_SUB(a, b)           wasm_f32x4_sub((a), (b))
 #define SWV_MUL(a, b)           wasm_f32x4_mul((a), (b))
 #define SWV_DIV(a, b)           wasm_f32x4_div((a), (b))
+/* pmax(b, a) is b < a ? a : b: a where it is greater, as the scalar instance has it */
 #define SWV_MAX(a, b)           wasm_f32x4_pmax((b), (a))
 #define SWV_MIN(a, b)           wasm_f32x4_pmin((b), (a))
 #define SWV_RINT(x)             wasm_f32x4_nearest(x)
@@ -8008,6 +8049,7 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_ABS(x)              _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)))
 #define SWV_BINADE(x)           _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7f800000)))
 #define SWV_SWAP(x)             _mm256_permute_ps((x), 0xb1)
+/* p where the mask is all ones; 0, without a register for it, elsewhere */
 #define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
 #define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
                                                       from -O2 on only                            */
@@ -8056,6 +8098,8 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
     }
 }
 
+/* As swa__to_bf16_neon: where the last bit that stays is set, 0x8000 is added in place of
+   0x7fff. */
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     const __m512i u = _mm512_castps_si512(v);
     const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
@@ -8066,7 +8110,14 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
 }
 
 #if SWA__AVX512_DOT && SWA__BF16
-/* first, first + step, ... */
+/* Pairs: bf16 of two rows (dims in q.k, keys in p.v) in one lane, row a's below. They are made in
+   two steps, because numbers that are too small are told by 16 bits and zeroed in between:
+
+       pair     a0 a1 ... a15    b0 b1 ... b15       rounded, side by side
+       counts   one bit each                         which are kept
+       mix      a0 b0 | a1 b1 | ... | a15 b15        16 lanes */
+
+/* first, first + step, ...: two indices of 16 bits in each, for permutations. */
 SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
     const __m512i i = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     return _mm512_add_epi32(_mm512_set1_epi32(first),
@@ -8091,8 +8142,11 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a,
                    _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)a)));
     x = _mm512_loadu_ps(a);
     y = _mm512_loadu_ps(b);
+    /* 1, 3, 5, ...: the upper halves of x, then those of y */
     *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
                                      _mm512_castps_si512(y));
+    /* what would round to infinity: as integers with a sign, positive numbers end at 0x7f7f;
+       without one, negative ones at 0xff7f */
     z = _mm512_min_epi16((__m512i)_mm512_cvtne2ps_pbh(y, x), _mm512_set1_epi16(0x7f7f));
     return _mm512_min_epu16(z, _mm512_set1_epi16((short)0xff7f));
 }
@@ -8103,13 +8157,14 @@ SWA__INLINE SWA__AVX512_TARGET __mmask32 swa__pair_counts(__m512i cut, float tin
                                    _mm512_set1_epi16((short)(swa__bits_of(tiny) >> 16)));
 }
 
-/* Row a's and row b's number in turn, those of keep. */
+/* Row a's and row b's number in turn, those of keep: 0, 16, 1, 17, ... */
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__pair_mix(__mmask32 keep, __m512i x) {
     return _mm512_castsi512_ps(_mm512_permutexvar_epi16(swa__words(0x100000, 0x10001),
                                                         _mm512_maskz_mov_epi16(keep, x)));
 }
 
 #if !SWA__SMALL
+/* For few rows. No number of f16 is below tiny, which is 2^-56 or 2^-82: nothing to be zeroed. */
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char *a, const char *b,
                                                             float tiny) {
     __m512i cut, x = swa__pair_avx512(type, a, b, &cut);
@@ -8119,7 +8174,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #endif
 
 #define SWV_ISA                 avx512
-#define SWV_TWICE
+#define SWV_TWICE                        /* see mk                                                */
 #define SWV_TARGET              SWA__AVX512_TARGET
 #define SWV                     __m512
 #define SWV_N                   16
@@ -8249,7 +8304,12 @@ static void swa__amx_close(void) {
 #endif
 }
 
-/* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32. */
+/* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32.
+
+       a      [bundle][rows][32 numbers]        rows of 64 bytes, bundles `along` apart; the second
+                                                tile 256 floats on
+       b      [bundle][16 pairs][32 rows of the panel]
+       out    [rows][32]: tiles 0 and 1 side by side, 2 and 3 below them */
 static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
     const int nr = 32, two = rows > 16;
     const float *a = x->a, *b = x->b;
@@ -8286,7 +8346,8 @@ static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) 
 
 #if SWA__DOTS
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
-/* Where the numbers of a tile of q8 are from: four of a key side by side. */
+/* Where the numbers of a tile of q8 are from: four of a key side by side. Of 64 bytes, four dims of
+   16 keys, lane i takes i, 16 + i, 32 + i and 48 + i. */
 SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order(void) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     return _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
@@ -8298,6 +8359,7 @@ SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order(void) {
    times q's sum off the start. */
 SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const int32_t *q,
                                             const int32_t *sum, float *s, int v) {
+    /* 0x80 in each byte, whose xor adds 128 */
     const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80), order = swa__dots_order();
     const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
     __m512i acc[4], x;
@@ -8323,6 +8385,7 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const in
         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
 }
 
+/* The tiles [v, end), here a vector of keys each. */
 SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b, const int32_t *q,
                                                   const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
@@ -8365,8 +8428,11 @@ static SWA__DOTS_TARGET void swa__dots_pack(int type, int dims, int ld, int flip
     _mm256_zeroupper();
 }
 
-/* See swa__sight.scores: 16 sums at once, of 16 rows and 16 keys or 32 and 8. acc is pinned, or gcc
-   copies it in every turn. */
+/* See swa__sight.scores: 16 sums at once, of 16 rows and 16 keys or 32 and 8, sum i*nv + j of key i
+   and vector j of rows: [keys][nr] as they are stored. acc is pinned, or gcc copies it in every
+   turn.
+
+       q    [dk/4][nr] times four bytes, then [nr] sums       key    [dk/4][16] times four bytes */
 SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, int fetch,
                                                   const float *q_scale, int k, const int32_t *q,
                                                   float *s) {
@@ -8406,6 +8472,7 @@ static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sigh
     const int32_t *of = (const int32_t *)(const void *)q;
 
     if (end > (k | 31) + 1) end = (k | 31) + 1;
+    /* a register block is 256 scores in either shape */
     for (s += k % SWA__SUMMED * n->nr; k < end; s += 256)
         if (n->nr == 32) {
             swa__dots_group(2, b, n->fetch, n->q_scale[w], k, of, s);
@@ -8441,8 +8508,8 @@ static SWA__AVX512_TARGET void swa__amx_keys(int dims, const float *src, float *
     _mm256_zeroupper();
 }
 
-/* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32]; keys whose bit of seen is not
-   set are 0. */
+/* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32], the first or the second as `to`
+   says; keys whose bit of seen is not set are 0. */
 static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const float *src,
                                                float *to) {
     int d;
@@ -8495,7 +8562,7 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
         _mm512_storeu_ps(k, swa__pair_mix(swa__pair_counts(cut, SWA__TINY_QK)
                                               & (both ? ~0u : 0xffffu), x));
         /* dims in V are rows of their own, whose pairs are keys: those the load has side by side
-           already */
+           already, of dim d in its lower half and of d+1 in its upper */
         if (d < g->dv)
             _mm512_storeu_si512(v + d * 8,
                                 _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_V)
@@ -8510,8 +8577,9 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
 #endif
 #undef SWA__KERNEL_PASS
 
-/* The instances, by SWA_ISA_*: constants. Which one runs is a field of the object, never a
-   global. */
+/* The instances, by SWA_ISA_*: constants. Which one runs is a field of the object, never a global.
+   many by form: SINGLES are products in f32, so they take PLAIN's kernel; PAIRS have their own
+   where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. */
 #define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
@@ -8594,7 +8662,8 @@ static int swa__likes_streams(const swa__kernels *kr) {
 #endif
 }
 
-/* What an instance may use of its CPU beyond the base. */
+/* What an instance may use of its CPU beyond the base: products of bf16 pairs, and (below) of four
+   int8. Either way the bits are the base's. */
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
     return kr->many[SWA__PAIRS][0] != NULL && swa__likes_pairs();
