@@ -1167,7 +1167,7 @@ TEST_EACH_ISA(rows_far_apart_are_the_same_rows) {
 
 TEST(attention_isas) {
     int best = swa_isa_best();
-    CHECK(swa_isa_usable(best) && swa_isa_usable(SWA_ISA_SCALAR));
+    CHECK(swa_isa_usable(best) == 1 && swa_isa_usable(SWA_ISA_SCALAR) == 1);
     CHECK(!swa_isa_usable(-1) && !swa_isa_usable(99));
     FOR_ISA(isa) CHECK(strlen(swa_isa_name(isa)) > 0);
     CHECK(strcmp(swa_isa_name(SWA_ISA_SCALAR), "scalar") == 0 && strcmp(swa_isa_name(SWA_ISA_AVX512), "avx512") == 0);
