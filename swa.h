@@ -7484,7 +7484,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
    registers, 2 x 2 x 3 and 4 of 16.
 
    Few rows' p.v has R by FEW(R) sums: 8 with AVX2, beside which 16 registers hold V and p; 8 to 16
-   with AVX-512. FEW_KEYS is what trials gave: where memory is waited for, four chains are enough.
+   with AVX-512. FEW_KEYS is what trials gave, see bench/SPEED.md: for one row four chains.
 
    What an instance's operations need stands before its block of them, and what needs the functions
    that the inclusion makes, behind it. */
@@ -7708,9 +7708,9 @@ SWA__INLINE void swa__dots_keys(const int8_t *k, int left, int8x16_t *x) {
     x[3] = vreinterpretq_s8_s16(hi.val[1]);
 }
 
-/* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, as are the f32 chains
-   of integers that other instances run: compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040
-   is less than 2^24. */
+/* q.k of R rows in q8, four numbers of 16 keys at once: s [R][256] from vector v on, q [dk/4][R]
+   times four bytes. The sums are exact, as are the f32 chains of integers that other instances run:
+   compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040 is less than 2^24. */
 SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *s, int v) {
     const swa__tile *t = &b->tile[v / 4];
     const int8_t *k = (const int8_t *)t->k;
@@ -10659,8 +10659,8 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
 /* A place in the order in which a part reads its K tiles: ahead of what it computes, to be fetched
    meanwhile. */
 typedef struct {
-    int64_t at;                          /* block number, and its                                 */
-    int t, end;                          /* next tile, and the last one's end                     */
+    int64_t at;                          /* block number                                          */
+    int t, end;                          /* its tiles that are still to be asked for: [t, end)    */
     swa__cursor in;                      /* KV head, and the segment of the tile before           */
 } swa__ahead;
 
@@ -13684,7 +13684,8 @@ typedef struct {                         /* one call                            
 } swa__select;
 
 /* What may become a list, ascending in position: ranks and entries. What is not above floor need
-   not come in. */
+   not come in. Of several lists: n and floor [lists], rank and at [lists][room], so that
+   swa__best_of needs to know how much room each has. */
 typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
 
 /* p is what attention's functions are given of a part (jobs, scratch), with this section's own
@@ -13712,7 +13713,9 @@ static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, 
     x->at = (int32_t *)(void *)swa__take_bytes(w, base, all * 4);
 }
 
-/* For any batch, so that a shorter list never needs more room. */
+/* For any batch, so that a shorter list never needs more room: swa__index_resolve takes fewer
+   tokens to a batch rather than pass SWA__INDEX_MOST candidates, and one token alone has `all`. Of
+   a batch there are at most so many lists beyond a token's as it has rows, SWA__INDEX_ROWS. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
     const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top,
@@ -13727,6 +13730,7 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     swa__best_carve(w, base, lists + SWA__INDEX_ROWS, all > least ? all : least, &x->best);
     swa__take(w, base, &w->q, (rows + SWA__FEW - 1) / SWA__FEW * swa__index_q(s));
     swa__take(w, base, &w->q_scale, rows);
+    /* scores of a step of rows, and what few_shifted moves by way of the sinks' */
     swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__PANEL);
     swa__take(w, base, &x->sum, rows / (size_t)s->per * SWA_BLOCK);
     swa__room_carve(&s->call.shape, base, w);
@@ -13741,7 +13745,10 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
 
 /* Sorts as the score does, -0 as 0; NaN and hidden: 0. A float's bits ascend with it, but negative
    ones the other way: those are inverted, the others get the upper bit. Nothing visible has rank 0,
-   -inf has 0x007fffff. */
+   -inf has 0x007fffff.
+
+       score    -inf         -1           0            1            inf          local entries
+       rank     0x007fffff   0x407fffff   0x80000000   0xbf800000   0xff800000   0xffffffff */
 static uint32_t swa__rank_of(float score) {
     uint32_t u = swa__bits_of(score);
     if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
@@ -13756,7 +13763,8 @@ static float swa__rank_score(uint32_t rank) {
 }
 
 /* The k-th largest of n ranks, digit after digit; *same: how many of those equal to it are among
-   the k. */
+   the k. 1 <= k <= n. Three passes over the ranks, whatever they are: sorting them, or a heap,
+   would branch on data. */
 static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count, int *same) {
     static const int shift[3] = { 32 - SWA__DIGIT, 32 - 2 * SWA__DIGIT, 0 };
     uint32_t found = 0, known = 0;
@@ -13789,7 +13797,8 @@ static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
 }
 
 /* The best `top` stay, in their order. Of ranks equal to the least that stays the first ones do,
-   which are the lower positions. */
+   which are the lower positions. Each is written to where the next one that stays belongs, at or
+   below its own place; what does not stay is written over. */
 static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
     int i, n = 0, same;
     uint32_t least;
@@ -13825,9 +13834,9 @@ static void swa__best_add(const swa__best *x, int top, int spare, uint32_t *coun
 
 /* ---- a block of scores ---- */
 
-/* The ranks of a block's entries, for token t of the batch: of its visible keys, those of one entry
-   joined. Every key of the block has a sum, also those that this token does not see: other rows of
-   the batch do. */
+/* The ranks of a block's entries, for the job's token: of its visible keys [lo, hi) and its sinks,
+   those of one entry joined, by their largest. Every key of the block has a sum, also those that
+   this token does not see: other rows of the batch do, and those that nobody sees have anything. */
 static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, int64_t hi,
                              const swa__block *b, const float *sum) {
     const swa__job *j = &x->p.job;
@@ -13859,7 +13868,8 @@ static void swa__index_score_out(const swa__picker *x, int64_t row, int list, in
         score[e - ix->score_first] = swa__rank_score(rank != NULL ? rank[e - from] : 0);
 }
 
-/* Scores of one list go where they are asked for. */
+/* Scores of one list, of token t0 + t, go where they are asked for: sum [256] to the caller's
+   scores, and to its candidates. */
 static void swa__index_take(const swa__picker *x, int t0, int t, int list, const swa__block *b,
                             const float *sum) {
     const swa_index *ix = &x->s->ix;
@@ -13896,6 +13906,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     b.pos = at * SWA_BLOCK;
 
     /* what any row of the batch sees of the block is staged, and what follows is fetched */
+    /* (the sight's arrays by row stay unset: index masks nothing, index_ranks does) */
     swa__interval_of(j, u, w, 0, u->n, b.pos, &l);
     swa__ranges(&l, 1, range);
     swa__stage(in, range, &w->room, &b);
@@ -13916,7 +13927,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     b.soon.lines = fours > 0 ? (bytes / 64 + fours - 1) / fours : 0;
     b.soon.apart = b.soon.lines > 0 ? bytes / (fours * b.soon.lines) : 0;
 
-    /* heads of a list are added up in their order, key by key: one chain each */
+    /* heads of a list are added up in their order, key by key: one chain each. q_scale holds
+       weights here, see swa__index_pack */
     memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
     scores.per = s->per;
     scores.least = s->ix.linear ? -FLT_MAX : 0.0f;
@@ -13936,7 +13948,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
 
 /* ---- a batch of tokens ---- */
 
-/* q of the batch and KV head, in steps of rows; what each row counts, with its q8 scale. */
+/* q of the batch and KV head, by sixteens as few rows take it, [16][dk] and integers behind; what
+   each row counts, with its q8 scale, into w->q_scale. */
 static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     const swa__select *s = x->s;
     const swa__job *j = &x->p.job;
@@ -13969,8 +13982,9 @@ static void swa__index_list(const swa__picker *x, int64_t row, int list, const s
     for (i = 0; i < ix->top; i++) pick[i] = i < *best->n ? best->at[i] : -1;
 }
 
-/* Entries between blocks that a token sees nothing of: their scores. A row of scores is written
-   whole, so that the caller need not fill it. */
+/* Entries between blocks that a token sees nothing of: their scores, -inf. A row of scores is
+   written whole, so that the caller need not fill it: up to each block of the list, and behind the
+   last one to the row's end. */
 static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64_t row) {
     const int64_t n = SWA_BLOCK / x->s->ix.block;
     int64_t from = 0, at = -1;
@@ -13984,9 +13998,10 @@ static void swa__index_gaps(const swa__picker *x, const swa__blocks *list, int64
     } while (at < list->hi);
 }
 
-/* Tokens [t0, t0 + n) of the job, and of their blocks the ones from number `skip` on. keep: where
-   the candidates of one whose other blocks are another part's go; -1: the lists are whole. First
-   every block's scores, by KV head, then what has become of each list. */
+/* Tokens [t0, t0 + n) of the job, and of their blocks the `blocks` from number `skip` on (all, if
+   lists are whole). keep: where the candidates of one whose other blocks are another part's go; -1:
+   the lists are whole. First every block's scores, by KV head, then what has become of each
+   list. */
 static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_t blocks,
                              int keep) {
     const swa__select *s = x->s;
@@ -14036,7 +14051,8 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
 
 /* ---- parts: shares of the line of blocks ---- */
 
-/* A job as attention makes it, its keys in the form that scores are computed in. */
+/* A job as attention makes it, its keys in the form that scores are computed in: f32, staged once
+   for all rows, though the rows are few. */
 static const swa__job *swa__index_job(swa__picker *x, int i) {
     const swa__job *j = swa__job_of(&x->p, i);
     x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
@@ -14059,8 +14075,9 @@ static int64_t swa__index_line(swa__picker *x) {
     return total;
 }
 
-static int64_t swa__index_share(int64_t total, int part, int parts) { /* where a part's begins */
-    /* total * part / parts, which could overflow */
+/* Where a part's share of the line begins; that of part `parts` is the line's end. */
+static int64_t swa__index_share(int64_t total, int part, int parts) {
+    /* total * part / parts, which could overflow: whole shares of the quotient, and of the rest */
     return total / parts * part + total % parts * part / parts;
 }
 
@@ -14076,6 +14093,7 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
     swa__picker other;
 
     for (list = 0; list < s->ix.lists; list++) {
+        /* where phase 0 had its batch: room for 2*top is there */
         const swa__best best = swa__best_of(&x->best, 0, 0);
         *best.n = 0;
         *best.floor = 0;
@@ -14083,6 +14101,7 @@ static void swa__index_join(const swa__picker *x, int t, int64_t from, int64_t l
             const int second = part == x->p.part;
             swa__best kept;
             if (swa__index_share(total, part, x->p.parts) >= from + length) break;
+            /* that part's regions, carved anew: phase 0 has left them as they were */
             (void)swa__index_carve(s, call->scratch + (size_t)part * call->part_bytes, &other);
             kept = swa__best_of(&other.kept, (size_t)second * (size_t)s->ix.lists + (size_t)list,
                                 (size_t)top);
@@ -14112,7 +14131,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
     x.p.made = -1;
     (void)swa__index_carve(s, s->call.scratch + (size_t)part * s->call.part_bytes, &x);
 
-    /* one part has no token in pieces; without lists there is nothing to join */
+    /* one part has no token in pieces; without lists (scores alone) there is nothing to join */
     if (phase == 1 && (parts == 1 || s->ix.top == 0)) return;
 
     total = swa__index_line(&x);
@@ -14151,6 +14170,7 @@ static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
     if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0
         || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
         return SWA_ERR_ARG;
+    /* as many heads to each list, and all of them of one KV head: a list is whole when that is */
     if (s->n_heads % lists != 0 || lists % s->n_kv_heads != 0) return SWA_ERR_ARG;
     if (ix->top > SWA__INDEX_TOP) return SWA_ERR_OVERFLOW;
     if (s->tail_dim > 0) return SWA_ERR_UNSUPPORTED;
@@ -14212,6 +14232,7 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
 /* What the calls' own checks of attention need: the index as queries over stored rows. The output
    is the scores or the lists, by which the phases of a call know each other. */
 static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
+    /* lists, scores or both; lists asked for (top) have a place (pick), and no other way round */
     memset(a, 0, sizeof *a);
     if (ix == NULL || ix->q.p == NULL || (ix->top > 0) != (ix->pick != NULL)) return SWA_ERR_ARG;
     if (ix->pick == NULL && ix->score == NULL) return SWA_ERR_ARG;
@@ -14247,6 +14268,7 @@ static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scr
     swa__index_resolve(s, &shape, ix);
     if (last / s->ix.block > INT32_MAX) return SWA_ERR_OVERFLOW; /* an entry is an int32 */
 
+    /* over what the checks have made for attention: no V, no scale, scratch of this section's */
     s->call.keys.shape = s->call.shape;
     s->call.geo.dv = s->call.geo.v_in_k = 1;
     s->call.geo.dvp = (int)swa__pad16(1);
