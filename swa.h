@@ -5122,8 +5122,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
 }
 #undef SWV_BY_PAIRS
 #endif
+
 #ifdef SWV_EIGHT
-/* Eight rows, a vector of keys and SWV_EIGHT of dims at a time. */
+/* Eight rows, a vector of keys and SWV_EIGHT of dims at a time: q is that of two steps of four. Few
+   rows are eight only where swa__few_most says so, and there these dims divide dvp. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
                                                  int v0, int v1) {
     for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, b->tile[v0].k_type, b, q, s, v0);
@@ -5137,20 +5139,25 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
         SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d);
 }
 #endif
+
 #ifdef SWV_LOADED
 /* p.v of four rows over f32 as swa__likes_streams says: the keys of range are a tile's, a row's
-   first 64 dims are loaded, then its next 64, which the second pass finds in L1. */
+   first 64 dims are loaded, then its next 64, which the second pass finds in L1. So loads walk each
+   row of V to its end before they go to the next, which is the order of memory; without them the
+   first pass would leave half of each row out. dvp is a multiple of 64. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_stream)(const swa__block *b, const int range[4],
                                                   const swa__pv *x) {
     enum { NW = 64 / SWV_N };
     const int dvp = b->g->dvp;
     SWV acc[4][NW], v[NW];
     int d, i, j, k, r;
+
     if (!x->more) memset(x->o, 0, (size_t)(4 * dvp) * sizeof(float));
     for (d = 0; d < dvp; d += 64) {
         SWV_UNROLL for (i = 0; i < 4; i++)
             SWV_UNROLL for (j = 0; j < NW; j++)
                 acc[i][j] = SWV_LOAD(x->o + i * dvp + d + j * SWV_N);
+
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k++) {
                 const swa__tile *t = &b->tile[k / SWA__TILE];
@@ -5165,6 +5172,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_stream)(const swa__block *b, const int
                     SWV_UNROLL for (j = 0; j < NW; j++)
                         acc[i][j] = SWV_FMA(SWV_SET1(x->p[i * SWA_BLOCK + k]), v[j], acc[i][j]);
             }
+
         SWV_UNROLL for (i = 0; i < 4; i++)
             SWV_UNROLL for (j = 0; j < NW; j++)
                 SWV_STORE(x->o + i * dvp + d + j * SWV_N, acc[i][j]);
@@ -5604,8 +5612,8 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
    So scores and p lie as [key][nr], o as [dv][nr]: maximum, exp2 and sum go down the columns, and
    no number changes its lane between q's packing and out's unpacking. */
 
-/* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n. A chain goes on from call to call
-   of mk, as long as acc does. */
+/* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n; rs and cs in numbers. A chain
+   goes on from call to call of mk, as long as acc does. */
 typedef struct {
     size_t n, rs, cs;
     const float *a, *b;
@@ -5624,7 +5632,6 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
 }
 
 #ifdef SWV_AT
-
 /* The micro-kernel below for a[i*16 + p], SWV_N steps at a time: a row's numbers come by the
    vector. Returns how many steps. All registers are taken: what a step loads is not loaded before
    it, and acc stays where it is, or gcc copies sums to and fro. */
@@ -5650,7 +5657,8 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
 }
 #endif
 
-/* One step of mk, and on to the next. */
+/* One step of mk, and on to the next: a line fetched, nv loads of b, rows numbers of a, and rows*nv
+   products of them. */
 SWV_INLINE SWV_TARGET void SWA__FN(mk_step)(int pairs, int rows, int nv, int step,
                                             SWA__FN(operands) *x, SWV *acc) {
     SWV b[NV], a, numbers;
@@ -5774,8 +5782,8 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
     x->line = 64;
 }
 
-/* The tail's part of a group's scores where keys with and without a scale meet in a tile: each as
-   its own storage asks. */
+/* The tail's part of a group's scores where keys with and without a scale meet in a tile: key by
+   key, each as its own storage asks. A scale below 0 is SWA__UNSCALED. acc [mr][nv]. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
                                                        int k, const float *qt, SWV *acc) {
     const swa__tile *t = &b->tile[k / SWA__TILE];
@@ -5810,7 +5818,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_tail)(int pairs, int nv, const swa__bloc
     const swa__tile *t = &b->tile[k / SWA__TILE];
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
     SWA__FN(operands) x;
-    SWV before[MR * NV];
+    SWV before[MR * NV];                 /* what K has given, where the tail is a chain of its own */
     int i, j;
 
     /* K's scale is not the tail's: it comes before the tail goes on in the chain. A group lies in
@@ -5871,7 +5879,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
     const int form = SWA__TILE_SINGLES;
 #endif
     SWA__FN(operands) in;
-    float sums[2][MR * NR];
+    float sums[2][MR * NR];              /* in memory: acc holds one chain after the other */
     SWV acc[MR * NV];
     int r, at, end, chain, i;
 
@@ -5902,6 +5910,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
                 SWV_UNROLL for (i = 0; i < MR * NV; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
             }
 
+            /* the two chains first, then what the bundles before have given */
             for (i = 0; i < MR * NR; i += SWV_N) {
                 SWV was = more || at > x->from ? SWV_LOAD(out + i) : SWV_SET1(0.0f);
                 SWV_STORE(out + i,
@@ -6332,11 +6341,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
             SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
             SWV_UNROLL for (i = 0; i < rows; i++) {
                 y = SWV_SET1(v[i * across]);
-
                 SWV_UNROLL for (j = 0; j < nv; j++)
                     acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
             }
         }
+
         SWV_UNROLL for (j = 0; j < nv; j++)
             if ((x->same[k] >> j & 1) == 0)
                 SWV_UNROLL for (i = 0; i < rows; i++)
@@ -6526,6 +6535,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     SWV_LEAVE(); \
 }
 
+/* what swa__kernels.many takes, by form and by width of the panel */
 SWV_MANY(many, 0, NV)
 #ifdef SWV_HALF_PANEL
 SWV_MANY(many_half, 0, 1)
@@ -6545,7 +6555,7 @@ SWV_MANY(many_half_pairs, 1, 1)
    swa__kernels are given stands there. */
 
 /* One block more, row by row. Its exponentials and sums are computed in vectors of equal lanes, so
-   that they are those of the panels. */
+   that they are those of the panels. What lies in o behind dv is folded too, and goes nowhere. */
 static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, const float *o,
                                      const float *m, const float *l) {
     float f[2 * SWV_N], *sum = to->o;
@@ -6595,7 +6605,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(inverse)(SWV l) {
                     SWV_SET1(0.0f));
 }
 
-/* The last numbers of a row go by way of `numbers`: the caller's rows end at dv. */
+/* o [rows][dvp] to the caller's rows. The last numbers of a row go by way of `numbers`: the
+   caller's rows end at dv. */
 static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
                                        float *const *out) {
     float numbers[SWV_N];
@@ -6612,8 +6623,8 @@ static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o
     SWV_LEAVE();
 }
 
-/* SWV_N rows by as many dims at a time, transposed. The panel has whole vectors of rows; those past
-   `rows` are nobody's. */
+/* The same of a panel, o [dv][nr]: SWV_N rows by as many dims at a time, transposed. The panel has
+   whole vectors of rows; those past `rows` are nobody's. */
 static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o, const float *l,
                                        float *const *out) {
     SWV x[SWV_N], y;
@@ -6637,6 +6648,7 @@ static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o,
     SWV_LEAVE();
 }
 
+/* The other way: rows of any type become columns, [dim][nr], times mul. */
 static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, int dim,
                                      float mul, float *dst) {
     const size_t es = swa__type_size(type);
@@ -8579,7 +8591,8 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
 
 /* The instances, by SWA_ISA_*: constants. Which one runs is a field of the object, never a global.
    many by form: SINGLES are products in f32, so they take PLAIN's kernel; PAIRS have their own
-   where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. */
+   where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
+   macros behind it are members that a switch leaves out, with the comma that goes with them. */
 #define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
@@ -13713,9 +13726,9 @@ static void swa__best_carve(swa__scratch *w, unsigned char *base, size_t lists, 
     x->at = (int32_t *)(void *)swa__take_bytes(w, base, all * 4);
 }
 
-/* For any batch, so that a shorter list never needs more room: swa__index_resolve takes fewer
-   tokens to a batch rather than pass SWA__INDEX_MOST candidates, and one token alone has `all`. Of
-   a batch there are at most so many lists beyond a token's as it has rows, SWA__INDEX_ROWS. */
+/* For any batch, so that a shorter list never needs more room: a batch is one token, with `all`
+   candidates, or as many as swa__index_resolve finds room for in SWA__INDEX_MOST; it has the lists
+   of one token or at most SWA__INDEX_ROWS of them. */
 static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__picker *x) {
     const size_t rows = (size_t)swa__max64(s->call.group, SWA__INDEX_ROWS), least = SWA__INDEX_MOST;
     const size_t lists = (size_t)s->ix.lists, top = (size_t)s->ix.top,
