@@ -4356,8 +4356,24 @@ static const float swa__sides[2][16] = {
 #ifdef SWA__KERNEL_PASS
 /* ==== [SECTION 10] KERNEL TEMPLATE ===============================================================
    Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C;
-   SWV is a vector. In this order: numbers in and out, exp2, tanh; few rows, from few_fours up to
-   few; index; many rows, from mk up to many; fold, finish, pack, round; products; expand.
+   SWV is a vector. Functions stand before those that call them, so a kernel is read from its end:
+
+       few                   few_score_pieces, few_scores: by rows and kind of product
+                                 few_keys4, ...: few_qk by width; few_fours, few_rest, few_tail
+                                 pair_keys: pair_qk, pair_dims; the instance's DOTS
+                             few_shifted: the same off the grid
+                             few_mask, few_exp, row by row
+                             few_value_pieces: by rows and kind of product
+                                 few_values4, ...: few_dims by width; few_pv, few_rows
+                                 pair_values: pair_rows; few_stream
+       index                 index_scores: few_scores, few_shifted
+       many_block            many_qk: many_chains, many_tail, or sight.scores; many_edge or
+                                 many_modify
+                             many_exp or many_exp_bf16; of a list instead list, list_half
+                             many_maxima; many_pv, or summed_pv
+       product               product_many: product_rows, dots; product_one: product_row;
+                             product_columns
+       fold, finish, pack, round and the rest stand by themselves
 
    A shape (rows, vectors, type of storage, pairs) is arguments of inlined functions that are given
    constants: by the functions that are not inlined, which SWV_ROWS, SWV_LIST and SWV_MANY make. So
@@ -4678,8 +4694,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
     }
 }
 
-/* The last dims of q.k, where they fill no four: the chains of vector v, which are in s. Usual
-   head_dims have none. */
+/* The last dims of q.k, where they fill no four: the chains of vector v, which are in s, go on
+   there with the same FMAs. Usual head_dims have none. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, const float *q,
                                                 float *s, int v) {
     const swa__geo *g = b->g;
@@ -4689,6 +4705,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
         (const char *)t->k + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->k_type);
     int i, d;
 
+    /* q [dk][rows] of one step: the caller goes by fours of rows */
     for (i = 0; i < rows; i++, s += SWA_BLOCK) {
         SWV chain = SWV_LOAD(s + v * SWV_N);
         for (d = g->dk / 4 * 4; d < g->dk; d++)
@@ -5378,7 +5395,10 @@ SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r)
 }
 
 /* Scores of all rows over the vectors [v, v1), `most` at once, piece by piece, so that rows beyond
-   those find K in L1. */
+   those find K in L1. With 12 rows, four at once:
+
+       keys     piece 0    piece 0    piece 0     piece 1    ...
+       rows     0 .. 3     4 .. 7     8 .. 11     0 .. 3     ... */
 static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
                                                  const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
@@ -5610,7 +5630,11 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
        p.v, V in K    i: dims    p: keys    a: K's tile again         b: p
 
    So scores and p lie as [key][nr], o as [dv][nr]: maximum, exp2 and sum go down the columns, and
-   no number changes its lane between q's packing and out's unpacking. */
+   no number changes its lane between q's packing and out's unpacking.
+
+   Section 12 brings one block after another, and to each block all panels of a unit: K and V were
+   widened once for all of them, and come from L2. What a panel reads next, and the next block's K,
+   is asked for a line at a time, one with each step of q.k. */
 
 /* The micro-kernel's operands: a[i*rs + p*cs] and b[p][j], p < n; rs and cs in numbers. A chain
    goes on from call to call of mk, as long as acc does. */
@@ -7118,6 +7142,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
         for (c.k = 0; c.k < p->n_in; c.k += c.n) {
             c.n = p->n_in - c.k < SWA__GEMM_SUM ? p->n_in - c.k : SWA__GEMM_SUM;
 
+            /* pack [piece][64 tokens][512 inputs]: what product_rows reads of a piece is
+               together */
             for (u = t; u < t + (t1 - t + PT - 1) / PT * PT; u++)
                 for (i = 0; i < c.n; i += SWA__GEMM_CHAIN)
                     memcpy(pack + (i / SWA__GEMM_CHAIN * TOKENS + u - t) * SWA__GEMM_CHAIN,
@@ -7141,7 +7167,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
     }
 }
 
-/* One token, weight rows from r on, one by one in the order of memory. */
+/* One token, weight rows from r on, one by one in the order of memory; so many bytes ahead are
+   fetched, which as a rule are a later row's. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x,
                                                 float *y, int r) {
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
@@ -7164,6 +7191,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
                 SWA__FN(dots)(1, 1, type, fetch, in, lanes);
             }
 
+            /* the tree, of one row: tree would shuffle sixteen */
             for (w = 8; w > 0; w /= 2)
                 for (i = 0; i < w; i++) lanes[0][i] = lanes[0][i] + lanes[0][i + w];
             y[r] = k == 0 ? lanes[0][0] : y[r] + lanes[0][0];
@@ -8730,7 +8758,7 @@ static int swa__has_dots(const swa__kernels *kr) {
 
    Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
    runs with a stage of their own (swa__ops); [SECTION 14] takes jobs, blocks and the stage, and no
-   V. Below are the kernels of [SECTION 10]: they know tiles and intervals of keys, but neither
+   V. Beneath it are the kernels of [SECTION 10]: they know tiles and intervals of keys, but neither
    segments nor jobs, and positions for ALiBi and the bias alone.
 
    With a list of keys (pick) a unit is rows of one token. What it sees is found block by block of
@@ -9412,6 +9440,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         else
             missing = swa__tile_gather(in, s, pos, lo, hi, &to, tile);
 #if SWA__DOTS
+        /* for x86's instruction, which takes K unsigned: 0x80 in each byte adds 128 */
         if (keys->dots) {
             swa__dots_pack(tile->k_type, keys->shape.head_dim, SWA__TILE, -0x7f7f7f80, tile->k,
                            to.x[SWA__K]);
@@ -9499,6 +9528,7 @@ SWA__NOINLINE void swa__tile_scaled(int dims, const float **scale, float *k) {
     *scale = NULL;
 }
 #endif
+
 /* The staged tiles in the form that bf16 products take. Keys that nobody sees become zeros in V. */
 static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
                             const swa__room *room, swa__block *b) {
@@ -9539,7 +9569,8 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
 }
 
 #if SWA__BF16
-/* The same for SWA__SINGLES, from what the tiles hold. */
+/* The same for SWA__SINGLES, from what the tiles hold: f32, or bf16 where a tile lies on the grid
+   of the ring (swa__tile_slots has widened all else). */
 static void swa__stage_singles(const swa__call *call, const swa__geo *g, const int range[4],
                                const swa__room *room, swa__block *b) {
     int t;
@@ -9576,8 +9607,9 @@ static void swa__stage_singles(const swa__call *call, const swa__geo *g, const i
     }
 }
 #endif
+
 #if SWA__AVX512_DOT && SWA__BF16
-/* The same for SWA__PAIRS, from what the tiles hold. */
+/* The same for SWA__PAIRS, from what the tiles hold: f32, f16 or bf16, for q8 was widened. */
 static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__room *room,
                              swa__block *b) {
     int t;
@@ -9605,7 +9637,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 /* Few rows' p.v by pairs takes whole tiles: V of those that are not seen whole is moved, with zeros
-   for keys that nobody sees. */
+   for keys that nobody sees. K is multiplied where it lies, whatever it holds there. */
 static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__room *room,
                              swa__block *b) {
     int t, i;
@@ -9723,6 +9755,7 @@ static int64_t swa__keys_seen(const swa__job *j, int t) {
 
 /* How many blocks the positions [0, pos) touch; pos + 255 could overflow. */
 static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+
 /* How many of the blocks [lo, hi) hold a key. lo goes along, so that a block in which two segments
    meet counts once. */
 static int swa__blocks_filled(const swa__keys *keys, int64_t lo, int64_t hi) {
@@ -12727,6 +12760,7 @@ static swa_status swa__mla_dims_check(const swa_mla *m) {
     dims[4] = m->v_dim;
     dims[5] = m->q_lora_rank;            /* this and the next may be 0 */
     dims[6] = m->rope_dim;
+    /* five that there must be; then products of two fit an int64_t */
     for (i = 0; i < 7; i++)
         if (dims[i] < (i < 5)) return SWA_ERR_ARG;
     for (i = 0; i < 7; i++)
@@ -12781,8 +12815,8 @@ SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     if (swa__twice(&m->w_uq, &m->w_qr) || swa__twice(&m->w_dkv, &m->w_kr)
         || swa__twice(&m->w_uk, &m->w_uv))
         return SWA_ERR_ARG;
-    /* 0 is the default in each */
 
+    /* 0 is the default in each */
     factor[0] = m->scale;
     factor[1] = m->mscale;
     factor[2] = m->rope_mscale;
