@@ -1194,7 +1194,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  else
 #    define SWA__UNROLL _Pragma("GCC unroll 16")
 #  endif
-/* into L2: 2.7 times faster than into L1 when cold */
+/* into L2: see swa__fetch_l1 */
 #  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)
 #  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
 /* read once: it pushes nothing else out of L2 */
@@ -3735,8 +3735,11 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
                             nr = VECTORS*N rows. HALF_PANEL: panels of one vector, more keys
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
      FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
-                            something, FEW_F32 and INDEX: of keys of four rows in f32, of an
-                            index's rows; EIGHT: of dims of eight rows
+                            something, FEW_F32 and INDEX: of keys of four rows in f32 (narrow
+                            too where swa__likes_two), of an index's rows; EIGHT: of dims of
+                            eight rows
+     TWICE                  two steps of p.v in a turn of many rows' loop, see mk
+     CONSTRAINT(x)          x in a register, read and written, in the words of an asm statement
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
      SCALE(p, n)            p * 2^n for integral n
      TRANSPOSE(x)           an array of N vectors
@@ -3744,7 +3747,7 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
                             numbers that lie in a row are then loaded by the vector
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
      PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
-                            of integers
+                            of integers; STORE_UPPER: upper halves, 16 bits each
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
      BINADE(x)              the power of two in x > 0, if that costs an operation
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
@@ -6559,7 +6562,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     SWV_LEAVE(); \
 }
 
-/* what swa__kernels.many takes, by form and by width of the panel */
+/* what swa__kernels.many takes, by form and by width of the panel. Half a panel is for a unit's
+   last rows, or all it has (MLA of 16 heads): one vector of them, as many sums, twice the keys */
 SWV_MANY(many, 0, NV)
 #ifdef SWV_HALF_PANEL
 SWV_MANY(many_half, 0, 1)
@@ -7356,7 +7360,11 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
     SWV_LEAVE();
 }
 
-/* ---- MLA's naive path: K and V of a head from the latents of 16 keys ---- */
+/* ---- MLA's naive path: K and V of a head from the latents of 16 keys ----
+
+       dst [dims][16 keys]  =  w [dims][n], in panels of 16 dims [n][16]  times  latent [n][16 keys]
+
+   ROWS dims by TILES tiles of keys in registers; a weight goes into all lanes, lanes are keys. */
 
 #define TILES (SWV_N == 16 ? 2 : 1) /* tiles at a time: 16 accumulators, or 8 of short vectors */
 #define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
