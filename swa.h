@@ -4921,7 +4921,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
                                              const swa__pv *x, int d0) {
     const int dvp = b->g->dvp;
-    SWV acc[8][8];
+    SWV acc[8][8];                       /* R by NW of them are used, and are registers */
     int i, j, r;
 
     SWV_UNROLL for (i = 0; i < R; i++)
@@ -4986,7 +4986,8 @@ SWV_ROWS(4)
 /* The same in bf16 by pairs, for four rows, the last ones of which may be nobody's, and for eight
    over f32: q is half a panel, [dk/2][16], and p two keys in a number. K and V of f32, f16 and bf16
    become pairs in registers. swa__job_kernel lets only dims come here that fill this: dk even, dvp
-   a multiple of 64, no tail.
+   a multiple of 64, no tail. The only instance that has pairs has 16 lanes, so a vector of keys is
+   a tile, and v the number of either.
 
    A pair is two neighbours of a chain in one lane: in q.k two dims of a key, in p.v two keys of a
    dim. A row's 256 p fill half of its scores' place, those of keys k and k+1 at number k/2. */
@@ -5007,6 +5008,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
 
     SWV_UNROLL for (j = 0; j < NW; j++) at[j] = k[j];
     for (d = 0; d < dk; d += 2, q += SWA__FEW) {
+        /* as many lines of V as two dims of these tiles are */
         SWV_UNROLL for (j = 0; j < lines; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
         pf.at += lines * 64;
         pf.left -= lines;
@@ -5040,6 +5042,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
     if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, dk, q, at, pf, acc);
     else SWV_BY_PAIRS(type, SWA__FN(pair_dims)(4, T, dk, q, at, pf, acc););
 
+    /* without scales times 1, which changes no bit */
     x = y = SWV_SET1(1.0f);
     if (b->tile[v].k_scale != NULL) x = SWV_LOAD(b->tile[v].k_scale);
     if (b->tile[other].k_scale != NULL) y = SWV_LOAD(b->tile[other].k_scale);
@@ -5120,6 +5123,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
                 acc[i + 3] = SWV_LOAD(o + half + SWV_N);
             }
 
+        /* ranges are whole tiles here, with zeros in V where nobody sees a key */
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
                 const int type = b->tile[k / SWA__TILE].v_type;
@@ -5444,6 +5448,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
             step = swa__few_pass(rows - r, most);
+            /* pairs go by 4 or 8 rows, a stream by 4 (swa__unit_streams); else any of 8, 4, 2, 1 */
 #ifdef SWV_LOAD_PAIR
             if (SWV_PAIRED(b->g)) SWA__FN(pair_values)(step, b, some, &x);
             else
@@ -6047,6 +6052,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                 SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
                                             the registers */
                 SWA__FN(group) of;
+
                 of.mr = mr;
                 of.nv = nv;
                 of.k = k;
@@ -6204,6 +6210,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
                                   scale != NULL ? scale + k % SWA__TILE : NULL, top[j],
                                   sum + k % SWA__TILE);
             }
+        /* the tree, as in many_exp */
         for (w = 8; w > 0; w /= 2)
             for (i = 0; i < w; i++) sum[i] = SWV_ADD(sum[i], sum[i + w]);
         l[j] = sum[0];
@@ -6362,6 +6369,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
         sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : SWV_SET1(0.0f);
 
     for (k = 0; k < x->blocks; k++) {
+        /* the block by itself, from zero, key after key */
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
         for (; key < x->start[k + 1]; key++) {
             const float *v = x->v[key] + d * across;
@@ -6373,6 +6381,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
             }
         }
 
+        /* then folded, as many_pv does, but that a factor of 1 is left out */
         SWV_UNROLL for (j = 0; j < nv; j++)
             if ((x->same[k] >> j & 1) == 0)
                 SWV_UNROLL for (i = 0; i < rows; i++)
@@ -6592,6 +6601,8 @@ static SWV_TARGET void SWA__FN(fold)(int rows, int dvp, const swa__total *to, co
     for (i = 0; i < rows; i++, sum += dvp, o += dvp) {
         float now = to->m[i] > m[i] ? to->m[i] : m[i];
         SWV a, c;
+
+        /* a: what has been folded so far is multiplied by; c: this block */
         SWV_STORE(f, SWA__FN(exp2)(SWV_SET1(to->m[i] - now)));
         SWV_STORE(f + SWV_N, SWA__FN(exp2)(SWV_SET1(m[i] - now)));
         a = SWV_SET1(f[0]);
@@ -6668,6 +6679,7 @@ static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o,
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
         }
+        /* dims that fill no vector: a number of each row at a time */
         for (; d < dv; d++) {
             SWV_STORE(numbers, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * nr + r), y), SWV_SET1(0.0f)));
             for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = numbers[i];
@@ -6909,7 +6921,7 @@ static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, f
     else { const int W = SWA_F32; body } } while (0)
 
 /* One piece of n inputs: weight rows ws bytes apart, tokens' inputs xs numbers apart; first of its
-   block; ahead: how far on, in bytes, to fetch. */
+   block; ahead: how far on, in bytes, to fetch; 0: not at all. */
 typedef struct {
     const char *w;
     const float *x;
@@ -7208,7 +7220,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float lanes[16][16], sum[16];
+    float lanes[16][16], sum[16];        /* as tree takes them: whole sixteens, though PR count */
     int r = 0, k, i, n;
 
     memset(lanes, 0, sizeof lanes);
@@ -7294,6 +7306,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
     /* the chains go on from where the inputs before left them, in y */
     SWV_UNROLL for (i = 0; i < T; i++) {
         const float *y = p->y + (size_t)(at->t + i) * (size_t)p->y_stride + at->c;
+        /* columns that fill no vector, by way of `last`: y ends with them */
         if (width < SWV_N) {
             memset(last, 0, sizeof last);
             if (at->d > 0) memcpy(last, y, (size_t)width * sizeof(float));
@@ -7383,6 +7396,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const f
             acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N)
                                           : SWV_SET1(0.0f);
 
+    /* latent c of all keys in x, times a weight of each dim */
     for (; c < c1; c++) {
         SWV_UNROLL for (g = 0; g < TILES * GV; g++)
             x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
@@ -7618,6 +7632,9 @@ static float swa__scale(float p, float n) {
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
+/* NEON: 32 registers of 4 floats. An FMA takes a lane of one of them as it is (AT), so p and the
+   numbers of a row come by the vector, and not one by one into all lanes. */
+
 /* 2 by 2, then by halves. */
 SWA__INLINE void swa__transpose_neon(float32x4_t *r) {
     float32x4x2_t a = vtrnq_f32(r[0], r[1]), b = vtrnq_f32(r[2], r[3]);
@@ -8010,7 +8027,10 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #endif
 
 #if SWA__AVX2
+/* AVX2: 16 registers of 8 floats, which is what all its shapes are cut to. A number in all lanes is
+   a load like any other. */
 #define SWA__AVX2_TARGET SWA__TARGET("avx2,fma,f16c")
+
 /* Pairs of rows, fours, then the 128-bit halves, which the first two steps do not cross. */
 SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
     __m256 t[8], u[8];
@@ -8105,6 +8125,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #endif
 
 #if SWA__AVX512
+/* AVX-512: 32 registers of 16 floats. A vector of keys is a tile, SWV_N is SWA__TILE: what only
+   this instance has (eight rows, pairs, loads by streams, half panels) counts tiles in vectors.
+   Masks stand in place of blends. */
 #if defined(__GNUC__) && !defined(__clang__) /* gcc 12 warns inside its own intrinsics (its bug
                                                 105593) */
 #  pragma GCC diagnostic push
@@ -8265,12 +8288,14 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx512(x)
 #define SWV_ABS(x)              _mm512_abs_ps(x)
+/* 2: the smaller magnitude, with the sign of x */
 #define SWV_WITHIN(x, most)     _mm512_range_ps((x), (most), 2)
 #define SWV_BINADE(x)           _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), \
                                     _mm512_set1_epi32(0x7f800000)))
 #define SWV_SWAP(x)             _mm512_permute_ps((x), 0xb1)
 #define SWV_LEAVE()             _mm256_zeroupper()
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))
+/* x0 in the lower half, x1 in the upper one; both are bf16 as f32, whose lower half is 0 */
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #if !SWA__SMALL
@@ -14074,7 +14099,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     /* no candidates yet, and any rank but 0 is above the floor */
     memset(x->best.n, 0, (size_t)n * lists * sizeof *x->best.n);
     memset(x->best.floor, 0, (size_t)n * lists * sizeof *x->best.floor);
-    x->p.ahead.in.h = -1;
+    x->p.ahead.in.h = -1;                /* these tokens' blocks are read from the first on */
 
     for (u.h = 0; u.h < s->call.shape.n_kv_heads; u.h++) {
         swa__cursor in = swa__cursor_at(&j->keys, u.h);
@@ -14194,6 +14219,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
     hi = swa__index_share(total, part + 1, parts);
     for (i = 0; i < s->call.n_jobs && at < hi; i++) {
         const swa__job *j = swa__index_job(&x, i);
+        /* n: tokens of a batch, whose length is that of all; phase 1 goes one by one */
         for (t = 0; t < j->n && at < hi; t += n, at += length) {
             const int64_t first = at;
             n = 1;
@@ -14207,6 +14233,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
                 }
                 if (phase == 0) swa__index_batch(&x, t, n, 0, 0, -1);
             } else if (at + length > lo) {
+                /* in pieces, of which this part has the blocks [from, to) of the token */
                 const int64_t from = swa__max64(lo - at, 0), to = swa__min64(hi - at, length);
                 if (phase == 0) swa__index_batch(&x, t, 1, from, to - from, from == 0);
                 else if (from == 0) swa__index_join(&x, t, first, length, total);
@@ -14294,6 +14321,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
     if (ix->score != NULL
         && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
         return SWA_ERR_ARG;
+    /* times as many lists as a shape has heads at most, 2^20, it still fits an int64 */
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
     if (swa__rounds_products(ix->compute)) return SWA_ERR_UNSUPPORTED;
 
@@ -14399,6 +14427,7 @@ SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *inde
     swa__select s;
     swa_status status;
     int parts = SWA__THREADS();
+    /* fewer parts, if the scratch has no room */
     do status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
