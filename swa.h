@@ -12131,6 +12131,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
 
     /* exp2 is what there is: log2 e goes into q, or with a softcap behind the tanh */
     call->qscale = (float)(a->softcap > 0.0f ? scale / (double)a->softcap : scale * SWA__LOG2E);
+
     geo->dk = s->head_dim;
     geo->dt = s->tail_dim;
     geo->dv = s->v_dim;
@@ -12142,6 +12143,8 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->bias_first = a->bias_first;
     geo->bias_n = a->bias_n;
     geo->by_distance = a->bias_by_distance != 0;
+
+    /* the products' form, by what the CPU has; the bits are the same */
     if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__SINGLES;
     if (a->compute == SWA_BF16_TILE)
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
@@ -12164,6 +12167,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
         geo->sums = swa__sums_amx;
     }
 #endif
+
     /* the caller's rows are attended as they are; swa__ring_call puts its ring's types here */
     call->keys.kr = call->kr;
     call->keys.shape = *s;
@@ -13754,7 +13758,8 @@ enum { SWA__INDEX_ROWS = 256,            /* rows that share a staged block: most
                                             it costs is hidden                                    */
        SWA__INDEX_SPARE = 512,           /* candidates beyond top, at least                       */
        SWA__INDEX_MOST = 1 << 15,        /* of a batch, unless one token has more                 */
-       SWA__INDEX_TOP = 1 << 24, SWA__DIGIT = 11 };
+       SWA__INDEX_TOP = 1 << 24,         /* of a list: that many entries at most                  */
+       SWA__DIGIT = 11 };                /* bits of a rank that are counted at a time             */
 
 typedef struct {                         /* one call                                              */
     swa__call call;
@@ -13773,7 +13778,7 @@ typedef struct { int32_t *n, *at; uint32_t *rank, *floor; } swa__best;
 typedef struct {                         /* one part of it                                        */
     const swa__select *s;
     swa__part p;
-    float *sum;             /* [lists of a KV head of the batch][256]                             */
+    float *sum;             /* [tokens of a batch][lists of a KV head][256]                       */
     uint32_t *rank, *count; /* [256] of a block's entries; [2^DIGIT]                              */
     swa__best best, kept;   /* [tokens of a batch][lists] with top + spare; [2][lists] with top   */
 } swa__picker;
