@@ -4467,10 +4467,12 @@ static const float swa__sides[2][16] = {
 
 /* ---- numbers in and out, exp2, tanh ---- */
 
-
+/* swa__type_size inlined, so that a constant type gives a constant. */
 SWV_INLINE size_t SWA__FN(size)(int type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
+
 SWV_INLINE SWV_TARGET SWV SWA__FN(load)(int type, const void *p) {
-    /* first: what is staged, and asked for per number */
+    /* f32 first: where the type is asked for with each number, it is mostly that, a staged
+       tile's */
     if (type == SWA_F32) return SWV_LOAD((const float *)p);
     if (SWA__IS_F16(type)) return SWV_LOAD_F16((const uint16_t *)p);
     if (SWA__IS_BF16(type)) return SWV_LOAD_BF16((const uint16_t *)p);
@@ -4572,7 +4574,8 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(tanh)(SWV x) {
     return SWV_PICK(ax, SWV_SET1(0.0f), SWV_SET1(0.625f), p, t);
 }
 
-/* What lies between dot product and mask; distance = |q - k|, bias 0 where there is none. Out of
+/* What lies between dot product and mask, in this order; distance is q - k, of either sign, slope
+   comes times -log2 e, bias 0 where there is none. q's packing has divided by the softcap. Out of
    line: its call is nothing beside a tanh. */
 SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope, SWV distance,
                                              SWV bias) {
@@ -4735,7 +4738,8 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
    over most dims is there once per type, and where less than the full width is wanted not even
-   that: then every number's type is looked up. */
+   that: then every number's type is looked up. known: the vectors' type, as far as the caller has
+   it, or SWA__ANY_TYPE. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__block *b,
                                            const float *q, float *s, int v) {
     const swa__geo *g = b->g;
