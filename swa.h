@@ -8144,7 +8144,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #else
 #  define SWA__AVX512_TARGET SWA__TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
-/* As AVX2's, with a fourth step: 128-bit quarters twice, by even and odd ones. */
+/* As AVX2's: after the first two steps r[4g+i] has column 4q+i of the rows 4g to 4g+3 in its
+   quarter q of 128 bits. What is left is to transpose 4 by 4 quarters: two steps, by even and odd
+   ones. */
 SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
     __m512 t[16];
     int i;
