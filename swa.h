@@ -1403,6 +1403,7 @@ static int swa__region(size_t *total, size_t a, size_t b, size_t c) {
     return swa__add(*total, n & ~(size_t)63, total);
 }
 
+static int swa__min(int a, int b) { return a < b ? a : b; }
 static int64_t swa__min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t swa__max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -4297,9 +4298,6 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
 }
 #endif
 
-/* Instead of a tile's type in a shape of the few-rows kernel: it is looked up for each number. */
-enum { SWA__ANY_TYPE = -1 };
-
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
@@ -4430,15 +4428,13 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_STREAMS                      /* whether r rows can be read as swa__likes_streams says */
 #  define SWV_STREAMS(r) 0
 #endif
-/* WIDE: whether q.k of R rows by NW vectors is ever asked for over type T: what is not, is not
-   compiled. TWO: four rows' narrower width, of f32 and of what swa__likes_two says: each type has
-   a loop of its own in it, which narrower ones else have not. */
+/* Whether q.k of R rows by NW vectors is ever asked for over type T: what is not, is not compiled.
+   Four rows take f32 by two vectors, an index's eight rows take staged f32 by two. */
 #ifdef SWV_FEW_F32                       /* four rows take f32 that many vectors of keys at a time */
-#  define SWV_WIDE(R, NW, T) ((R) != 4 || (NW) <= SWV_FEW_F32 || (T) != SWA_F32)
-#  define SWV_TWO(R, NW) ((R) == 4 && (NW) == SWV_FEW_F32)
+#  define SWV_WIDE(R, NW, T) ((R) == 4 ? (NW) <= SWV_FEW_F32 || (T) != SWA_F32 \
+                                       : (R) < 8 || (NW) == 1 || (T) == SWA_F32)
 #else
 #  define SWV_WIDE(R, NW, T) 1
-#  define SWV_TWO(R, NW) 0
 #endif
 #ifndef SWV_INDEX                        /* vectors of keys that an index takes with eight rows   */
 #  define SWV_INDEX 0
@@ -4634,25 +4630,23 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
    step is a line while q.k fetches V, and a key while p.v fetches K. Rows that follow one another
    without a gap are one row that never ends. */
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
-/* Vectors of keys of a type, where each begins, and how many fours of dims they have; numbers from
-   q of four rows to q of the next four. */
-typedef struct { const char *at[8]; int type, fours, q_four; } SWA__FN(key_vectors);
-/* V of n keys: the first's, `row` bytes from one to the next, which takes `step` of the stream. */
-typedef struct { const char *at; int64_t row; size_t step; int n; } SWA__FN(value_rows);
+/* Vectors of keys, where each begins, and how many fours of dims they have; numbers from q of four
+   rows to q of the next four. */
+typedef struct { const char *at[8]; int fours, q_four; } SWA__FN(key_vectors);
+/* V of n keys: the first's, `row` bytes from one to the next, of which `dims` numbers are taken and
+   `step` bytes of the stream. */
+typedef struct { const char *at; int64_t row; size_t step; int n, dims; } SWA__FN(value_rows);
 
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
    of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others.
-   Where each number's type is looked up (SWA__ANY_TYPE: a single tile), four dims took 4.7 KB more
-   in all kernels: one is.
 
    V is fetched line by line as K is read: four dims of a tile's 16 keys are es lines of K, so for
    every four dims es lines of V come per tile, spread over the four. With V as wide as K, it has
    come when K is through. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const float *q,
+SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
-    const int any = known == SWA__ANY_TYPE, type = any ? k->type : known;
-    const int dims = any ? 1 : R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
+    const int dims = R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     /* a stream's vector, or one that is left over: nothing is fetched */
     const int index = R == 8 && NW == SWV_INDEX, silent = (SWV_STREAMS(R) && NW == 1) || index;
@@ -4660,19 +4654,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int known, const fl
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     SWV x, numbers, row[SWA__TILE / SWV_N];
-    int i, j, u, d = 0;
+    int i, j, u;
 
     for (at = 0; at < end; at += bytes) {
         SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
-            /* the share of the turn-th dim of four, so that four shares are `lines` exactly */
-            const int turn = any ? d++ % 4 : u,
-                      step = silent ? 0 : (turn + 1) * lines / 4 - turn * lines / 4;
+            /* this dim's share, so that four shares are `lines` exactly */
+            const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
             /* an index's eight rows: so many lines a step, each `gap` on: see swa__block.soon */
             for (j = 0; index && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
-            if (any && step > 0) SWA__FETCH(pf.at, pf.l1); /* a tile's dim is a line at most */
-            if (!any)
-                SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
+            SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
             pf.at += step * 64;
             pf.left -= step;
             /* a row may end within a step: lines behind it were fetched */
@@ -4736,19 +4727,20 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
 }
 
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
-   number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Only the loop
-   over most dims is there once per type, and where less than the full width is wanted not even
-   that: then every number's type is looked up. known: the vectors' type, as far as the caller has
-   it, or SWA__ANY_TYPE. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__block *b,
-                                           const float *q, float *s, int v) {
+   number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Tiles from vector
+   `end` on are not there: the last one stands in for each of them, and its scores are computed
+   again, which for less than four rows costs nothing: a step takes the 4 cycles in which a sum waits
+   for itself, and a narrower kernel would wait as long for each tile. Only the loop over most dims
+   is there once per type. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, const float *q,
+                                           float *s, int v, int end) {
+    enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const swa__geo *g = b->g;
-    const swa__tile *t[8];               /* vector j's, which with SWV_N < 16 others share        */
-    const swa__tile *first = &b->tile[v * SWV_N / SWA__TILE];
-    const int type = known == SWA__ANY_TYPE ? first->k_type : known;
+    const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
     const size_t es = swa__type_size(type);
-    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, first);
+    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[first]);
     SWA__FN(key_vectors) k;
+    float *to[8];
     SWV acc[8][8], x;
     int i, j;
 
@@ -4758,35 +4750,29 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, int known, const swa__
         pf.per = b->soon.lines;
     }
 
-    k.type = type;
     k.fours = g->dk / 4;
     k.q_four = 4 * g->dk;                /* eight rows are two steps of four, without a tail */
 
     SWV_UNROLL for (j = 0; j < NW; j++) {
-        t[j] = &b->tile[(v + j) * SWV_N / SWA__TILE];
-        k.at[j] = (const char *)t[j]->k + (size_t)((v + j) * SWV_N % SWA__TILE) * es;
+        const int tile = swa__min(first + (v % PER + j) / PER, last), at = (v + j) % PER * SWV_N;
+        k.at[j] = (const char *)b->tile[tile].k + (size_t)at * es;
+        to[j] = s + tile * SWA__TILE + at;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    /* a new row by itself is staged as f32, and one row's q.k with it a chain of latencies */
-    if (R == 1 && NW < SWV_FEW_KEYS(R) && type == SWA_F32)
-        SWA__FN(few_fours)(R, NW, SWA_F32, q, &k, pf, acc);
-    else if (R < 8 && NW < SWV_FEW_KEYS(R) && !SWV_TWO(R, NW))
-        SWA__FN(few_fours)(R, NW, known, q, &k, pf, acc);
-    else SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T))
-                               SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
+    SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T)) SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
     SWV_UNROLL for (j = 0; j < NW; j++)
-        SWV_UNROLL for (i = 0; i < R; i++)
-            SWV_STORE(s + i * SWA_BLOCK + (v + j) * SWV_N, acc[i][j]);
+        SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(to[j] + i * SWA_BLOCK, acc[i][j]);
     /* what else a chain takes goes on in s: unrolled in registers it is more code, and no faster */
-    for (j = 0; j < NW; j++) {
+    for (end = swa__min(end, v + NW); v < end; v++) {
+        const float *scale = b->tile[v / PER].k_scale;
         for (i = 0; k.fours * 4 < g->dk && i < R; i += 4)
-            SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v + j);
-        if (t[j]->k_scale == NULL) continue;
-        x = SWV_LOAD(t[j]->k_scale + (v + j) * SWV_N % SWA__TILE);
+            SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v);
+        if (scale == NULL) continue;
+        x = SWV_LOAD(scale + v % PER * SWV_N);
         SWA__ROLLED for (i = 0; i < R; i++) {
-            float *to = s + i * SWA_BLOCK + (v + j) * SWV_N;
-            SWV_STORE(to, SWV_MUL(SWV_LOAD(to), x));
+            float *p = s + i * SWA_BLOCK + v * SWV_N;
+            SWV_STORE(p, SWV_MUL(SWV_LOAD(p), x));
         }
     }
 }
@@ -4831,20 +4817,26 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
         pf.left = pf.per - 1; \
     } \
     SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) \
-        SWA__FETCH(pf.at + (size_t)j * 64, pf.l1); \
+        SWA__FETCH(pf.at + off[(size_t)(j * 4) / es], pf.l1); \
     SWV_UNROLL for (j = 0; j < NW; j++) \
-        x[j] = SWA__FN(load_nth)(NW, type, in.at + (size_t)(j * SWV_N) * es, j, row); \
+        x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
+                                     + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
     SWV_UNROLL for (i = 0; i < R; i++) \
         SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
 } while (0)
 
-/* p.v of R rows over keys of a tile, NW vectors of dims each. */
+/* p.v of R rows over keys of a tile, NW vectors of dims each, of which the 16s from in.dims on are
+   not there: see few_dims. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const float *p,
                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
+    size_t off[8];                       /* of each 16 dims, in bytes */
     SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
+
+    SWV_UNROLL for (j = 0; j < 8; j++)
+        off[j] = j == 0 ? 0 : (size_t)swa__min(j * SWA__TILE, in.dims - SWA__TILE) * es;
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
         SWV numbers[8];
@@ -4872,25 +4864,27 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, int d0,
                                        int k, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
     const swa__geo *g = b->g;
-    const int tile = k / SWA__TILE, per = g->dk / dims,
-              at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
+    const int tile = k / SWA__TILE, at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims,
+              next = b->t0 + at / g->dk;
     const int64_t es = (int64_t)swa__type_size(type);
 
     in->row = b->tile[tile].v_token * es;
     in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
     in->step = (size_t)(dims * es);
+    in->dims = dims;
     /* each pass over V, of `dims` dims, brings as many dims of K: `at` counts them, in the tiles
        from t0 on, through all passes. A sinks' tile before t0 brings nothing */
     pf->at = at >= 0 && next < b->t1 ? b->tile[next].next : NULL;
     pf->gap = 0;
     pf->left = INT32_MAX;                /* fetches until the row's end, if rows lie apart */
-    pf->per = per;                       /* keys whose shares are one row of K */
+    pf->per = 0;
     pf->l1 = b->l1;
     if (pf->at != NULL) {
         /* numbers of K's tile that came with tiles and keys before this one */
         const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
         pf->gap = b->tile[next].next_gap;
-        if (pf->gap != 0 && per > 0) pf->left = per - from / dims % per;
+        if (pf->gap != 0) pf->per = g->dk / dims;      /* keys whose shares are one row of K */
+        if (pf->per > 0) pf->left = pf->per - from / dims % pf->per;
         pf->at += from * es + from / g->dk * pf->gap;
     } else {                             /* nothing to fetch: what is here already */
         pf->at = in->at;
@@ -4898,13 +4892,11 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     }
 }
 
-/* p.v of R rows over the keys [keys[0], keys[1]), for NW vectors of dims from d0 on, added to acc;
-   a staged tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through
-   all of a block's passes over V. Once per type there is only the loop over a tile's keys. A single
-   vector is the rest of dims that fill no NW, and bound by its one chain: there the type is looked
-   up per number, which saves that too. */
+/* p.v of R rows over the keys [keys[0], keys[1]), for the dims [d[0], d[1]), added to acc; a staged
+   tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through
+   all of a block's passes over V. Once per type there is only the loop over a tile's keys. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
-                                           const float *p, int d0, SWV (*acc)[8]) {
+                                           const float *p, const int d[2], SWV (*acc)[8]) {
     const int last = keys[1];
     int k, end;
 
@@ -4913,57 +4905,64 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
         end = swa__tile_end(k, last);
-        SWA__FN(few_values_at)(b, NW * SWV_N, type, d0, k, &in, &pf);
+        SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
-        if (R < 8 && NW < SWV_FEW(R)) SWA__FN(few_rows)(R, NW, type, p + k, in, pf, acc);
-        else SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
+        SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
 
-/* p.v of R rows over the keys of range, for NW vectors of dims from d0 on: o [R][dvp]. The chain
-   goes on from interval to interval and, with x->more, from piece to piece. */
+/* p.v of R rows over the keys of range, for `dims` dims from d0 on: o [R][dvp]. The chain goes on from
+   interval to interval and, with x->more, from piece to piece. There are sums for NW vectors: where
+   dims are fewer, their last 16 stand in for each 16 that are missing, the same sums again, which
+   are stored to the same place. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
-                                             const swa__pv *x, int d0) {
-    const int dvp = b->g->dvp;
+                                             const swa__pv *x, int d0, int dims) {
+    const int dvp = b->g->dvp, d[2] = { d0, d0 + dims };
     SWV acc[8][8];                       /* R by NW of them are used, and are registers */
+    float *o[8];                         /* where the first row's vectors lie */
     int i, j, r;
 
+    SWV_UNROLL for (j = 0; j < NW; j++) {
+        const int at = j * SWV_N;
+        o[j] = x->o + d0 + (at < dims ? at : dims - SWA__TILE + at % SWA__TILE);
+    }
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++)
-            acc[i][j] = x->more ? SWV_LOAD(x->o + i * dvp + d0 + j * SWV_N) : SWV_SET1(0.0f);
+            acc[i][j] = x->more ? SWV_LOAD(o[j] + i * dvp) : SWV_SET1(0.0f);
 
-    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x->p, d0, acc);
+    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x->p, d, acc);
 
     SWV_UNROLL for (i = 0; i < R; i++)
-        SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(x->o + i * dvp + d0 + j * SWV_N, acc[i][j]);
+        SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o[j] + i * dvp, acc[i][j]);
 }
 
-/* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be, then what does not
-   fill the width, tile by tile. A key's chain is the same in any width. */
+/* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be. What four rows have left
+   goes tile by tile, for their sums keep the units busy by themselves; fewer rows take the last
+   tiles as one more width. A key's chain is the same in any. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
                                              float *s, int v0, int v1) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
-    int v, end;
+    int v, end, one;
 
     for (v = v0; v < v1; v = end) {
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
+        one = SWV_STREAMS(R) && b->stream && type == SWA_F32;
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
-        for (; SWV_STREAMS(R) && b->stream && type == SWA_F32 && v < end; v++)
-            SWA__FN(few_qk)(R, 1, SWA_F32, b, q, s, v);
-        for (; R == 4 && (b->g->two || type == SWA_F32) && v + SWV_FEW_F32 <= end; v += SWV_FEW_F32)
-            SWA__FN(few_qk)(R, SWV_FEW_F32, type, b, q, s, v);
+        for (; R == 4 && !one && (b->g->two || type == SWA_F32) && v + SWV_FEW_F32 <= end;
+             v += SWV_FEW_F32)
+            SWA__FN(few_qk)(R, SWV_FEW_F32, b, q, s, v, end);
 #endif
-        for (; v + SWV_FEW_KEYS(R) <= end; v += SWV_FEW_KEYS(R))
-            SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), type, b, q, s, v);
+        for (; !one && (R < 4 ? v < end : v + SWV_FEW_KEYS(R) <= end); v += SWV_FEW_KEYS(R))
+            SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), b, q, s, v, end);
         for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
-            SWA__FN(few_qk)(R, PER, SWA__ANY_TYPE, b, q, s, v);
+            SWA__FN(few_qk)(R, PER, b, q, s, v, end);
     }
 }
 
-/* The functions of a step of R rows. Dims that fill no full width go a vector at a time; dvp is a
-   multiple of 16, so a width of 16 leaves none. */
+/* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which places
+   are constants: 1 to 2 % of their time in cache. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
@@ -4971,12 +4970,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const fl
 } \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const int range[4], \
                                                      const swa__pv *x) { \
-    const int dvp = b->g->dvp; \
+    const int dvp = b->g->dvp, wide = SWV_FEW(R) * SWV_N; \
     int d = 0; \
-    for (; d + SWV_FEW(R) * SWV_N <= dvp; d += SWV_FEW(R) * SWV_N) \
-        SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d); \
-    for (; SWV_FEW(R) * SWV_N > SWA__TILE && d < dvp; d += SWV_N) \
-        SWA__FN(few_dims)(R, 1, b, range, x, d); \
+    for (; (R == 4 || wide <= SWA__TILE) && d + wide <= dvp; d += wide) \
+        SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d, wide); \
+    for (; wide > SWA__TILE && d < dvp; d += wide) \
+        SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d, swa__min(wide, dvp - d)); \
 }
 
 SWV_ROWS(1)
@@ -5156,7 +5155,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
    rows are eight only where swa__few_most says so, and there these dims divide dvp. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
                                                  int v0, int v1) {
-    for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, b->tile[v0].k_type, b, q, s, v0);
+    for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, b, q, s, v0, v1);
 }
 
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const int range[4],
@@ -5164,7 +5163,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
     int d;
 
     for (d = 0; d < b->g->dvp; d += SWV_EIGHT * SWV_N)
-        SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d);
+        SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d, SWV_EIGHT * SWV_N);
 }
 #endif
 
@@ -5574,7 +5573,7 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
 
 #if SWV_INDEX
     for (; rows == 8 && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
-        SWA__FN(few_qk)(8, SWV_INDEX, SWA_F32, b, q, x->s, at);
+        SWA__FN(few_qk)(8, SWV_INDEX, b, q, x->s, at, v[1]);
 #endif
     SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
 }
@@ -7500,7 +7499,6 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
 #undef SWV_WIDE
-#undef SWV_TWO
 #undef SWV_EIGHT
 #undef SWV_STREAMS
 #undef SWV_LOADED
@@ -8258,7 +8256,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_KEYS                8
 #define SWV_VECTORS             2
 #define SWV_DIMS                6
-#define SWV_FEW(r)              ((r) <= 2 ? 8 : 4)
+#define SWV_FEW(r)              4
 #define SWV_FEW_KEYS(r)         4
 #define SWV_FEW_F32             2
 #if !SWA__SMALL
