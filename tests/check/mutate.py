@@ -159,7 +159,7 @@ OPERATORS = [
 ]
 # What changes only the time that a call takes is not mutated: what is fetched, and which CPU likes which way.
 TIME_ONLY = re.compile(r"FETCH|per_key|per_step|\bl1\b|\bpf\b|fetch|ahead\b|\bjump\b|SWA__AHEAD|SWA__NEAR|define SWV_FEW")
-TIME_FUNCTION = re.compile(r"(?!swa__gather)\w*(fetch|ahead|soon|likes_|stretches)")
+TIME_FUNCTION = re.compile(r"(?!swa__gather)\w*(fetch|ahead|soon|likes_)")
 
 
 def balanced(text):
