@@ -5590,7 +5590,7 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
     /* own: eight rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then
        fetch "V", which is set to K, that is here already */
-    const int own = SWV_INDEX > 0 && !b->g->dots && b->shift == 0 && x->rows >= 8;
+    const int own = SWV_INDEX > 0 && !b->g->dots && x->rows >= 8;
     int range[4], v[2], r, i, j, k, step;
     SWV least;
 
