@@ -13001,6 +13001,7 @@ SWA__COLD static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned c
     memset(&w, 0, sizeof w);
     w.bytes = swa__part_bytes(&shape, sinks);
     swa__take(&w, base, &e->latents.k, SWA_BLOCK * row);
+    e->latents.v = e->latents.k;         /* V is in K: a place that moves along, and no more */
     swa__take(&w, base, &e->latents.scale, SWA__OPERANDS * SWA_BLOCK);
     swa__take(&w, base, &e->latents.row, SWA__TILE * (row + SWA__TILE));
     swa__take(&w, base, &e->dims, 2 * SWA__TILE * dvp);
@@ -13238,8 +13239,10 @@ static void swa__mla_rotate(const swa__mla *x, const double *angles, float *v) {
 
 /* A row in place, if there is such a norm. */
 static void swa__mla_norm(const swa__mla *x, int array, int64_t t, const float *w) {
-    float *row = x->a[array].out + t * x->a[array].token;
-    if (w != NULL) swa__norm_rows(row, row, w, 1, (int)x->a[array].token, (double)x->m->eps);
+    float *row;
+    if (w == NULL) return;               /* maybe no such array either                            */
+    row = x->a[array].out + t * x->a[array].token;
+    swa__norm_rows(row, row, w, 1, (int)x->a[array].token, (double)x->m->eps);
 }
 
 /* Phase 1, token by token: angles, norms of c_q and of the latent, RoPE of k. From here on latent
