@@ -8840,8 +8840,8 @@ typedef struct {
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
     int i;
     for (i = 0; i < SWA__OPERANDS; i++) {
-        /* an array that there is not has no p to be moved */
-        if (src->x[i].dim > 0) src->x[i].p += heads * src->x[i].head;
+        /* an array that there is not, or lies in K, has no p to be moved */
+        if (src->x[i].p != NULL) src->x[i].p += heads * src->x[i].head;
         if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
 }
