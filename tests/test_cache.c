@@ -13,9 +13,9 @@ static const char *type_name(swa_type t) {
 
 static uint32_t one_text(int seq, int64_t pos) {
     (void)seq;
-    return (uint32_t)(pos * 7919 + 17);
+    return (uint32_t)pos * 7919u + 17u;
 }
-static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (uint32_t)(pos * 7919 + 17); }
+static uint32_t text(int seq, int64_t pos) { return (uint32_t)(seq * 100003) + (uint32_t)pos * 7919u + 17u; }
 
 /* ---- against the unbounded array ---- */
 
