@@ -1217,6 +1217,15 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__PREFETCH_ONCE(p) ((void)(p))
 #  define SWA__FETCH(p, l1) ((void)(p), (void)(l1))
 #endif
+/* Whether gcc does no more than -O1, and what shortens code, to functions without a loop that
+   counts: ring and step, and from lists of keys to the index. Its other passes took a tenth of the
+   whole build there and gained nothing. The stage and a unit's rows keep the host's level, or small
+   windows would pay; so does all under -Os and without optimisation. */
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(__clang__)
+#  define SWA__LIGHT 1
+#else
+#  define SWA__LIGHT 0
+#endif
 /* Structs of more than 96 bytes zeroed, of more than 272 copied: 64 bytes at a time, because gcc
    makes `rep stos` and `rep movs` of the whole, which take 30 cycles to begin. n is constant. */
 SWA__INLINE void swa__zero(void *to, size_t n) {
@@ -2131,6 +2140,12 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
     return SWA_OK;
 }
 
+#if SWA__LIGHT
+#  pragma GCC push_options
+#  pragma GCC optimize("O1", "inline-small-functions", "strict-aliasing", "ipa-ra", "crossjumping", \
+                       "store-merging")
+#endif
+
 /* ==== [SECTION 7] RING ===========================================================================
    Where a token lives. One cache is layers x sequences regions in the caller's memory. A region
    holds, head-major (all slots of a KV head lie together: twice the decode speed of slot-major), K
@@ -3017,11 +3032,12 @@ static uint64_t swa__geometry(const swa__cache *c) {
 /* n numbers, which need not be aligned; each copy is one move. */
 static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from,
                          int64_t step, int n, size_t size) {
-    for (; n > 0; n--, to += to_step, from += step) {
-        if (size == 4) memcpy(to, from, 4);
-        else if (size == 2) memcpy(to, from, 2);
-        else *to = *from;
-    }
+    if (size == 4)
+        for (; n > 0; n--, to += to_step, from += step) memcpy(to, from, 4);
+    else if (size == 2)
+        for (; n > 0; n--, to += to_step, from += step) memcpy(to, from, 2);
+    else
+        for (; n > 0; n--, to += to_step, from += step) *to = *from;
 }
 
 /* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
@@ -3714,6 +3730,10 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
     *n_runs = n;
     return n > 0;
 }
+
+#if SWA__LIGHT
+#  pragma GCC pop_options
+#endif
 
 /* ==== [SECTION 9] KERNEL INTERFACE ===============================================================
    What [SECTION 12] hands to a kernel, and what comes back. A kernel knows of no ring, run or
@@ -10404,6 +10424,12 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
     *to.l = SWA__IS_OUT;
 }
 
+#if SWA__LIGHT
+#  pragma GCC push_options
+#  pragma GCC optimize("O1", "inline-small-functions", "strict-aliasing", "ipa-ra", "crossjumping", \
+                       "store-merging")
+#endif
+
 /* ---- lists of keys ---- */
 
 #if SWA__LISTS
@@ -14473,6 +14499,10 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
     return status;
 }
 #endif /* SWA__INDEX */
+
+#if SWA__LIGHT
+#  pragma GCC pop_options
+#endif
 
 #ifdef __cplusplus
 }
