@@ -3033,11 +3033,11 @@ static uint64_t swa__geometry(const swa__cache *c) {
 static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char *from,
                          int64_t step, int n, size_t size) {
     if (size == 4)
-        for (; n > 0; n--, to += to_step, from += step) memcpy(to, from, 4);
+        SWA__ROLLED for (; n > 0; n--, to += to_step, from += step) memcpy(to, from, 4);
     else if (size == 2)
-        for (; n > 0; n--, to += to_step, from += step) memcpy(to, from, 2);
+        SWA__ROLLED for (; n > 0; n--, to += to_step, from += step) memcpy(to, from, 2);
     else
-        for (; n > 0; n--, to += to_step, from += step) *to = *from;
+        SWA__ROLLED for (; n > 0; n--, to += to_step, from += step) *to = *from;
 }
 
 /* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
