@@ -5640,7 +5640,6 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
             v[1] = range[i + 1] / SWV_N;
             if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
                 v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
-            if (!own) b->soon.p = (const char *)b->tile[v[0] * SWV_N / SWA__TILE].v;
 
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_pass(x->rows - r, own ? 8 : 4);

@@ -72,7 +72,7 @@ static void any_problem(fuzz_in *in, problem *p) {
     p->q = noise(nq * heads * (size_t)p->dk, fuzz_pick(in, 0, 1) ? 1.0f : 6.0f, &seed);
     p->k = noise(nk * (size_t)(p->shape.n_kv_heads * p->dk), 1.0f, &seed);
     p->v = noise(nk * (size_t)(p->shape.n_kv_heads * p->dv), 1.0f, &seed);
-    if (fuzz_pick(in, 0, 3) == 0) p->q_pinned = noise(nq * heads * (size_t)p->dk, 1.0f, &seed);
+    if (fuzz_pick(in, 0, 3) == 0 && p->window.n_sink > 0) p->q_pinned = noise(nq * heads * (size_t)p->dk, 1.0f, &seed);
     if (fuzz_pick(in, 0, 3) == 0) {
         p->alibi = noise(heads, 0.5f, &seed);
         for (size_t i = 0; i < heads; i++) p->alibi[i] = fabsf(p->alibi[i]);
