@@ -101,9 +101,9 @@
      implementation.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute
-   SWA_BF16_TILE by Intel's tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them
-   passes all tests; the instructions themselves have not been run with this code, so ask for them.
+   (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute SWA_BF16_TILE by Intel's
+   tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them passes all tests; the
+   instructions themselves have not been run with this code, so ask for them.
    To leave out, where the implementation stands; of 350 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 75, SWA_NO_MLA (the block
    alone) 57, SWA_NO_BF16 (the type, and products in it) 56, SWA_NO_LISTS (lists of keys, trees) 30,
@@ -302,7 +302,7 @@ typedef enum {
 } swa_compressed;
 /* tile size; 0 = invalid */
 SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);
-/* Visible keys per row of the picture: W, but from three tiles on two tiles and the rest of W, since
+/* Visible keys per row of the picture: W, but from three tiles on two tiles and the rest of W, as
    the kernel fills in what lies between. 0 = invalid */
 SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);
 SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
@@ -400,8 +400,8 @@ SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts
 /* NULL, 0: the cache has none any more. MEMORY: too little for one part (also a 0 that
    swa_cache_scratch_bytes gave), and the scratch from before stays; too little for the parts of a
    call is MEMORY there. Nothing in it is kept from step to step: several caches may share it whose
-   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not between
-   their phases. */
+   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not
+   between their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity:
    origin 0 is Mistral's rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A
@@ -960,7 +960,8 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
    scale); a weight that is missing; a cache of neither shape of swa_mla_shape (another v_dim, ...);
    ABSORBED, w_uqk or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk;
    OPAQUE weights without gemm, or without rows where a run may be naive; rows without OPAQUE
-   weights; heads that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE). Else as swa_attend. */
+   weights; heads that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE).
+   Else as swa_attend. */
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
@@ -4762,11 +4763,11 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
 }
 
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
-   number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Tiles from vector
-   `end` on are not there: the last one stands in for each of them, and its scores are computed
-   again, which for less than four rows costs nothing: a step takes the 4 cycles in which a sum waits
-   for itself, and a narrower kernel would wait as long for each tile. Only the loop over most dims
-   is there once per type. */
+   number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Tiles from
+   vector `end` on are not there: the last one stands in for each of them, and its scores are
+   computed again. With less than four rows that costs nothing: a step takes the 4 cycles in which a
+   sum waits for itself, and a narrower kernel would wait as long for each tile. Only the loop over
+   most dims is there once per type. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, const float *q,
                                            float *s, int v, int end) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
@@ -4929,8 +4930,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
 }
 
 /* p.v of R rows over the keys [keys[0], keys[1]), for the dims [d[0], d[1]), added to acc; a staged
-   tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through
-   all of a block's passes over V. Once per type there is only the loop over a tile's keys. */
+   tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through all of a
+   block's passes over V. Once per type there is only the loop over a tile's keys. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
                                            const float *p, const int d[2], SWV (*acc)[8]) {
     const int last = keys[1];
@@ -4947,10 +4948,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
     }
 }
 
-/* p.v of R rows over the keys of range, for `dims` dims from d0 on: o [R][dvp]. The chain goes on from
-   interval to interval and, with x->more, from piece to piece. There are sums for NW vectors: where
-   dims are fewer, their last 16 stand in for each 16 that are missing, the same sums again, which
-   are stored to the same place. */
+/* p.v of R rows over the keys of range, for `dims` dims from d0 on: o [R][dvp]. The chain goes on
+   from interval to interval and, with x->more, from piece to piece. There are sums for NW vectors:
+   where dims are fewer, their last 16 stand in for each 16 that are missing, which gives the same
+   sums again, stored to the same place. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b, const int range[4],
                                              const swa__pv *x, int d0, int dims) {
     const int dvp = b->g->dvp, d[2] = { d0, d0 + dims };
@@ -4972,9 +4973,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o[j] + i * dvp, acc[i][j]);
 }
 
-/* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be. What four rows have left
-   goes tile by tile, for their sums keep the units busy by themselves; fewer rows take the last
-   tiles as one more width. A key's chain is the same in any. */
+/* q.k over the vectors [v0, v1), whole tiles, for R rows: as wide as may be. What four rows have
+   left goes tile by tile, for their sums keep the units busy by themselves; fewer rows take the
+   last tiles as one more width. A key's chain is the same in any. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
                                              float *s, int v0, int v1) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
@@ -4997,8 +4998,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
     }
 }
 
-/* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which places
-   are constants: 1 to 2 % of their time in cache. */
+/* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which
+   places are constants: 1 to 2 % of their time in cache. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
