@@ -1502,17 +1502,18 @@ static float swa__load1(int type, const void *p, size_t i) {
 }
 
 SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
-    static const char *const text[] = { "ok",
-                                        "bad argument",
-                                        "size or position overflows",
-                                        "buffer too small, or none was set",
-                                        "pos is not the sequence's end, a call is missing or out of "
-                                        "order, or layer, part or phase is wrong",
-                                        "needs rows that the ring has overwritten",
-                                        "more rows or tree nodes than the capacity has room for",
-                                        "max_context reached",
-                                        "not supported with this type, instruction set or window",
-                                        "blob cut, altered, or of another geometry" };
+    static const char *const text[] = {
+        "ok",
+        "bad argument",
+        "size or position overflows",
+        "buffer too small, or none was set",
+        "pos is not the sequence's end, a call was left out, or layer, part or phase is wrong",
+        "needs rows that the ring has overwritten",
+        "more rows or tree nodes than the capacity has room for",
+        "max_context reached",
+        "not supported with this type, instruction set or window",
+        "blob cut, altered, or of another geometry"
+    };
 
     return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
 }
