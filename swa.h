@@ -5000,7 +5000,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
 }
 
 /* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which
-   places are constants: 1 to 2 % of their time in cache. */
+   places are constants (1 to 2 % of their time in cache), and so have the last 16 dims of two and
+   four, to which a whole width would cost as much as 64. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
@@ -5012,8 +5013,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const 
     int d = 0; \
     for (; (R == 4 || wide <= SWA__TILE) && d + wide <= dvp; d += wide) \
         SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d, wide); \
-    for (; wide > SWA__TILE && d < dvp; d += wide) \
+    for (; wide > SWA__TILE && d + (R > 1 ? SWA__TILE : 0) < dvp; d += wide) \
         SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d, swa__min(wide, dvp - d)); \
+    if (R > 1 && wide > SWA__TILE && d < dvp) \
+        SWA__FN(few_dims)(R, SWA__TILE / SWV_N, b, range, x, d, SWA__TILE); \
 }
 
 SWV_ROWS(1)
