@@ -105,16 +105,16 @@
    tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them passes all tests; the
    instructions themselves have not been run with this code, so ask for them.
    To leave out, where the implementation stands; of 350 KB of text by gcc 12.2 -O2 each saves about
-   so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 75, SWA_NO_MLA (the block
-   alone) 57, SWA_NO_BF16 (the type, and products in it) 56, SWA_NO_LISTS (lists of keys, trees) 30,
-   SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 11, SWA_NO_Q8 11, SWA_NO_MODS (softcap, ALiBi, bias) 7,
-   SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3, SWA_NO_AVX512 128, SWA_NO_AVX2 57, SWA_NO_SIMD 186
-   (all vectors), and SWA_SMALL 49: fewer shapes of kernels, the same bits; decoding with groups of
+   so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
+   alone) 56, SWA_NO_BF16 (the type, and products in it) 57, SWA_NO_LISTS (lists of keys, trees) 29,
+   SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 13, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
+   SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3, SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188
+   (all vectors), and SWA_SMALL 47: fewer shapes of kernels, the same bits; decoding with groups of
    2 or 3 takes 1.2 times as long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of
    SWA_BF16 two to four times, decode in f32 on Zen 4 1.1 times. What is left out is refused, or not
    declared. An engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes
-   176 KB; without latents and modifications too 159 (111 without AVX-512), 137 with SWA_STATIC,
-   which drops every function that it does not call, 115 with SWA_SMALL too. */
+   174 KB; without latents and modifications too 157 (109 without AVX-512), 138 with SWA_STATIC,
+   which drops every function that it does not call, 117 with SWA_SMALL too. */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
 /* clang-format off */
