@@ -1181,6 +1181,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  else
 #    define SWA__COLD __attribute__((cold))
 #  endif
+/* x holds: for compilers that would else write out what never runs */
+#  define SWA__HOLDS(x) do { if (!(x)) __builtin_unreachable(); } while (0)
 /* A loop that clang had better leave as it is: it runs seldom, or waits for memory, and written out
    eight times it only costs the host a build (6 KB in one function that fetches rows). */
 #  ifdef __clang__
@@ -1211,6 +1213,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__NOINLINE static
 #  define SWA__RESTRICT
 #  define SWA__COLD
+#  define SWA__HOLDS(x) ((void)0)
 #  define SWA__ROLLED
 #  define SWA__UNROLL
 #  define SWA__PREFETCH(p) ((void)(p))
@@ -1286,13 +1289,17 @@ static int swa__fetch_l1(void) {
 #endif
 }
 
-/* Whether four rows take narrow K as f32, two vectors of keys at a time with AVX-512, and not four:
-   Emerald Rapids, of two fewer streams from memory, 0.97 of the time in f16; Zen 4 took 1.07. */
-static int swa__likes_two(void) {
+/* How many tiles of K few rows read at once with AVX-512, each of which is a stream from memory:
+   four rows of narrow types, and fewer rows of any. Four rows take two of f32 where this is not 1.
+     AMD Zen 4        4: with 2 in f16 1.07 of the time, with 1 1.06 to 1.14 for fewer rows
+     AMD Zen 5        1: 0.91 to 0.95 of the time cold and in L3, in L2 as fast; narrow types of four
+                      rows and q8 of fewer go by 4 there too, q8 took 1.07 to 1.2
+     Intel            2: 0.97 of the time in f16 on Emerald Rapids, of four rows; 4 for fewer */
+static int swa__key_streams(void) {
 #if SWA__X86
-    return __builtin_cpu_is("intel") != 0;
+    return swa__fetch_l1() ? 1 : __builtin_cpu_is("intel") ? 2 : 4;
 #else
-    return 0;
+    return 4;
 #endif
 }
 
@@ -2145,7 +2152,7 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 #if SWA__LIGHT
 #  pragma GCC push_options
 #  pragma GCC optimize("O1", "inline-small-functions", "strict-aliasing", "ipa-ra", "crossjumping", \
-                       "store-merging")
+                       "store-merging", "no-tree-ch")
 #endif
 
 /* ==== [SECTION 7] RING ===========================================================================
@@ -3770,8 +3777,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
      FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
                             something, FEW_F32 and INDEX: of keys of four rows in f32 (narrow
-                            too where swa__likes_two), of an index's rows; EIGHT: of dims of
-                            eight rows
+                            too where swa__key_streams is 2), of eight rows of an index and in
+                            narrow types; EIGHT: of dims of eight rows
      TWICE                  two steps of p.v in a turn of many rows' loop, see mk
      CONSTRAINT(x)          x in a register, read and written, in the words of an asm statement
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
@@ -3878,7 +3885,7 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* q and K in q8: integer dot products                               */
-    int   two, near;         /* few rows: see swa__likes_two, swa__fetches_near                   */
+    int   streams, near;     /* few rows: see swa__key_streams, swa__fetches_near                 */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
@@ -4334,6 +4341,16 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
+/* Whether V of all keys of range is f32: over narrow types fewer sums are as fast. */
+SWA__INLINE int swa__wide_values(const swa__block *b, const int range[4]) {
+    int r, k;
+
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1]))
+            if (b->tile[k / SWA__TILE].v_type != SWA_F32) return 0;
+    return 1;
+}
+
 #if SWA__AVX512 && !SWA__SMALL
 /* Where registers are many, two steps of 4 share a pass: 8 rows at most, else 4. In f32, bound by
    memory, that saves up to 15 % of the time; of narrow types, whose numbers are widened half as
@@ -4462,14 +4479,18 @@ static const float swa__sides[2][16] = {
 #  define SWV_STREAMS(r) 0
 #endif
 /* Whether q.k of R rows by NW vectors is ever asked for over type T: what is not, is not compiled.
-   Four rows take f32 by two vectors, an index's eight rows take staged f32 by two. */
+   Four rows take f32 by one or two vectors, fewer take q8 by four; eight take f32 by one and narrow
+   types by two, an index's eight staged f32 by two. */
 #ifdef SWV_FEW_F32                       /* four rows take f32 that many vectors of keys at a time */
 #  define SWV_WIDE(R, NW, T) ((R) == 4 ? (NW) <= SWV_FEW_F32 || (T) != SWA_F32 \
-                                       : (R) < 8 || (NW) == 1 || (T) == SWA_F32)
+                            : (NW) > 1 || ((R) < 8 ? !SWA__IS_Q8(T) : (T) == SWA_F32))
 #else
 #  define SWV_WIDE(R, NW, T) 1
 #endif
-#ifndef SWV_INDEX                        /* vectors of keys that an index takes with eight rows   */
+#ifndef SWV_FEW_MORE                     /* vectors of dims of r rows, where dims fill them        */
+#  define SWV_FEW_MORE(r) 0
+#endif
+#ifndef SWV_INDEX                        /* vectors of keys of an index's eight rows, of narrow K */
 #  define SWV_INDEX 0
 #endif
 #ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
@@ -4679,10 +4700,12 @@ typedef struct { const char *at; int64_t row; size_t step; int n, dims; } SWA__F
 SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
-    const int dims = R >= 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
+    const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
-    /* a stream's vector, or one that is left over: nothing is fetched */
-    const int index = R == 8 && NW == SWV_INDEX, silent = (SWV_STREAMS(R) && NW == 1) || index;
+    const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
+    /* a stream's vector, or a narrow one that is left over of four rows: nothing is fetched */
+    const int silent =
+        (SWV_STREAMS(R) && NW == 1 && (type != SWA_F32 || pf.at == NULL)) || index;
     /* a line of K for each that is read: other shapes would be more code for a percent or two */
     const int near = R >= 4 && NW <= 2 && SWV_N == SWA__TILE && !silent;
     /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
@@ -4781,7 +4804,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
     SWV acc[8][8], x;
     int i, j;
 
-    if (R == 8 && NW == SWV_INDEX) {     /* an index has no V: K of the tiles that follow         */
+    if (SWV_STREAMS(R) && b->stream) pf.at = NULL;
+    if (R == 8 && NW == SWV_INDEX && type == SWA_F32) { /* an index has no V: K that follows      */
         pf.at = b->soon.p;
         pf.gap = b->soon.apart;
         pf.per = b->soon.lines;
@@ -4945,7 +4969,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         end = swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
-        SWV_BY_TYPE(type, SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
+        SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T == SWA_F32)
+                              SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
 
@@ -4986,19 +5011,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
-        one = SWV_STREAMS(R) && b->stream && type == SWA_F32;
+        one = 0;                         /* a tile at a time                                      */
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
-        for (; R == 4 && !one && (b->g->two || type == SWA_F32) && v + SWV_FEW_F32 <= end;
+        one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
+           && (b->stream || b->g->streams == 1);
+        for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32) && v + SWV_FEW_F32 <= end;
              v += SWV_FEW_F32)
             SWA__FN(few_qk)(R, SWV_FEW_F32, b, q, s, v, end);
 #endif
         for (; !one && (R < 4 ? v < end : v + SWV_FEW_KEYS(R) <= end); v += SWV_FEW_KEYS(R))
             SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), b, q, s, v, end);
-        for (; SWV_FEW_KEYS(R) > PER && v < end; v += PER)
+        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v < end; v += PER)
             SWA__FN(few_qk)(R, PER, b, q, s, v, end);
     }
 }
 
+#if SWA__LIGHT                           /* a loop's head once: it is entered once a pass         */
+#  pragma GCC push_options
+#  pragma GCC optimize("no-tree-ch")
+#endif
 /* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which
    places are constants (1 to 2 % of their time in cache), and so have the last 16 dims of two and
    four, to which a whole width would cost as much as 64. */
@@ -5011,6 +5042,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const 
                                                      const swa__pv *x) { \
     const int dvp = b->g->dvp, wide = SWV_FEW(R) * SWV_N; \
     int d = 0; \
+    if (SWV_FEW_MORE(R) && swa__wide_values(b, range)) \
+        for (; d + SWV_FEW_MORE(R) * SWV_N <= dvp; d += SWV_FEW_MORE(R) * SWV_N) \
+            SWA__FN(few_dims)(R, SWV_FEW_MORE(R), b, range, x, d, SWV_FEW_MORE(R) * SWV_N); \
     for (; (R == 4 || wide <= SWA__TILE) && d + wide <= dvp; d += wide) \
         SWA__FN(few_dims)(R, SWV_FEW(R), b, range, x, d, wide); \
     for (; wide > SWA__TILE && d + (R > 1 ? SWA__TILE : 0) < dvp; d += wide) \
@@ -5192,11 +5226,24 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
 #endif
 
 #ifdef SWV_EIGHT
-/* Eight rows, a vector of keys and SWV_EIGHT of dims at a time: q is that of two steps of four. Few
-   rows are eight only where swa__few_most says so, and there these dims divide dvp. */
+/* Eight rows, one vector of keys in f32 or two narrow ones, and SWV_EIGHT of dims at a time: q is
+   that of two steps of four. Few rows are eight only where swa__few_most says so, and there these
+   dims divide dvp. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
                                                  int v0, int v1) {
-    for (; v0 < v1; v0++) SWA__FN(few_qk)(8, 1, b, q, s, v0, v1);
+    int type, end;
+
+    for (; v0 < v1; v0 = end) {
+        type = b->tile[v0].k_type;
+        end = v0 + 1;
+        if (type == SWA_F32) {
+            SWA__FN(few_qk)(8, 1, b, q, s, v0, end);
+        } else {
+            if (end < v1 && b->tile[end].k_type == type) end++;
+            SWA__HOLDS(b->tile[v0].k_type != SWA_F32);
+            SWA__FN(few_qk)(8, SWV_INDEX, b, q, s, v0, end);
+        }
+    }
 }
 
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const int range[4],
@@ -5206,6 +5253,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
     for (d = 0; d < b->g->dvp; d += SWV_EIGHT * SWV_N)
         SWA__FN(few_dims)(8, SWV_EIGHT, b, range, x, d, SWV_EIGHT * SWV_N);
 }
+#endif
+#if SWA__LIGHT
+#  pragma GCC pop_options
 #endif
 
 #ifdef SWV_LOADED
@@ -5613,8 +5663,10 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
     }
 
 #if SWV_INDEX
-    for (; rows == 8 && at + SWV_INDEX <= v[1]; at += SWV_INDEX)
+    for (; rows == 8 && at + SWV_INDEX <= v[1]; at += SWV_INDEX) {
+        SWA__HOLDS(b->tile[at].k_type == SWA_F32);
         SWA__FN(few_qk)(8, SWV_INDEX, b, q, x->s, at, v[1]);
+    }
 #endif
     SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
 }
@@ -6476,6 +6528,10 @@ SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const s
     return d;
 }
 
+#if SWA__LIGHT                           /* a loop's head once: it is entered once a pass         */
+#  pragma GCC push_options
+#  pragma GCC optimize("no-tree-ch")
+#endif
 #define SWV_LIST(name, rows, nv) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sight *n, float *s, \
                                             const swa__total *to) { \
@@ -6498,6 +6554,9 @@ SWV_LIST(list, SWV_DIMS, NV)
 SWV_LIST(list_half, MR, 1)
 #endif
 #undef SWV_LIST
+#if SWA__LIGHT
+#  pragma GCC pop_options
+#endif
 #endif
 
 /* Scores of keys that nobody computes, in tiles of which p is computed whole: hidden. Those are in
@@ -7421,6 +7480,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     }
 }
 
+#if SWA__LIGHT                           /* a loop's head once: it is entered once a pass         */
+#  pragma GCC push_options
+#  pragma GCC optimize("no-tree-ch")
+#endif
 /* pack: SWA__GEMM_TOKENS * SWA__GEMM_SUM floats, or anything if p->n is 1. */
 static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
     int t;
@@ -7433,6 +7496,9 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
             (p, p->x + (size_t)t * (size_t)p->x_stride, p->y + (size_t)t * (size_t)p->y_stride);
     SWV_LEAVE();
 }
+#if SWA__LIGHT
+#  pragma GCC pop_options
+#endif
 
 /* ---- MLA's naive path: K and V of a head from the latents of 16 keys ----
 
@@ -7556,6 +7622,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FEW
 #undef SWV_FEW_KEYS
 #undef SWV_FEW_F32
+#undef SWV_FEW_MORE
 #undef SWV_WIDE
 #undef SWV_EIGHT
 #undef SWV_STREAMS
@@ -8318,6 +8385,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_FEW_KEYS(r)         4
 #define SWV_FEW_F32             2
 #if !SWA__SMALL
+#  define SWV_FEW_MORE(r)       ((r) <= 2 ? 8 : 0)
 #  define SWV_EIGHT             2
 #  define SWV_INDEX             2
 #  define SWV_STREAMS(r)        ((r) == 4)
@@ -10449,7 +10517,7 @@ static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
 #if SWA__LIGHT
 #  pragma GCC push_options
 #  pragma GCC optimize("O1", "inline-small-functions", "strict-aliasing", "ipa-ra", "crossjumping", \
-                       "store-merging")
+                       "store-merging", "no-tree-ch")
 #endif
 
 /* ---- lists of keys ---- */
@@ -12216,7 +12284,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     if (a->compute == SWA_BF16) geo->form = swa__has_pairs(call->kr) ? SWA__PAIRS : SWA__SINGLES;
     if (a->compute == SWA_BF16_TILE)
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
-    geo->two = swa__likes_two();
+    geo->streams = swa__key_streams();
     geo->near = swa__fetches_near();
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
