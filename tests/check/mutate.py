@@ -11,7 +11,7 @@ A mutant is compiled at -O0 without SIMD, which takes a third of a second, and r
 compiler makes the original's object of it there, because the change stands in an instruction set's own code, the same
 with all instruction sets. What lives is compiled at -O1 with all of them and meets all tests, and the fuzz targets with
 their corpus. Those that caught most per second go first; the first failure ends it; a hang counts as caught. What a
-test with all instruction sets lets live meets it once more as on the other maker's CPU (other_cpu.h), for which swa.h
+test with all instruction sets lets live meets it once more as on CPUs of other kinds (other_cpu.h), for which swa.h
 chooses other kernels.
 A mutant that does not compile, or whose object at -O1 is the original's byte for byte, does not count: the next one
 takes its place. Nor does one that lives in a place which no test reaches, where this CPU cannot be taken for another:
@@ -298,7 +298,10 @@ class Bench:
         self.seconds, self.kills, self.lock = {}, collections.Counter(), threading.Lock()
         self.objects, self.quick = {}, {}
         probe = os.path.join(TOP, WORK, "probe")
-        self.others = run([cc, "-DSWA_OTHER_CPU", "-x", "c", OTHER, "-o", probe], TOP, 30) == run([probe], TOP, 30) == 0
+        self.others = []                         # kinds of CPU that this one can be taken for
+        if run([cc, "-DSWA_OTHER_CPU", "-x", "c", OTHER, "-o", probe], TOP, 30) == 0:
+            probed = subprocess.run([probe], capture_output=True, text=True)
+            self.others = probed.stdout.split() if probed.returncode == 0 else []
         if self.others:
             self.cc += ["-include", OTHER]
 
@@ -406,8 +409,8 @@ class Bench:
             if not differs:
                 continue
             by = self.caught(path, mutant.section, stage)
-            if not by and self.others and stage != SCALAR:
-                by = self.caught(path, mutant.section, stage, dict(ENVIRONMENT, SWA_OTHER_CPU="1"))
+            for cpu in self.others if stage != SCALAR else ():
+                by = by or self.caught(path, mutant.section, stage, dict(ENVIRONMENT, SWA_OTHER_CPU=cpu))
             if by:
                 return "caught", by
         return "survived" if self.others or self.reached(path, mutant, lines) else SKIPPED, ""
