@@ -4,7 +4,7 @@
    CPUID: `cc -DSWA_OTHER_CPU -x c other_cpu.h` is a program that names the kinds that this CPU is not, and returns 0
    where these instructions run. */
 #ifdef SWA_OTHER_CPU
-#  include <stdio.h>
+#include <stdio.h>
 int main(void) {
     const int amd = __builtin_cpu_is("amd") != 0, five = amd && __builtin_cpu_supports("avx512vp2intersect");
     puts(five ? "zen4 intel" : amd ? "intel" : "zen4");
@@ -18,9 +18,10 @@ extern char *getenv(const char *);
 #  define SWA_OTHER(intel, zen4, own) \
        (!getenv("SWA_OTHER_CPU") ? (own) : *getenv("SWA_OTHER_CPU") == 'i' ? (intel) : (zen4))
 #  define __builtin_cpu_is(x)       SWA_OTHER((x)[0] == 'i', (x)[0] == 'a', __builtin_cpu_is(x) != 0)
-/* avx512bf16, avx512vp2intersect; what else is asked for is this CPU's */
+/* of avx512bf16 and avx512vp2intersect; what else is asked for is this CPU's */
+#  define SWA_OTHER_BF16(x)         (sizeof(x) == 11 && (x)[6] == 'b')
+#  define SWA_OTHER_V(x)            (sizeof(x) == 19 && (x)[6] == 'v')
 #  define __builtin_cpu_supports(x) \
-       SWA_OTHER(sizeof(x) == 11 && (x)[6] == 'b' ? 0 : __builtin_cpu_supports(x), \
-                 sizeof(x) == 11 && (x)[6] == 'b' ? 1 : sizeof(x) == 19 && (x)[6] == 'v' ? 0 : __builtin_cpu_supports(x), \
-                 __builtin_cpu_supports(x))
+       SWA_OTHER(!SWA_OTHER_BF16(x) && __builtin_cpu_supports(x), \
+                 SWA_OTHER_BF16(x) || (!SWA_OTHER_V(x) && __builtin_cpu_supports(x)), __builtin_cpu_supports(x))
 #endif
