@@ -4940,7 +4940,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     pf->gap = 0;
     pf->left = INT32_MAX;                /* fetches until the row's end, if rows lie apart */
     pf->per = 0;
-    pf->l1 = b->l1;
+    /* p.v's short passes with AVX2 pay for the question, and who has that alone is told L2 */
+    pf->l1 = SWV_N == SWA__TILE && b->l1;
     if (pf->at != NULL) {
         /* numbers of K's tile that came with tiles and keys before this one */
         const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
@@ -5014,7 +5015,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         one = 0;                         /* a tile at a time                                      */
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
-           && (b->stream || b->g->streams == 1);
+           && (b->stream || b->g->streams == 1 || v + PER == end);
         for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32) && v + SWV_FEW_F32 <= end;
              v += SWV_FEW_F32)
             SWA__FN(few_qk)(R, SWV_FEW_F32, b, q, s, v, end);
