@@ -4686,7 +4686,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
 /* Vectors of keys, where each begins, and what is fetched into L1 with that, see swa__fetches_near;
    how many fours of dims they have; numbers from q of four rows to q of the next four. */
-typedef struct { const char *at[8], *near[8]; int fours, q_four; } SWA__FN(key_vectors);
+typedef struct { const char *at[8]; int fours, dk, near; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, of which `dims` numbers are taken and
    `step` bytes of the stream. */
 typedef struct { const char *at; int64_t row; size_t step; int n, dims; } SWA__FN(value_rows);
@@ -4711,11 +4711,19 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
+    const float *four[2];                /* eight rows are two steps of four, without a tail */
     SWV x, numbers, row[SWA__TILE / SWV_N];
     int i, j, u;
 
+    four[0] = four[1] = q;
+    if (R == 8) {                        /* apart, or gcc takes a register for each row's place */
+        four[1] += 4 * k->dk;
+        SWA__APART(four[1]);
+    }
     for (at = 0; at < end; at += bytes) {
-        SWV_UNROLL for (u = 0; u < dims; u++, q += R < 4 ? R : 4) { /* fetches spread over them */
+        size_t soon = at + (size_t)k->near;
+        SWA__APART(soon);
+        SWV_UNROLL for (u = 0; u < dims; u++) { /* fetches spread over them */
             /* this dim's share, so that four shares are `lines` exactly */
             const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
             /* an index's eight rows: so many lines a step, each `gap` on: see swa__block.soon */
@@ -4732,14 +4740,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
 
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 const size_t y = at + (size_t)u * SWA__TILE * es;
-                if (near && (size_t)u * SWA__TILE * es % 64 == 0) SWA__PREFETCH_L1(k->near[j] + y);
+                if (near && (size_t)u * SWA__TILE * es % 64 == 0)
+                    SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
                 SWV_UNROLL for (i = 0; i < R; i++) {
-                    const float *four = q + i / 4 * k->q_four;
-                    acc[i][j] = SWV_FMA(SWA__FN(nth)(R % SWV_N == 0, four, i % 4, &numbers), x,
-                                        acc[i][j]);
+                    acc[i][j] = SWV_FMA(
+                        SWA__FN(nth)(R % SWV_N == 0, four[i / 4], i % 4, &numbers), x, acc[i][j]);
                 }
             }
+
+            four[0] += R < 4 ? R : 4;
+            four[1] += 4;
 
             /* for compilers that would load ahead of this dim, or move its sums */
             SWV_UNROLL for (j = 0; j < NW; j++)
@@ -4812,12 +4823,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
     }
 
     k.fours = g->dk / 4;
-    k.q_four = 4 * g->dk;                /* eight rows are two steps of four, without a tail */
+    k.dk = g->dk;
+    k.near = g->near;
 
     SWV_UNROLL for (j = 0; j < NW; j++) {
         const int tile = swa__min(first + (v % PER + j) / PER, last), at = (v + j) % PER * SWV_N;
         k.at[j] = (const char *)b->tile[tile].k + (size_t)at * es;
-        k.near[j] = k.at[j] + g->near;
         to[j] = s + tile * SWA__TILE + at;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
@@ -5686,7 +5697,7 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
     /* own: eight rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then
        fetch "V", which is set to K, that is here already */
     const int own = SWV_INDEX > 0 && !b->g->dots && x->rows >= 8;
-    int range[4], v[2], r, i, j, k, step;
+    int range[4], v[2], r, i, j, k, step, end;
     SWV least;
 
     swa__ranges(n, SWA__TILE, range);
@@ -5705,13 +5716,19 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                 SWA__FN(index_scores)(step, b, n, x, r, v);
                 if (step == 8)
                     b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
-                for (j = 0; j < step; j++) {
-                    const float *s = x->s + j * SWA_BLOCK;
-                    float *sum = x->sum + (size_t)((r + j) / x->per) * SWA_BLOCK;
-                    const SWV w = SWV_SET1(x->w[r + j]);
-                    for (k = v[0] * SWV_N; k < v[1] * SWV_N; k += SWV_N)
-                        SWV_STORE(sum + k,
-                                  SWV_FMA(w, SWV_MAX(SWV_LOAD(s + k), least), SWV_LOAD(sum + k)));
+                for (j = 0; j < step; j = end) { /* a list's rows after another's */
+                    const int list = (r + j) / x->per;
+                    end = swa__min(step, (list + 1) * x->per - r);
+                    for (k = v[0] * SWV_N; k < v[1] * SWV_N; k += SWV_N) {
+                        float *to = x->sum + (size_t)list * SWA_BLOCK + k;
+                        SWV sum = SWV_LOAD(to);
+                        int row = j;
+                        for (; row < end; row++)
+                            sum = SWV_FMA(
+                                SWV_SET1(x->w[r + row]),
+                                SWV_MAX(SWV_LOAD(x->s + row * SWA_BLOCK + k), least), sum);
+                        SWV_STORE(to, sum);
+                    }
                 }
             }
         }
