@@ -4341,13 +4341,13 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
-/* Whether V of all keys of range is f32: over narrow types fewer sums are as fast. */
+/* Whether V of all keys of range is f32 or f16: over bf16 and int8 fewer sums are as fast. */
 SWA__INLINE int swa__wide_values(const swa__block *b, const int range[4]) {
     int r, k;
 
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1]))
-            if (b->tile[k / SWA__TILE].v_type != SWA_F32) return 0;
+            if (b->tile[k / SWA__TILE].v_type > SWA_F16) return 0;
     return 1;
 }
 
@@ -4981,7 +4981,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         end = swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
-        SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T == SWA_F32)
+        SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA_F16)
                               SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
@@ -5045,7 +5045,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
 /* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which
    places are constants (1 to 2 % of their time in cache), and so have the last 16 dims of two and
    four, to which a whole width would cost as much as 64, and 128 dims of one and two rows of f32
-   (0.96 to 0.98 of their time on Zen 5; narrow types are as fast by 64, or cost too much code). */
+   (0.96 to 0.98 of their time on Zen 5) and f16 (0.95 to 0.97 on Zen 4; bf16 and int8 are as fast
+   by 64, or cost too much code). */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
