@@ -1335,6 +1335,18 @@ static int swa__fetch_weights(void) {
     return 3;
 #endif
 }
+
+/* How many inputs of weights stored by columns go by before the next columns, where few tokens are:
+   one is the order of memory, which Zen 4's own prefetch wants (0.70 of the time in f32, 0.81 in
+   bf16; two 1.4, whose half rows lie apart), though sums go through L1 with each. By 16 as before
+   on Zen 5 and Emerald Rapids; one was not measured there. */
+static int swa__column_inputs(void) {
+#if SWA__X86
+    return __builtin_cpu_is("amd") && !swa__fetch_l1() ? 1 : 16;
+#else
+    return 16;
+#endif
+}
 #endif
 
 /* Whether bf16 pairs are worth their instruction. AMD (Zen 4, 5) runs as many of them a cycle as
@@ -7409,9 +7421,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int wi
         if (width < SWV_N) memcpy(tail, w, (size_t)width * es);
 
         /* one token waits for weights: the same columns of the next inputs are fetched */
-        if (T == 1 && C > 1)
+        if (T == 1 && C > 1) {
+            const char *soon = w + in->ahead;
+            SWA__APART(soon);            /* or gcc takes a register for each line */
             SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
-                SWA__PREFETCH(w + in->ahead + (size_t)j * 64);
+                SWA__PREFETCH(soon + (size_t)j * 64);
+        }
 
         SWV_UNROLL for (j = 0; j < C; j++)
             a[j] = SWA__FN(load)(type,
@@ -7439,7 +7454,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
     in.ws = (size_t)p->w.stride * es;
     in.w = (const char *)p->w.p + (size_t)at->c * es + (size_t)at->d * in.ws;
     in.n = at->d1 - at->d;
-    in.ahead = at->d1 < p->n_in ? (size_t)in.n * in.ws : 0;
+    in.ahead = at->d1 < p->n_in ? (size_t)(in.n > 8 ? in.n : 8) * in.ws : 0;
     in.xs = (size_t)p->x_stride;
     in.x = p->x + (size_t)at->t * in.xs;
 
@@ -7472,7 +7487,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
 /* Inputs a few at a time, so that a matrix is read nearly in the order it lies in memory; the
    chains wait in y. From four tokens on all inputs at once: four of them share what is loaded. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
-    const int rows = p->n >= 4 ? p->n_in : 16;
+    /* a pass of less than four lines of a row takes longer that way (AVX2, bf16: 1.2) */
+    const int lines = PC * SWV_N * (int)SWA__FN(size)((int)p->w.type) / 64,
+              rows = p->n >= 4 ? p->n_in : lines < 4 ? 16 : swa__column_inputs();
     SWA__FN(corner) at;
     int wide, left, t;
 

@@ -60,7 +60,8 @@ def main():
     results, lines, pictures, partial = os.path.join("bench", "results"), [], [], []
     for path in sorted(glob.glob(os.path.join(results, "*", "peers.csv"))):
         with open(path, newline="", encoding="utf-8") as f:
-            rows = [r for r in csv.DictReader(f) if r["threads"] == "1"]
+            # products of matrices, of oneDNN, are no attention: SPEED.md shows them
+            rows = [r for r in csv.DictReader(f) if r["threads"] == "1" and not r["case"].startswith("product-")]
         note = path[:-4] + ".txt"
         if not os.path.exists(note):
             note = os.path.join(os.path.dirname(path), "latest.txt")
