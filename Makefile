@@ -101,6 +101,9 @@ examples: $(EXAMPLES)  ## build everything in examples/
 bench: build/bench  ## measure the library beside this machine's limits (ARGS=--full: all cases)
 	./build/bench $(ARGS)
 
+bench-beside: build/bench  ## this library beside a commit's, in turn, five processes (ARGS='0041486 --threads 1')
+	@CC='$(CC)' python3 bench/beside.py $(ARGS)
+
 bench-mla: build/bench_mla  ## the whole block of DeepSeek-V3's sizes: products, paths, the choice between them
 	./build/bench_mla $(ARGS)
 
@@ -217,13 +220,13 @@ build/bench_lists: bench/lists.c $(wildcard bench/*.h) swa.h build/flags
 build/bench_trees: bench/trees.c bench/common.h swa.h build/flags
 	$(CC) -O2 bench/trees.c -o $@ -pthread -lm
 build/bench: bench/bench.c $(wildcard bench/*.h) swa.h build/flags
-	$(CC) -O2 bench/bench.c -o $@ -pthread -lm
+	$(CC) -O2 bench/bench.c -o $@ -pthread -ldl -lm
 build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
 .PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
-.PHONY: mutate asan lint examples bench bench-mla bench-rewind bench-lists bench-trees bench-generate bench-peers
+.PHONY: mutate asan lint examples bench bench-beside bench-mla bench-rewind bench-lists bench-trees bench-generate bench-peers
 .PHONY: registers weight switches mca count clean FORCE total
 .SECONDARY:
 

@@ -114,7 +114,9 @@
    SWA_BF16 two to four times, decode in f32 on Zen 4 1.1 times. What is left out is refused, or not
    declared. An engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes
    174 KB; without latents and modifications too 157 (109 without AVX-512), 138 with SWA_STATIC,
-   which drops every function that it does not call, 117 with SWA_SMALL too. */
+   which drops every function that it does not call, 117 with SWA_SMALL too.
+   All of it takes 9.2 s of one core by gcc 12.2 -O2 and 9.2 by clang 14 -O2 (417 KB) on AMD Zen 4,
+   10.1 and 9.7 on Intel's Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
 /* clang-format off */
@@ -327,6 +329,8 @@ typedef struct {
     int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                  */
     int tail_dim, v_in_k;         /* 0 = no tail, V apart                                         */
 } swa_shape;
+/* What rows are stored as: k 0 = F32; v, tail 0 = as k. */
+typedef struct { swa_type k, v, tail; } swa_types;
 /* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
    Which of them a step calls is up to the host. There are two ways:
@@ -342,8 +346,11 @@ typedef struct {
                                      Both: ARG                                                    */
     int       n_shapes;
     int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                 */
-    swa_type  k_type, v_type, tail_type;   /* k_type 0 = F32; v_type, tail_type 0 = as k_type. Of
-                                              all layers that have such an array                  */
+    swa_type  k_type, v_type, tail_type;   /* of every layer that has such rows: k_type 0 = F32;
+                                     v_type, tail_type 0 = as k_type. Or, where layers differ, ... */
+    const swa_types *types;       /* ... [n_types], copied; layer l has types[l % n_types].
+                                     Both: ARG                                                    */
+    int       n_types;
     const swa_window *windows; /* [n_windows], copied; layer l has windows[l % n_windows]; NULL =
                                   all causal. No prefix (runs have it), nothing to the right      */
     int       n_windows;
@@ -356,8 +363,8 @@ typedef struct {
     const int *kv_layer;          /* [n_layers], copied; NULL: every layer has rows of its own
                                      (the usual case). Else kv_layer[l] is the layer whose rows l
                                      reads: l itself, or one that has rows of its own, with the
-                                     same shape but for n_heads, the same sinks and a window that
-                                     reaches no less far                                          */
+                                     same shape but for n_heads, the same types and sinks and a
+                                     window that reaches no less far                              */
     int64_t   max_context;        /* positions, from a sequence's first on, that causal layers
                                      hold. Required if a layer is causal; else it changes nothing
                                      unless a window is larger: W > max_context keys (where no
@@ -386,7 +393,7 @@ SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
    and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
    is as it was). ARG is most often a causal layer without max_context, windows without n_windows
-   (or shapes without n_shapes), an invalid window (sliding(0)), n_kv_heads left 0, n_heads that is
+   (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads that is
    no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than 2^31-16
    slots, its sinks included. */
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
@@ -1289,6 +1296,15 @@ static int swa__fetch_l1(void) {
 #endif
 }
 
+/* AMD before Zen 5: with AVX-512 that is Zen 4. */
+SWA__INLINE int swa__zen4(void) {
+#if SWA__X86
+    return __builtin_cpu_is("amd") && !swa__fetch_l1();
+#else
+    return 0;
+#endif
+}
+
 /* How many tiles of K few rows read at once with AVX-512, each of which is a stream from memory:
    four rows of narrow types, and fewer rows of any. Four rows take two of f32 where this is not 1.
      AMD Zen 4        4: with 2 in f16 1.07 of the time, with 1 1.06 to 1.14 for fewer rows
@@ -1338,14 +1354,11 @@ static int swa__fetch_weights(void) {
 
 /* How many inputs of weights stored by columns go by before the next columns, where few tokens are:
    one is the order of memory, which Zen 4's own prefetch wants (0.70 of the time in f32, 0.81 in
-   bf16; two 1.4, whose half rows lie apart), though sums go through L1 with each. By 16 as before
-   on Zen 5 and Emerald Rapids; one was not measured there. */
+   bf16; two 1.4, whose half rows lie apart), though sums go through L1 with each. SWA__INPUTS on
+   Zen 5 and Emerald Rapids, where one was not measured. */
+enum { SWA__INPUTS = 16 };
 static int swa__column_inputs(void) {
-#if SWA__X86
-    return __builtin_cpu_is("amd") && !swa__fetch_l1() ? 1 : 16;
-#else
-    return 16;
-#endif
+    return swa__zen4() ? 1 : SWA__INPUTS;
 }
 #endif
 
@@ -2492,18 +2505,30 @@ static swa_status swa__layer_region(swa__layer *l) {
     return SWA_OK;
 }
 
+/* Layer i's types as they were asked for. */
+static swa_types swa__types_of(const swa_cache_desc *d, int i) {
+    swa_types all;
+
+    if (d->n_types > 0) return d->types[i % d->n_types];
+    all.k = d->k_type;
+    all.v = d->v_type;
+    all.tail = d->tail_type;
+    return all;
+}
+
 /* Layer i by itself. A window's prefix belongs to a run; and a query that saw keys to its right
    would see more of them or fewer by how a prompt was cut into steps. */
 SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__layer *l) {
+    const swa_types type = swa__types_of(d, i);
     swa_status status;
 
     memset(l, 0, sizeof *l);
     l->ring = i;
     if (d->n_windows > 0) l->window = d->windows[i % d->n_windows];
     l->shape = d->n_shapes > 0 ? d->shapes[i % d->n_shapes] : d->shape;
-    l->type[SWA__K] = swa__type_or(d->k_type, SWA_F32);
-    l->type[SWA__TAIL] = swa__type_or(d->tail_type, l->type[SWA__K]);
-    l->type[SWA__V] = swa__type_or(d->v_type, l->type[SWA__K]);
+    l->type[SWA__K] = swa__type_or(type.k, SWA_F32);
+    l->type[SWA__TAIL] = swa__type_or(type.tail, l->type[SWA__K]);
+    l->type[SWA__V] = swa__type_or(type.v, l->type[SWA__K]);
     l->k_rows = d->n_k_rows > 0 && d->k_rows[i % d->n_k_rows] != 0;
 
     if (!swa__shape_resolve(&l->shape) || !swa__window_ok(&l->window)) return SWA_ERR_ARG;
@@ -2515,18 +2540,21 @@ SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__
 }
 
 /* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept
-   there: no wider window, the same sinks. */
+   there: no wider window, the same sinks; nor say that rows are what they are not. */
 static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
     const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
     const swa_status status = swa__layer_own(d, i, l);
     const swa_window window = l->window;
     const swa_shape shape = l->shape;
+    swa_type type[SWA__OPERANDS];
 
+    memcpy(type, l->type, sizeof type);
     if (status != SWA_OK || ring == i) return status;
     /* no chains: the other one has rows of its own */
     if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
     if (swa__layer_own(d, ring, l) != SWA_OK) return SWA_ERR_ARG;
     if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
+    if (memcmp(type, l->type, sizeof type) != 0) return SWA_ERR_ARG;
     if (swa__reach(&window) > swa__reach(&l->window)) return SWA_ERR_ARG;
     l->window = window;
     l->shape = shape;
@@ -2543,15 +2571,21 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
     if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
         return SWA_ERR_ARG;
     if (d->n_k_rows < 0 || (d->n_k_rows > 0) != (d->k_rows != NULL)) return SWA_ERR_ARG;
+    if (d->n_types < 0 || (d->n_types > 0) != (d->types != NULL)) return SWA_ERR_ARG;
     if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL))
         return SWA_ERR_ARG;
     /* said twice */
     if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;
+    if (d->types != NULL && ((int)d->k_type | (int)d->v_type | (int)d->tail_type) != 0)
+        return SWA_ERR_ARG;
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return SWA_ERR_ARG;
-    if (!swa__types_ok(d->k_type, d->v_type, d->tail_type)) return SWA_ERR_ARG;
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
+    for (i = 0; i == 0 || i < d->n_types; i++) {
+        const swa_types type = swa__types_of(d, i);
+        if (!swa__types_ok(type.k, type.v, type.tail)) return SWA_ERR_ARG;
+    }
     status = swa__isa_check(d->isa);
     return status == SWA_OK && d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : status;
 }
@@ -2630,6 +2664,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     for (i = 0; i < c->d.n_layers; i++) c->layer[i].base = c->layer[c->layer[i].ring].base;
     c->d.windows = NULL;                 /* taken over into the layers, and not ours to keep */
     c->d.shapes = NULL;
+    c->d.types = NULL;
     c->d.kv_layer = NULL;
     c->d.k_rows = NULL;
     /* every sequence is empty, nothing is stored. Rows are left as they are: a slot is first read
@@ -3845,6 +3880,9 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 enum { SWA__STRETCHES = 16 };
 /* Memory to fetch: so many lines, so many bytes from one to the next. */
 typedef struct { const char *p; int lines, apart; } swa__stretch;
+/* Where an index adds up eight rows of one list: their weights, what products below count as, and
+   the list's sums. sum NULL: scores go to memory first. */
+typedef struct { const float *w; float least, *sum; } swa__added;
 
 /* Keys of a list, gathered in order of position: those that it names of some blocks of 256
    positions, each of which is reduced alone. */
@@ -3912,6 +3950,7 @@ typedef struct {
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
     swa__stretch soon;       /* of an index: so many at a time come with four dims of eight rows  */
+    swa__added   added;      /* of an index, for the eight rows at hand                           */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
@@ -4089,6 +4128,11 @@ SWA__INLINE int swa__form_of(const swa__geo *g) { return SWA__BF16 ? g->form : S
 SWA__INLINE int swa__tail_dims(const swa__geo *g) { return SWA__LATENTS ? g->dt : 0; }
 SWA__INLINE int swa__v_across(const swa__geo *g) { return SWA__LATENTS ? g->v_across : 1; }
 
+/* The tile of key k >= 0 (unsigned: a quotient of ints takes four instructions more). */
+SWA__INLINE const swa__tile *swa__tile_of(const swa__block *b, int k) {
+    return &b->tile[(unsigned)k / SWA__TILE];
+}
+
 /* The list that a block's keys are of; NULL: it is a block. */
 static swa__list *swa__list_of(const swa__block *b) { return SWA__LISTS ? b->list : NULL; }
 static const swa__list *swa__tree_of(const swa__block *b) {
@@ -4101,7 +4145,7 @@ static const swa__list *swa__tree_of(const swa__block *b) {
    stretches that is. */
 SWA__NOINLINE int swa__stretches(const swa__block *b, int pairs, int k, int mr, int steps,
                                  swa__stretch *to) {
-    const char *next = b->tile[k / SWA__TILE].next;
+    const char *next = swa__tile_of(b, k)->next;
     swa__list *x = swa__list_of(b);
     int n = 0, left;
 
@@ -4169,8 +4213,9 @@ SWA__INLINE const swa__stretch *swa__many_ahead(const swa__block *b, const swa__
     return rows;
 }
 
-/* A pointer that is another one in each branch: gcc would find the rows' addresses, which all
-   branches have in common, before them, and keep those in vector registers. */
+/* A pointer, or an offset, of which gcc shall know nothing: else it would find what the addresses
+   of several branches, rows or lines have in common before them, and keep that in vector registers
+   that the kernel needs. */
 #if defined(__GNUC__) || defined(__clang__)
 #  define SWA__APART(p) __asm__("" : "+r"(p))
 #else
@@ -4239,7 +4284,7 @@ static int swa__stored(int form, int n) {
 
 /* Where the tile of key k ends, or at `end` if that comes first. */
 static int swa__tile_end(int k, int end) {
-    const int last = k / SWA__TILE * SWA__TILE + SWA__TILE;
+    const int last = (k | (SWA__TILE - 1)) + 1;
     return last < end ? last : end;
 }
 
@@ -4250,7 +4295,7 @@ static const float *swa__v_scales(const swa__block *b, const int range[4], float
 
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
-            const float *v = b->tile[k / SWA__TILE].v_scale;
+            const float *v = swa__tile_of(b, k)->v_scale;
             SWA__ROLLED for (i = 0; v != NULL && some == 0 && i < SWA_BLOCK; i++) scale[i] = 1.0f;
             if (v == NULL) continue;
             memcpy(scale + k / SWA__TILE * SWA__TILE, v, SWA__TILE * sizeof *v);
@@ -4270,7 +4315,7 @@ static int swa__v_spans(const swa__block *b, const int range[4], int per, int nr
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = end) {
             const float *v =
-                (const float *)b->tile[k / SWA__TILE].v
+                (const float *)swa__tile_of(b, k)->v
                 + (size_t)(k % SWA__TILE / per) * (size_t)g->v_along;
             end = swa__tile_end(k, range[r + 1]);
             /* As a rule tiles lie one behind the other, in the ring as in the stage, and one span
@@ -4312,14 +4357,14 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
     for (; k < end; k += rows) {
         rows = tiles || end - k < SWA__TILE - k % SWA__TILE ? end - k : SWA__TILE - k % SWA__TILE;
         at = tiles ? k % SWA__SUMMED * SWA__TILE : k % SWA__TILE;
-        x.a = (const float *)b->tile[k / SWA__TILE].k + at;
+        x.a = (const float *)swa__tile_of(b, k)->k + at;
         x.b = q;
         x.to = g->dk;
         g->sums(&x, rows, 0, s + k % SWA__SUMMED * nr);
 
         /* the tail's bundles count from its own first dim, and add to K's */
         if (g->dt == 0) continue;
-        x.a = (const float *)b->tile[k / SWA__TILE].tail + at;
+        x.a = (const float *)swa__tile_of(b, k)->tail + at;
         x.b = q + swa__stored(g->form, g->dk) * nr;
         x.to = g->dt;
         g->sums(&x, rows, 1, s + k % SWA__SUMMED * nr);
@@ -4353,13 +4398,16 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
 /* The few-rows shape takes 4, 2 or 1 rows at once, a step; more of them pass over K and V again,
    which are not far then: see swa__few_piece. */
 static int swa__few_step(int rows) { return rows >= 4 ? 4 : rows >= 2 && !SWA__SMALL ? 2 : 1; }
-/* Whether V of all keys of range is f32 or f16: over bf16 and int8 fewer sums are as fast. */
-SWA__INLINE int swa__wide_values(const swa__block *b, const int range[4]) {
+/* The last type over which one or two rows take 128 dims of V at once: to others fewer sums are as
+   fast, or cost less code. */
+#define SWA__WIDEST(R) ((R) == 1 ? SWA_BF16 : SWA_F16)
+/* Whether V of all keys of range is of a type up to that one. */
+SWA__INLINE int swa__wide_values(const swa__block *b, const int range[4], int type) {
     int r, k;
 
     for (r = 0; r < 4; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1]))
-            if (b->tile[k / SWA__TILE].v_type > SWA_F16) return 0;
+            if (swa__tile_of(b, k)->v_type > type) return 0;
     return 1;
 }
 
@@ -4375,7 +4423,7 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
     if (swa__tail_dims(b->g) > 0 || b->g->dvp % dims != 0 || b->g->dots) return 4;
     for (r = 0; r < 4 && swa__form_of(b->g) == SWA__PAIRS; r += 2)
         for (k = range[r]; k < range[r + 1]; k = swa__tile_end(k, range[r + 1])) {
-            const swa__tile *t = &b->tile[k / SWA__TILE];
+            const swa__tile *t = swa__tile_of(b, k);
             if ((t->k_type != SWA_F32 && b->shift == 0) || t->v_type != SWA_F32) return 4;
         }
     return 8;
@@ -4696,8 +4744,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
    step is a line while q.k fetches V, and a key while p.v fetches K. Rows that follow one another
    without a gap are one row that never ends. */
 typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
-/* Vectors of keys, where each begins, and what is fetched into L1 with that, see swa__fetches_near;
-   how many fours of dims they have; numbers from q of four rows to q of the next four. */
+/* Vectors of keys: where each begins, how many fours of dims it has, all its dims, which are the
+   numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. */
 typedef struct { const char *at[8]; int fours, dk, near; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, of which `dims` numbers are taken and
    `step` bytes of the stream. */
@@ -4715,9 +4763,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
-    /* a stream's vector, or a narrow one that is left over of four rows: nothing is fetched */
-    const int silent =
-        (SWV_STREAMS(R) && NW == 1 && (type != SWA_F32 || pf.at == NULL)) || index;
+    /* a narrow tile that is left over of four rows: nothing is fetched */
+    const int silent = (SWV_STREAMS(R) && R == 4 && NW == 1 && type != SWA_F32) || index;
     /* a line of K for each that is read: other shapes would be more code for a percent or two */
     const int near = R >= 4 && NW <= 2 && SWV_N == SWA__TILE && !silent;
     /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
@@ -4728,7 +4775,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     int i, j, u;
 
     four[0] = four[1] = q;
-    if (R == 8) {                        /* apart, or gcc takes a register for each row's place */
+    if (R == 8) {
         four[1] += 4 * k->dk;
         SWA__APART(four[1]);
     }
@@ -4755,10 +4802,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
                 if (near && (size_t)u * SWA__TILE * es % 64 == 0)
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
-                SWV_UNROLL for (i = 0; i < R; i++) {
+                SWV_UNROLL for (i = 0; i < R; i++)
                     acc[i][j] = SWV_FMA(
                         SWA__FN(nth)(R % SWV_N == 0, four[i / 4], i % 4, &numbers), x, acc[i][j]);
-                }
             }
 
             four[0] += R < 4 ? R : 4;
@@ -4779,7 +4825,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, const float *q,
                                                 float *s, int v) {
     const swa__geo *g = b->g;
-    const swa__tile *t = &b->tile[v * SWV_N / SWA__TILE];
+    const swa__tile *t = swa__tile_of(b, v * SWV_N);
     const size_t step = SWA__TILE * swa__type_size(t->k_type);
     const char *k =
         (const char *)t->k + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->k_type);
@@ -4809,6 +4855,19 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
     return pf;
 }
 
+/* An index's sums += what its eight rows have come to, vector j, at key k; the same FMAs as where
+   scores were in memory. scale: of the keys, or NULL. */
+SWV_INLINE SWV_TARGET void SWA__FN(index_add)(const swa__added *x, const float *scale, int k, int j,
+                                              SWV (*acc)[8]) {
+    const SWV times = scale != NULL ? SWV_LOAD(scale) : SWV_SET1(1.0f), least = SWV_SET1(x->least);
+    SWV sum = SWV_LOAD(x->sum + k);
+    int i;
+
+    SWV_UNROLL for (i = 0; i < 8; i++)
+        sum = SWV_FMA(SWV_SET1(x->w[i]), SWV_MAX(SWV_MUL(acc[i][j], times), least), sum);
+    SWV_STORE(x->sum + k, sum);
+}
+
 /* q.k of R rows with the NW vectors of keys from vector v on, of one type: one pass over K, every
    number read once for all rows. Meanwhile V of the same tiles is fetched into L2. Tiles from
    vector `end` on are not there: the last one stands in for each of them, and its scores are
@@ -4820,6 +4879,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const swa__geo *g = b->g;
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
+    const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[first]);
     SWA__FN(key_vectors) k;
@@ -4827,14 +4887,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
     SWV acc[8][8], x;
     int i, j;
 
-    if (SWV_STREAMS(R) && b->stream) pf.at = NULL;
-    if (R == 8 && NW == SWV_INDEX && type == SWA_F32) { /* an index has no V: K that follows      */
+    if (SWV_STREAMS(R) && b->stream) {   /* what is asked for is the line that is read: for free  */
+        pf.at = (const char *)b->tile[first].k;
+        pf.left = INT32_MAX;
+    }
+    if (index) {                         /* it has no V: K that follows                           */
         pf.at = b->soon.p;
         pf.gap = b->soon.apart;
         pf.per = b->soon.lines;
     }
 
-    k.fours = g->dk / 4;
+    k.fours = (int)((unsigned)g->dk / 4);
     k.dk = g->dk;
     k.near = g->near;
 
@@ -4846,12 +4909,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
     }
     SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T)) SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
 
+    if (index && b->added.sum != NULL) {
+        SWV_UNROLL for (j = 0; j < NW; j++)
+            SWA__FN(index_add)(&b->added, b->tile[first + j].k_scale, (v + j) * SWV_N, j, acc);
+        return;
+    }
     SWV_UNROLL for (j = 0; j < NW; j++)
         SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(to[j] + i * SWA_BLOCK, acc[i][j]);
     /* what else a chain takes goes on in s: unrolled in registers it is more code, and no faster */
     for (end = swa__min(end, v + NW); v < end; v++) {
         const float *scale = b->tile[v / PER].k_scale;
-        for (i = 0; k.fours * 4 < g->dk && i < R; i += 4)
+        for (i = 0; !index && k.fours * 4 < g->dk && i < R; i += 4)
             SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v);
         if (scale == NULL) continue;
         x = SWV_LOAD(scale + v % PER * SWV_N);
@@ -4867,7 +4935,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
 static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const float *q, float *s,
                                          int v) {
     const swa__geo *g = b->g;
-    const swa__tile *t = &b->tile[v * SWV_N / SWA__TILE];
+    const swa__tile *t = swa__tile_of(b, v * SWV_N);
     const char *k =
         (const char *)t->tail + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->tail_type);
     size_t step = SWA__TILE * swa__type_size(t->tail_type);
@@ -4949,12 +5017,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, int d0,
                                        int k, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
     const swa__geo *g = b->g;
-    const int tile = k / SWA__TILE, at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims,
-              next = b->t0 + at / g->dk;
+    /* (unsigned where a quotient is by a constant: half the instructions) */
+    const int tile = (int)((unsigned)k / SWA__TILE), row = (int)((unsigned)k % SWA__TILE),
+              at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
     const int64_t es = (int64_t)swa__type_size(type);
 
     in->row = b->tile[tile].v_token * es;
-    in->at = (const char *)b->tile[tile].v + (k % SWA__TILE * in->row + d0 * es);
+    in->at = (const char *)b->tile[tile].v + (row * in->row + d0 * es);
     in->step = (size_t)(dims * es);
     in->dims = dims;
     /* each pass over V, of `dims` dims, brings as many dims of K: `at` counts them, in the tiles
@@ -4967,10 +5036,11 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
     pf->l1 = SWV_N == SWA__TILE && b->l1;
     if (pf->at != NULL) {
         /* numbers of K's tile that came with tiles and keys before this one */
-        const int from = at % g->dk * SWA__TILE + k % SWA__TILE * dims;
+        const int from = at % g->dk * SWA__TILE + row * dims;
         pf->gap = b->tile[next].next_gap;
-        if (pf->gap != 0) pf->per = g->dk / dims;      /* keys whose shares are one row of K */
-        if (pf->per > 0) pf->left = pf->per - from / dims % pf->per;
+        /* keys whose shares are one row of K */
+        if (pf->gap != 0) pf->per = (int)((unsigned)g->dk / (unsigned)dims);
+        if (pf->per > 0) pf->left = pf->per - (int)((unsigned)from / (unsigned)dims) % pf->per;
         pf->at += from * es + from / g->dk * pf->gap;
     } else {                             /* nothing to fetch: what is here already */
         pf->at = in->at;
@@ -4987,13 +5057,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
     int k, end;
 
     for (k = keys[0]; k < last; k = end) {
-        const int type = b->tile[k / SWA__TILE].v_type;
+        const int type = swa__tile_of(b, k)->v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
         end = swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
-        SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA_F16)
+        SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
                               SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
     }
 }
@@ -5057,8 +5127,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
 /* The functions of a step of R rows. Four rows' whole widths have a loop of their own, in which
    places are constants (1 to 2 % of their time in cache), and so have the last 16 dims of two and
    four, to which a whole width would cost as much as 64, and 128 dims of one and two rows of f32
-   (0.96 to 0.98 of their time on Zen 5) and f16 (0.95 to 0.97 on Zen 4; bf16 and int8 are as fast
-   by 64, or cost too much code). */
+   (0.96 to 0.98 of their time on Zen 5) and f16 (0.95 to 0.97 on Zen 4), of one of bf16. */
 #define SWV_ROWS(R) \
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys##R)(const swa__block *b, const float *q, float *s, \
                                                    int v0, int v1) { \
@@ -5068,7 +5137,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values##R)(const swa__block *b, const 
                                                      const swa__pv *x) { \
     const int dvp = b->g->dvp, wide = SWV_FEW(R) * SWV_N; \
     int d = 0; \
-    if (SWV_FEW_MORE(R) && swa__wide_values(b, range)) \
+    if (SWV_FEW_MORE(R) && swa__wide_values(b, range, SWA__WIDEST(R))) \
         for (; d + SWV_FEW_MORE(R) * SWV_N <= dvp; d += SWV_FEW_MORE(R) * SWV_N) \
             SWA__FN(few_dims)(R, SWV_FEW_MORE(R), b, range, x, d, SWV_FEW_MORE(R) * SWV_N); \
     for (; (R == 4 || wide <= SWA__TILE) && d + wide <= dvp; d += wide) \
@@ -5230,7 +5299,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
         /* ranges are whole tiles here, with zeros in V where nobody sees a key */
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
-                const int type = b->tile[k / SWA__TILE].v_type;
+                const int type = swa__tile_of(b, k)->v_type;
                 const float *p = x->p + k / 2;
                 SWA__FN(value_rows) in;
                 SWA__FN(stream) pf;
@@ -5285,42 +5354,56 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_values8)(const swa__block *b, const in
 #endif
 
 #ifdef SWV_LOADED
-/* p.v of four rows over f32 as swa__likes_streams says: the keys of range are a tile's, a row's
-   first 64 dims are loaded, then its next 64, which the second pass finds in L1. So loads walk each
-   row of V to its end before they go to the next, which is the order of memory; without them the
-   first pass would leave half of each row out. dvp is a multiple of 64. */
+/* p.v of four rows over f32 as swa__likes_streams says, some keys at a time: of each row its first
+   64 dims are loaded, and then all its others, which later passes find in L1. So loads walk V in
+   the order of memory, without an end in sight; half rows alone are no order that the CPU follows.
+   With more keys memory is idle in the later passes (16 keys of 128 dims 1.015 of the step, 32
+   1.04), with fewer sums come and go too often (4 keys 1.1). And nothing is computed beside the
+   loads: a CPU sees as many lines ahead as it holds instructions. dvp is a multiple of 64. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_stream)(const swa__block *b, const int range[4],
                                                   const swa__pv *x) {
-    enum { NW = 64 / SWV_N };
+    enum { NW = 64 / SWV_N, KEYS = SWA__TILE / 2 };
     const int dvp = b->g->dvp;
     SWV acc[4][NW], v[NW];
-    int d, i, j, k, r;
+    int d, i, j, k, n, r, end;
 
     if (!x->more) memset(x->o, 0, (size_t)(4 * dvp) * sizeof(float));
-    for (d = 0; d < dvp; d += 64) {
-        SWV_UNROLL for (i = 0; i < 4; i++)
-            SWV_UNROLL for (j = 0; j < NW; j++)
-                acc[i][j] = SWV_LOAD(x->o + i * dvp + d + j * SWV_N);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k = end) {
+            /* not swa__tile_of: with it gcc spills, and a step from memory takes 1.07 of its time */
+            const swa__tile *t = &b->tile[k / SWA__TILE];
+            const float *first = (const float *)t->v + k % SWA__TILE * t->v_token;
 
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k++) {
-                const swa__tile *t = &b->tile[k / SWA__TILE];
-                const float *row = (const float *)t->v + k % SWA__TILE * t->v_token + d;
-                SWV_UNROLL for (j = 0; j < NW; j++) v[j] = SWV_LOAD(row + j * SWV_N);
-                SWV_UNROLL for (j = 0; j < NW; j++) SWV_LOADED(v[j]);
-                if (d == 0 && dvp > 64) {
-                    SWV_UNROLL for (j = NW; j < 2 * NW; j++)
-                        SWV_LOADED(SWV_LOAD(row + j * SWV_N));
+            end = swa__min(k / KEYS * KEYS + KEYS, range[r + 1]);
+            for (d = 0; d < dvp; d += 64) {
+                const float *p = x->p + k, *row = first + d;
+                const int64_t next = t->v_token;
+                float *o = x->o + d, *at;
+
+                SWV_UNROLL for (i = 0; i < 4; i++) {
+                    at = o + i * dvp;
+                    SWA__APART(at);
+                    SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_LOAD(at + j * SWV_N);
                 }
-                SWV_UNROLL for (i = 0; i < 4; i++)
-                    SWV_UNROLL for (j = 0; j < NW; j++)
-                        acc[i][j] = SWV_FMA(SWV_SET1(x->p[i * SWA_BLOCK + k]), v[j], acc[i][j]);
-            }
 
-        SWV_UNROLL for (i = 0; i < 4; i++)
-            SWV_UNROLL for (j = 0; j < NW; j++)
-                SWV_STORE(x->o + i * dvp + d + j * SWV_N, acc[i][j]);
-    }
+                for (n = end - k; n > 0; n--, row += next, p++) {
+                    SWV_UNROLL for (j = 0; j < NW; j++) v[j] = SWV_LOAD(row + j * SWV_N);
+                    SWV_UNROLL for (j = 0; j < NW; j++) SWV_LOADED(v[j]);
+                    for (i = d == 0 ? 64 : dvp; i < dvp; i += 64) /* the row's rest */
+                        SWV_UNROLL for (j = 0; j < NW; j++)
+                            SWV_LOADED(SWV_LOAD(row + i + j * SWV_N));
+                    SWV_UNROLL for (i = 0; i < 4; i++)
+                        SWV_UNROLL for (j = 0; j < NW; j++)
+                            acc[i][j] = SWV_FMA(SWV_SET1(p[i * SWA_BLOCK]), v[j], acc[i][j]);
+                }
+
+                SWV_UNROLL for (i = 0; i < 4; i++) {
+                    at = o + i * dvp;
+                    SWA__APART(at);
+                    SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(at + j * SWV_N, acc[i][j]);
+                }
+            }
+        }
 }
 #endif
 
@@ -5529,7 +5612,7 @@ SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r)
 static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
                                                  const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
-    const int type = v < v1 ? b->tile[v * SWV_N / SWA__TILE].k_type : SWA_F32,
+    const int type = v < v1 ? swa__tile_of(b, v * SWV_N)->k_type : SWA_F32,
               piece = swa__few_piece(rows <= most, g->dk, type) / SWV_N;
     int r, x, end, step;
 
@@ -5552,9 +5635,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
               apart = t != NULL && t->v_token > dvp,
-              piece = SWV_STREAMS(4) && b->stream   /* a row's rest is then still in L1 */
-                          ? SWA__TILE
-                          : swa__few_piece(rows <= most || apart, dvp, type);
+              piece = swa__few_piece(rows <= most || apart, dvp, type);
     int some[4], r, step;
     swa__pv x;
 
@@ -5578,7 +5659,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
             else
 #endif
 #ifdef SWV_LOADED
-            if (b->stream) SWA__FN(few_stream)(b, some, &x);
+            if (b->stream && step == 4) SWA__FN(few_stream)(b, some, &x);
             else
 #endif
             if (step == 4) SWA__FN(few_values4)(b, some, &x);
@@ -5672,11 +5753,12 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 }
 
 #if SWA__INDEX
-/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]), into x->s [8][256].
-   q lies by sixteens of rows, each as `few` has it. Eight rows and K in f32 are bound by
-   arithmetic, and take a wider block of registers than a stream from memory. */
-static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
-                                             const swa__scores *x, int r, const int v[2]) {
+/* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]), into x->s [8][256];
+   those before the vector that it returns are in their sums already. q lies by sixteens of rows,
+   each as `few` has it. Eight rows and K in f32 are bound by arithmetic, and take a wider block of
+   registers than a stream from memory. */
+static SWV_TARGET int SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
+                                            const swa__scores *x, int r, const int v[2]) {
     const swa__geo *g = b->g;
     const float *rows16 = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
                 *q = rows16 + r % SWA__FEW * g->dk;
@@ -5685,7 +5767,7 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
 
     if (b->shift != 0) {
         SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
-        return;
+        return at;
     }
 
 #if SWV_INDEX
@@ -5694,7 +5776,8 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
         SWA__FN(few_qk)(8, SWV_INDEX, b, q, x->s, at, v[1]);
     }
 #endif
-    SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
+    if (at < v[1]) SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
+    return b->added.sum != NULL ? at : v[0];
 }
 
 /* sum += w * max(q.k, least), for each list row after row: x->sum [lists][256], of `per` rows each.
@@ -5708,12 +5791,13 @@ static SWV_TARGET void SWA__FN(index_scores)(int rows, const swa__block *b, cons
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
     /* own: eight rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then
-       fetch "V", which is set to K, that is here already */
-    const int own = SWV_INDEX > 0 && !b->g->dots && x->rows >= 8;
-    int range[4], v[2], r, i, j, k, step, end;
+       fetch "V", which is set to K, that is here already. Eight know no dims beyond fours */
+    const int own = SWV_INDEX > 0 && !b->g->dots && x->rows >= 8 && b->g->dk % 4 == 0;
+    int range[4], v[2], r, i, j, k, step, end, left;
     SWV least;
 
     swa__ranges(n, SWA__TILE, range);
+    b->added.least = x->least;
     least = SWV_SET1(x->least);
     b->soon.p = (const char *)b->tile[range[0] / SWA__TILE].v;
     for (i = 0; i < 4; i += 2) {
@@ -5726,13 +5810,17 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
 
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_pass(x->rows - r, own ? 8 : 4);
-                SWA__FN(index_scores)(step, b, n, x, r, v);
+                b->added.w = x->w + r;
+                b->added.sum = step == 8 && x->per % 8 == 0 && b->shift == 0
+                                   ? x->sum + (size_t)(r / x->per) * SWA_BLOCK
+                                   : NULL;
+                left = SWA__FN(index_scores)(step, b, n, x, r, v);
                 if (step == 8)
                     b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
                 for (j = 0; j < step; j = end) { /* a list's rows after another's */
                     const int list = (r + j) / x->per;
                     end = swa__min(step, (list + 1) * x->per - r);
-                    for (k = v[0] * SWV_N; k < v[1] * SWV_N; k += SWV_N) {
+                    for (k = left * SWV_N; k < v[1] * SWV_N; k += SWV_N) {
                         float *to = x->sum + (size_t)list * SWA_BLOCK + k;
                         SWV sum = SWV_LOAD(to);
                         int row = j;
@@ -5945,7 +6033,7 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
    key, each as its own storage asks. A scale below 0 is SWA__UNSCALED. acc [mr][nv]. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
                                                        int k, const float *qt, float *acc) {
-    const swa__tile *t = &b->tile[k / SWA__TILE];
+    const swa__tile *t = swa__tile_of(b, k);
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
     SWA__FN(operands) x;
     int i, j;
@@ -5989,7 +6077,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_scale)(int nv, const swa__tile *t, int k
    keys stored in two ways meet in its tile. */
 SWV_INLINE SWV_TARGET int SWA__FN(many_tail)(int pairs, int nv, const swa__block *b, int k,
                                              int fetch, SWA__FN(operands) *x) {
-    const swa__tile *t = &b->tile[k / SWA__TILE];
+    const swa__tile *t = swa__tile_of(b, k);
     const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
     int i = 0;
 
@@ -6087,7 +6175,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__block *b,
                                                 const swa__sight *n, int k, const float *q,
                                                 SWV *acc) {
-    const swa__tile *t = &b->tile[k / SWA__TILE];
+    const swa__tile *t = swa__tile_of(b, k);
     const int mr = MR * NV / nv, scaled = swa__tail_dims(b->g) > 0 && t->tail_scale != NULL;
     swa__stretch own[SWA__STRETCHES];
     int i, stretches;
@@ -6349,7 +6437,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
         for (i = 0; i < SWA__TILE; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += 4) {
-                const float *scale = b->tile[k / SWA__TILE].v_scale;
+                const float *scale = swa__tile_of(b, k)->v_scale;
                 SWA__FN(exp_bf16)(form, nr, s + k * nr + j * SWV_N,
                                   s + swa__stored(form, k) * nr + j * SWV_N,
                                   scale != NULL ? scale + k % SWA__TILE : NULL, top[j],
@@ -6454,7 +6542,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             for (i = 1; x->tree && i < SWA__TILE; i++) sum[i][j] = sum[0][j]; /* keys left out */
         }
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
-            const float *scale = b->tile[k / SWA__TILE].v_scale;
+            const float *scale = swa__tile_of(b, k)->v_scale;
             const int at = x->sum[k] & (SWA__TILE - 1), first = x->sum[k] >> 4;
             for (j = 0; j < nv; j++) {
                 float *p = s + k * nr + j * SWV_N;
@@ -7489,7 +7577,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     /* a pass of less than four lines of a row takes longer that way (AVX2, bf16: 1.2) */
     const int lines = PC * SWV_N * (int)SWA__FN(size)((int)p->w.type) / 64,
-              rows = p->n >= 4 ? p->n_in : lines < 4 ? 16 : swa__column_inputs();
+              rows = p->n >= 4 ? p->n_in : lines < 4 ? SWA__INPUTS : swa__column_inputs();
     SWA__FN(corner) at;
     int wide, left, t;
 
@@ -8425,7 +8513,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #  define SWV_FEW_MORE(r)       ((r) <= 2 ? 8 : 0)
 #  define SWV_EIGHT             2
 #  define SWV_INDEX             2
-#  define SWV_STREAMS(r)        ((r) == 4)
+#  define SWV_STREAMS(r)        ((r) != 8)
 /* x is loaded, before what follows, though nothing may want it */
 #  define SWV_LOADED(x)         __asm__ volatile("" : : "v"(x) : "memory")
 #endif
@@ -8888,19 +8976,14 @@ static const swa__kernels *swa__kernels_of(int isa) {
     return &scalar;
 }
 
-/* Whether four rows over more f32 than caches hold read it by loads alone, line after line as it
-   lies, and fetch nothing: on AMD Zen 4 with AVX-512. The CPU's own prefetch then keeps pace with
-   DRAM, but only along one stream, and of loads: an instruction that fetches holds a miss buffer
-   until its line comes, and all of them together reach 70 % of what reading does. In cache it takes
-   1.1 times as long. Intel (Emerald Rapids) takes 1.25 times as long by loads alone; Zen 5 (told as
-   in swa__fetch_l1) has not been measured. */
+/* Whether few rows over more K than caches hold read it by loads alone, line after line as it lies,
+   and fetch nothing: on AMD Zen 4 with AVX-512, which takes 0.78 to 0.85 of the time then. The
+   CPU's own prefetch keeps pace with DRAM, but only along one stream, and of loads: an instruction
+   that fetches holds a miss buffer until its line comes, and all of them together reach 70 % of
+   what reading does. In the last cache it takes up to 1.1 times as long. Intel (Emerald Rapids)
+   takes 1.25 times as long by loads alone; Zen 5 has not been measured. */
 static int swa__likes_streams(const swa__kernels *kr) {
-#if SWA__AVX512 && !SWA__SMALL
-    return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_is("amd") && !swa__fetch_l1();
-#else
-    (void)kr;
-    return 0;
-#endif
+    return SWA__AVX512 && !SWA__SMALL && kr == swa__kernels_of(SWA_ISA_AVX512) && swa__zen4();
 }
 
 /* What an instance may use of its CPU beyond the base: products of bf16 pairs, and (below) of four
@@ -11227,12 +11310,16 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
 }
 
 /* Whether the unit's rows read a ring as swa__likes_streams says: K of all blocks is more than 4
-   MB, of which little is left in the caches since the step before. */
+   MB, of which little is left in the caches since the step before, and the kernels walk whole rows
+   of V: of f32, and with one row of f16 and bf16. Other types and numbers of rows have more to compute than
+   memory has to bring, or take half rows at a time. */
 static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
     const swa__source *ring = j->keys.base[1];
-    if (!j->few || u->n != 4 || ring == NULL || swa__form_of(&j->geo) != SWA__PLAIN) return 0;
-    return ring->x[SWA__K].type == SWA_F32 && ring->x[SWA__V].type == SWA_F32
-        && j->geo.dt == 0 && j->geo.dvp % 64 == 0 && swa__likes_streams(j->call->kr)
+    const int type = u->n == 1 ? SWA_BF16 : SWA_F32, dvp = j->geo.dvp;
+    if (!j->few || u->n == 3 || u->n > 4 || dvp % 64 != 0 || (u->n < 4 && dvp > 128)) return 0;
+    if (ring == NULL || swa__form_of(&j->geo) != SWA__PLAIN || j->geo.dt != 0) return 0;
+    return (int)ring->x[SWA__K].type <= type && (int)ring->x[SWA__V].type <= type
+        && swa__likes_streams(j->call->kr)
         && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
 }
 

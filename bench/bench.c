@@ -12,7 +12,9 @@
    bandwidth, its percentage is floor / time, and a case's percentage the median of those. Where the product binds, the
    percentage of the FMAs from registers stands beside it. Cases "against" something run both sides alternately and
    report the other's time / their own.
-   Every case's last answer is compared with double precision on the K and V that the ring (or the caller) holds. */
+   Every case's last answer is compared with double precision on the K and V that the ring (or the caller) holds.
+
+   --beside SIDE.so: every case against another commit's library (side.c), which beside.py compiles. */
 #define _GNU_SOURCE
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
@@ -20,18 +22,24 @@
 #include "limits.h"
 #include "work.h"
 #include "report.h"
+#include "side.h"
+#include <dlfcn.h>
 
 #define COLD_BYTES  ((size_t)512 << 20) /* decode rotates over at least this much K/V: less would sit in the L3 */
 #define QUICK_BYTES ((size_t)192 << 20) /* with --quick: enough for an L3 of 32 MiB                             */
 
 /* ---- cases ---- */
 
-static const char *const against_names[] = { "", "ring", "aligned", "pos-8192", "f16", "0.5us", "scores", "f32" };
+static const char *const against_names[] = { "",      "ring",   "aligned", "pos-8192", "f16",
+                                             "0.5us", "scores", "f32",     "beside" };
 
 #define PREFILL(N, W) .n = N, .window = W
 #define DECODE(W)     .n = 1, .window = W, .start = 8192
 #define CHUNK(N, W)   .n = N, .window = W, .start = 8192
 #define LATENT(N, H)  .n = 1, .window = N, .start = 8192, .heads = H, .kv_heads = 1, .dim = 512, .tail = 64
+
+/* A small model's, K and V in cache. */
+#define HOT(W, H, G, D) .n = 1, .window = W, .start = W - 1, .heads = H, .kv_heads = G, .dim = D, .repeat = 200
 
 #define SCORES(H) .n = 1, .start = 131071, .heads = H, .kv_heads = 1, .flags = INDEX
 
@@ -106,6 +114,11 @@ static const spec cases[] = {
     { "decode-ctx-16384-causal", F16, 0, .n = 1, .start = 16383 },
     { "decode-ctx-65536-causal", F16, 0, .n = 1, .start = 65535 },
 
+    { "hot-100-d48-h6", F32, F16, HOT(100, 6, 6, 48) },
+    { "hot-256-d48-h6", F32, F16, HOT(256, 6, 6, 48) },
+    { "hot-1024-d64-h12", F32, F16, HOT(1024, 12, 12, 64) },
+    { "hot-256-d128-h32-8", F32, F16, HOT(256, 32, 8, 128) },
+
     { "mla-decode-n1024-h128", F32 | BF16, F16, LATENT(1024, 128) },
     { "mla-decode-n4096-h128", F32 | BF16, F16, LATENT(4096, 128) },
     { "mla-decode-n4096-h128-bf16c", BF16, F32, LATENT(4096, 128), .compute = SWA_BF16 },
@@ -128,7 +141,7 @@ static const spec cases[] = {
     { "overhead-empty-window-store", F32, F16 | Q8, PREFILL(1, 4096), .repeat = 2000, .against = AGAINST_HALF_US },
 };
 
-static int spec_compute_bound(const spec *s) { return !spec_decode(s) || s->tail > 0 || s->flags & INDEX; }
+static int spec_compute_bound(const spec *s) { return !spec_decode(s) || s->tail > 0 || s->repeat || s->flags & INDEX; }
 
 /* (query, key) pairs of n tokens from position 0 on, W = 0 for no window. */
 static double visible_pairs(int64_t n, int64_t W) {
@@ -203,7 +216,8 @@ static int accuracy_holds(const spec *s, swa_type type, accuracy a) {
 
 typedef struct {
     int threads[8], n_threads, isa, full, quick, list;
-    const char *filter, *csv, *type;
+    const char *filter, *csv, *type, *beside;
+    const side *side; /* another commit's library, or NULL */
     FILE *out;
     int rows, skipped, wrong, failed, disturbed;
 } options;
@@ -229,21 +243,43 @@ static double work_warm(work *w) {
     return t;
 }
 
+/* What a case is timed against: another form of it by this library, or the same by another. */
+typedef struct {
+    work *work;
+    const side *side;
+    pool *p;
+} rival;
+
+/* A side has threads of its own, which ours, waiting, would take the cores from. */
+static double rival_sample(const rival *b, double *lost) {
+    int n = b->p->n;
+    double t;
+    if (b->work) return work_sample(b->work, lost);
+    pool_stop(b->p);
+    t = b->side->sample(lost);
+    pool_start(b->p, n);
+    return t;
+}
+static int rival_failed(const rival *b) { return b->work && b->work->failed; }
+
 /* A sample during which somebody else had the CPU for more than 2 % is dropped while clean ones can be had. */
-static void take_samples(samples *r, work *w, work *base, const options *o) {
-    double flops = spec_flops(&w->s), bytes = spec_bytes(&w->s, w->type), estimate = work_warm(w), lost, lost2 = 0;
+static void take_samples(samples *r, work *w, const rival *base, const options *o) {
+    /* what is called again and again comes from caches */
+    double flops = spec_flops(&w->s), bytes = w->s.repeat ? 0 : spec_bytes(&w->s, w->type), estimate = work_warm(w),
+           lost, lost2 = 0;
     double budget = o->quick ? 0.15 : o->full ? 2.0 : 0.7, began, limit_s = 0.05 * estimate;
     int least = o->quick || estimate > 2 ? 2 : 3, tries = 0;
     limits before, after;
-    if (base) work_warm(base);
+    if (base && base->work) work_warm(base->work);
+    if (base && base->side) rival_sample(base, &lost2);
     limit_s = limit_s < 0.001 ? 0.001 : limit_s > 0.02 ? 0.02 : limit_s;
     memset(r, 0, sizeof *r);
     began = now();
     before = limits_sample(w->p, w->isa, limit_s);
-    while (r->n < MAX_SAMPLES - 1 && !w->failed && !(base && base->failed)) {
+    while (r->n < MAX_SAMPLES - 1 && !w->failed && !(base && rival_failed(base))) {
         double t = work_sample(w, &lost), late = now() - began;
         limits l;
-        if (base) r->base[r->n] = work_sample(base, &lost2);
+        if (base) r->base[r->n] = rival_sample(base, &lost2);
         after = limits_sample(w->p, w->isa, limit_s);
         l = limits_better(before, after);
         before = after;
@@ -321,7 +357,7 @@ static accuracy index_check(work *w) {
     return acc;
 }
 
-static void run_threads(options *o, work *w, work *base, int threads) {
+static void run_threads(options *o, work *w, rival *base, int threads) {
     static samples r;
     accuracy acc = { 0, 0 };
     double lost;
@@ -330,26 +366,52 @@ static void run_threads(options *o, work *w, work *base, int threads) {
     if (mach.streams[threads] == 0) machine_calibrate(&p);
     w->p = &p;
     w->parts = threads;
-    if (base) {
-        base->p = &p;
-        base->parts = threads;
+    if (base) base->p = &p;
+    if (base && base->work) {
+        base->work->p = &p;
+        base->work->parts = threads;
     }
-    if (!w->failed && !(base && base->failed)) take_samples(&r, w, base, o);
-    if (base && !w->failed && !base->failed) work_sample(w, &lost); /* both wrote the same output: check ours */
-    if (!w->failed && !(base && base->failed))
+    if (!w->failed && !(base && rival_failed(base))) take_samples(&r, w, base, o);
+    if (base && !w->failed && !rival_failed(base)) work_sample(w, &lost); /* both wrote the same output: check ours */
+    if (!w->failed && !(base && rival_failed(base)))
         acc = w->s.flags & INDEX ? index_check(w) : w->s.flags & PUT ? put_check(w) : work_check(w);
-    if (w->failed || (base && base->failed)) {
-        failed_row(o, w->failed ? w : base);
+    if (w->failed || (base && rival_failed(base))) {
+        failed_row(o, w->failed ? w : base->work);
     } else {
         write_row(o, w, &r, &acc);
     }
     pool_stop(&p);
 }
 
+static int side_opens(const side *side, const spec *s, swa_type type, int isa, int threads, size_t cold) {
+    side_case c = {
+        .form = s->form,
+        .n = s->n,
+        .steps = s->steps,
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .dim = s->dim,
+        .tail = s->tail,
+        .isa = swa_isa_name(isa),
+        .flags = s->flags,
+        .repeat = s->repeat,
+        .top = s->top,
+        .threads = threads,
+        .window = s->window,
+        .start = s->start,
+        .capacity = s->capacity,
+        .cold = cold
+    };
+    c.type = (int)type - (int)SWA_F32;
+    c.compute = s->compute == SWA_BF16_TILE ? 4 : s->compute ? (int)s->compute - (int)SWA_F32 : 0;
+    return side->open(&c);
+}
+
 static void run_case(options *o, const spec *s, swa_type type) {
     int isa = s->isa ? s->isa : o->isa ? o->isa : swa_isa_best(), most = 1;
-    int two = s->against != AGAINST_LIMIT && s->against != AGAINST_HALF_US;
+    int two = s->against != AGAINST_LIMIT && s->against != AGAINST_HALF_US && s->against != AGAINST_SIDE;
     size_t cold = o->quick ? QUICK_BYTES : COLD_BYTES;
+    rival r = { NULL, NULL, NULL };
     static work w, base;
     for (int i = 0; i < o->n_threads; i++)
         if (o->threads[i] > most) most = o->threads[i];
@@ -358,19 +420,31 @@ static void run_case(options *o, const spec *s, swa_type type) {
         swa_type bt = type;
         spec b = spec_base(s, &bt);
         work_setup(&base, &b, bt, isa, most, cold, BUF_OTHER);
+        r.work = &base;
     }
-    for (int i = 0; i < o->n_threads; i++)
-        if (o->threads[i] == 1 || !s->repeat) run_threads(o, &w, two ? &base : NULL, o->threads[i]);
+    for (int i = 0; i < o->n_threads; i++) {
+        if (o->threads[i] > 1 && s->repeat) continue;
+        if (o->side && !side_opens(o->side, s, type, isa, o->threads[i], cold)) {
+            printf("%-46s SKIPPED: the other library has no such case\n", s->name);
+            o->skipped++;
+            break;
+        }
+        r.side = o->side;
+        run_threads(o, &w, two || o->side ? &r : NULL, o->threads[i]);
+    }
     free(w.kv);
     free(base.kv);
     w.kv = base.kv = NULL;
 }
 
 static void run_all(options *o) {
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        const spec *s = &cases[c];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const spec *s = &cases[i];
+        spec c = *s;
         unsigned types = s->types | (o->full || o->type || o->list ? s->more : 0);
         if (o->filter && strstr(s->name, o->filter) == NULL) continue;
+        if (o->side && s->against != AGAINST_LIMIT && s->against != AGAINST_HALF_US) continue; /* ours beside ours */
+        if (o->side) c.against = AGAINST_SIDE;
         if (o->filter && strcmp(s->name, o->filter) == 0) types |= s->more; /* asked for by its whole name */
         for (int t = SWA_F32; t <= SWA_Q8; t++) {
             if (!(types >> t & 1) || (o->type && strcmp(o->type, type_name((swa_type)t)) != 0)) continue;
@@ -384,7 +458,7 @@ static void run_all(options *o) {
                 o->skipped++;
                 continue;
             }
-            run_case(o, s, (swa_type)t);
+            run_case(o, &c, (swa_type)t);
         }
     }
 }
@@ -393,7 +467,7 @@ static void run_all(options *o) {
 
 static const char usage[] =
     "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8] [--threads 1,2] [--isa N] [--csv PATH]\n"
-    "      [--list]\n"
+    "      [--beside SIDE.so] [--list]\n"
     "Without --case, --type or --quick the results also go to bench/results/CPU/latest.csv.\n";
 
 static int parse(options *o, int argc, char **argv) {
@@ -401,12 +475,17 @@ static int parse(options *o, int argc, char **argv) {
     const option known[] = {
         { "--full", &o->full, NULL },   { "--quick", &o->quick, NULL },  { "--list", &o->list, NULL },
         { "--case", NULL, &o->filter }, { "--type", NULL, &o->type },    { "--csv", NULL, &o->csv },
-        { "--isa", NULL, &isa },        { "--threads", NULL, &threads },
+        { "--isa", NULL, &isa },        { "--threads", NULL, &threads }, { "--beside", NULL, &o->beside },
     };
     if (!parse_options(argc, argv, known, sizeof known / sizeof *known)) return 0;
     o->n_threads = parse_threads(threads, o->threads, 8);
     o->isa = atoi(isa);
-    if (o->csv == NULL && !o->filter && !o->type && !o->quick) o->csv = results_path("latest.csv");
+    if (o->beside) {
+        void *so = dlopen(o->beside, RTLD_NOW | RTLD_LOCAL);
+        o->side = so ? (const side *)dlsym(so, "bench_side") : NULL;
+        if (o->side == NULL) die("no side there");
+    }
+    if (o->csv == NULL && !o->filter && !o->type && !o->quick && !o->beside) o->csv = results_path("latest.csv");
     return o->n_threads > 0 && (o->isa == 0 || swa_isa_usable(o->isa));
 }
 

@@ -18,7 +18,8 @@ enum {
     AGAINST_F16,
     AGAINST_HALF_US,
     AGAINST_SCORES,
-    AGAINST_F32
+    AGAINST_F32,
+    AGAINST_SIDE
 };
 
 typedef struct {
@@ -166,9 +167,10 @@ static void ring_fill(work *w) {
     if (st != SWA_OK) work_fail(w, "fill", st);
 }
 
+/* One that is called again and again stays in cache. */
 static int cold_layers(const spec *s, swa_type type, size_t cold_bytes) {
     double rows = (double)(s->start + 1 - spec_lo(s, s->start));
-    return spec_decode(s) ? (int)((double)cold_bytes / (rows * row_bytes(s, type))) + 1 : 1;
+    return spec_decode(s) && !s->repeat ? (int)((double)cold_bytes / (rows * row_bytes(s, type))) + 1 : 1;
 }
 
 static void ring_setup(work *w, int slot) {

@@ -790,21 +790,29 @@ TEST(bits_of_a_zero_maximum) {
             }
 }
 
-/* One token, 32 heads on 8, over n keys of `dim` numbers behind 37 pinned ones, in a ring that has wrapped. */
-static int bits_long_ring(int isa, int dim, int n, const float *rows, float *out) {
+typedef struct {
+    int heads, dim; /* heads on 8 */
+    swa_type type;
+} long_ring;
+
+/* Its keys: 4 MB of K and some more. */
+static int long_ring_keys(const long_ring *c) { return (4 << 20) / (8 * (c->type == SWA_F32 ? 4 : 2) * c->dim) + 300; }
+
+/* One token over so many keys behind 37 pinned ones, in a ring that has wrapped. */
+static int bits_long_ring(int isa, const long_ring *c, const float *rows, float *out) {
+    const int n = long_ring_keys(c), last = n + n / 3;
     swa_cache_desc d = { 0 };
     swa_window win = swa_window_sinks(n, 37);
     swa_attn a = { 0 };
     swa_cache kv;
     void *mem;
-    const int last = n + n / 3;
     size_t room;
-    d.shape.n_heads = 32;
+    d.shape.n_heads = c->heads;
     d.shape.n_kv_heads = 8;
-    d.shape.head_dim = d.shape.v_dim = dim;
+    d.shape.head_dim = d.shape.v_dim = c->dim;
     d.windows = &win;
     d.n_windows = d.n_layers = 1;
-    d.k_type = d.v_type = SWA_F32;
+    d.k_type = d.v_type = c->type;
     d.isa = isa;
     room = swa_cache_bytes(&d);
     mem = t_alloc(room + swa_cache_scratch_bytes(&d, 1));
@@ -822,23 +830,28 @@ static int bits_long_ring(int isa, int dim, int n, const float *rows, float *out
     return 1;
 }
 
-/* Four rows of each KV head over more f32 than 4 MB of K: some CPUs read that in an order of its own. */
-TEST(bits_of_long_rings_in_f32) {
+/* A few rows of each KV head over more than 4 MB of K: some CPUs read most such shapes in an order of its own. */
+TEST(bits_of_long_rings) {
+    static const long_ring all[] = {
+        { 32, 64, SWA_F32 },  { 32, 128, SWA_F32 }, { 32, 192, SWA_F32 }, { 32, 80, SWA_F32 },
+        { 24, 64, SWA_F32 },  { 16, 128, SWA_F32 }, { 8, 128, SWA_F32 },  { 8, 192, SWA_F32 },
+        { 16, 128, SWA_F16 }, { 8, 128, SWA_F16 },  { 8, 128, SWA_BF16 },
+    };
     static float want[32 * 192], out[32 * 192];
-    for (int dim = 64; dim <= 192; dim += 64) {
-        const int n = (4 << 20) / (8 * 4 * dim) + 300;
-        const size_t numbers = (size_t)(n * 2 * 8 + 64 * 8 * dim + 4096);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const long_ring *c = &all[k];
+        const size_t numbers = (size_t)(long_ring_keys(c) * 2 * 8 + 64 * 8 * c->dim + 4096);
         float *rows = t_floats(numbers);
         uint32_t seed = 1;
         for (size_t i = 0; i < numbers; i++) {
             seed = seed * 1664525u + 1013904223u;
             rows[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
         }
-        REQUIRE(bits_long_ring(SWA_ISA_SCALAR, dim, n, rows, want));
+        REQUIRE(bits_long_ring(SWA_ISA_SCALAR, c, rows, want));
         FOR_ISA(isa) {
             if (isa == SWA_ISA_SCALAR) continue;
-            REQUIRE(bits_long_ring(isa, dim, n, rows, out));
-            CHECK_BITS(out, want, 32 * dim);
+            REQUIRE(bits_long_ring(isa, c, rows, out));
+            CHECK_BITS(out, want, c->heads * c->dim);
         }
     }
 }

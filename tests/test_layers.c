@@ -66,6 +66,12 @@ static int open_rig(rig *r) {
         r->alone[l].shape = r->shape[l];
         r->alone[l].shapes = NULL;
         r->alone[l].n_shapes = 0;
+        if (r->d.n_types > 0) { /* as if the layer were all layers */
+            r->alone[l].k_type = r->d.types[l % r->d.n_types].k;
+            r->alone[l].v_type = r->d.types[l % r->d.n_types].v;
+            r->alone[l].types = NULL;
+            r->alone[l].n_types = 0;
+        }
         r->alone[l].kv_layer = NULL;
         r->alone[l].windows = r->d.windows + l % r->d.n_windows;
         r->alone[l].n_windows = 1;
@@ -186,8 +192,18 @@ static swa_shape shape_of(int heads, int kv, int dim, int v) {
 
 /* ---- a shape per layer ---- */
 
+static swa_types types_of(int k, int v) {
+    swa_types t;
+    memset(&t, 0, sizeof t);
+    t.k = (swa_type)k;
+    t.v = (swa_type)v;
+    return t;
+}
 TEST_EACH_ISA(layers_of_different_shapes) {
     static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    const swa_types mixed[8] = { types_of(SWA_F16, SWA_F32), types_of(SWA_Q8, SWA_BF16), types_of(0, 0),
+                                 types_of(SWA_BF16, 0),      types_of(0, SWA_F16),       types_of(SWA_Q8, 0),
+                                 types_of(SWA_F16, SWA_Q8),  types_of(SWA_F32, 0) };
     const swa_window w[3] = { swa_window_sliding(7), swa_window_sinks(5, 3), swa_window_chunked(16) };
     const swa_shape shapes[4] = { shape_of(4, 2, 16, 16), shape_of(6, 1, 24, 9), shape_of(3, 3, 5, 8),
                                   shape_of(8, 4, 8, 8) };
@@ -196,8 +212,13 @@ TEST_EACH_ISA(layers_of_different_shapes) {
             rig *r = (rig *)t_alloc(sizeof *r);
             memset(r, 0, sizeof *r);
             r->d.isa = isa;
-            r->d.k_type = types[type];
-            r->d.v_type = types[(type + period) % 4];
+            if (period % 2 == type % 2) { /* types differ, in a period of their own */
+                r->d.types = mixed + type;
+                r->d.n_types = 2 + type;
+            } else {
+                r->d.k_type = types[type];
+                r->d.v_type = types[(type + period) % 4];
+            }
             r->d.n_layers = LAYERS;
             r->d.shapes = shapes;
             r->d.n_shapes = period;
@@ -267,6 +288,64 @@ TEST(shapes_that_are_refused) {
     d.n_shapes = -1;
     CHECK_INT(swa_cache_bytes(&d), 0);
 }
+TEST(types_that_are_refused) {
+    const swa_window w = swa_window_sliding(8);
+    const swa_types mixed[2] = { types_of(0, SWA_F16), types_of(SWA_Q8, SWA_F16) };
+    const swa_types turned[2] = { mixed[1], mixed[0] }, bad[2] = { mixed[0], types_of(SWA_F16, 99) };
+    const int shared[2] = { 0, 0 };
+    unsigned char blob[65536];
+    swa_cache_desc d, same;
+    swa_cache kv, other;
+    size_t one, two, n;
+    memset(&d, 0, sizeof d);
+    d.windows = &w;
+    d.n_windows = 1;
+    d.n_layers = 2;
+    d.shape = shape_of(4, 2, 16, 16);
+    d.v_type = SWA_F16;
+    one = swa_cache_bytes(&d);
+    d.k_type = SWA_Q8;
+    two = swa_cache_bytes(&d);
+    d.types = mixed;
+    d.n_types = 2;
+    CHECK_INT(swa_cache_bytes(&d), 0); /* said twice */
+    d.k_type = SWA_F32;
+    CHECK_INT(swa_cache_bytes(&d), 0);
+    d.v_type = (swa_type)0;
+    d.k_type = (swa_type)0;
+    d.tail_type = SWA_F32;
+    CHECK_INT(swa_cache_bytes(&d), 0);
+    d.tail_type = (swa_type)0;
+    CHECK(swa_cache_bytes(&d) < one && swa_cache_bytes(&d) > two);
+    same = d;
+    d.types = NULL;
+    CHECK_INT(swa_cache_bytes(&d), 0);
+    d.types = mixed;
+    d.n_types = 0;
+    CHECK_INT(swa_cache_bytes(&d), 0);
+    d.n_types = -1;
+    CHECK_INT(swa_cache_bytes(&d), 0);
+    d.types = bad;
+    d.n_types = 2;
+    CHECK_INT(swa_cache_bytes(&d), 0);
+    d.n_layers = 1;
+    CHECK_INT(swa_cache_bytes(&d), 0); /* also where no layer has it */
+    d = same;
+    d.kv_layer = shared;
+    CHECK_INT(swa_cache_bytes(&d), 0); /* rows cannot be of two types */
+    d.n_types = 1;
+    CHECK(swa_cache_bytes(&d) > 0);
+    /* a blob is of the types that it says, layer by layer */
+    REQUIRE(t_cache_new(&kv, &same, 1));
+    n = swa_cache_save_bytes(&kv, 0);
+    REQUIRE(n > 0 && n <= sizeof blob);
+    CHECK_OK(swa_cache_save(&kv, 0, blob, n));
+    same.types = turned;
+    REQUIRE(t_cache_new(&other, &same, 1));
+    CHECK_STATUS(swa_cache_load(&other, 0, blob, n), SWA_ERR_BLOB);
+    CHECK_OK(swa_cache_load(&kv, 0, blob, n));
+    CHECK_STATUS(swa_cache_copy(&other, 0, &kv, 0, -1), SWA_ERR_ARG);
+}
 
 /* ---- layers that read another layer's rows ---- */
 
@@ -296,11 +375,15 @@ TEST_EACH_ISA(layers_that_share_rows) {
     static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
     for (int i = 0; i < 16; i++) {
         swa_shape shapes[LAYERS];
+        swa_types mixed[LAYERS];
         rig *r = (rig *)t_alloc(sizeof *r);
         if (t_leave(isa, i, i / 4, 2)) continue;
         share(r, isa, all[i % 2], shapes);
         r->d.max_context = 512;
-        r->d.k_type = types[i / 4];
+        for (int l = 0; l < LAYERS; l++) mixed[l] = types_of((int)types[(i / 4 + reads[l]) % 4], (int)types[i / 4]);
+        if (i % 2) r->d.types = mixed;
+        else r->d.k_type = types[i / 4];
+        r->d.n_types = i % 2 ? LAYERS : 0;
         r->d.max_rollback = i / 2 % 2 ? 12 : 0; /* then whole chunks fit behind the window */
         r->d.audit = i % 3 == 0;
         r->room = r->d.max_rollback ? 12 : 1;

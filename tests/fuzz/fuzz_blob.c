@@ -12,6 +12,7 @@ enum { DIM = 3, ROOM = 1 << 16 };
 
 typedef struct {
     swa_window windows[2];
+    swa_types types[2];
     swa_cache_desc d;
     swa_cache kv;
     unsigned char *mem, *before, *scratch;
@@ -50,10 +51,18 @@ static void open_cache(cache *c, fuzz_in *in) {
     c->d.k_type = types[fuzz_pick(in, 0, 3)];
     c->d.v_type = types[fuzz_pick(in, 0, 3)];
     c->d.audit = fuzz_pick(in, 0, 3) == 0;
+    /* a type per layer, of the two that were picked */
+    c->types[0].k = c->types[1].v = c->d.k_type;
+    c->types[0].v = c->types[1].k = c->d.v_type;
+    if (c->d.audit) c->d.n_types = 2;
 }
 static void make_cache(cache *c, const cache *like, uint32_t seed) {
     *c = *like;
     c->d.windows = c->windows;
+    if (c->d.n_types > 0) {
+        c->d.k_type = c->d.v_type = (swa_type)0;
+        c->d.types = c->types;
+    }
     c->bytes = swa_cache_bytes(&c->d);
     c->mem = (unsigned char *)calloc(c->bytes + 1, 1);
     c->before = (unsigned char *)malloc(c->bytes + 1);
