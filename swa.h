@@ -96,7 +96,8 @@
      step (SWA_ERR_ORDER there; swa_cache_unstored() says which did not), and every part of both
      phases runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
-   * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all.
+   * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all. A
+     fused [n][q | k | v] wants its token stride in all three: decode is right without, chunks not.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
@@ -215,8 +216,8 @@ enum {
 
 /* ---- window: who may see whom ---- */
 
-/* Made by the constructors below; {0} is causal without limit. The number in other people's APIs,
-   and ours:
+/* Made by the constructors below; {0} is causal without limit (left or right set in it: ARG, it
+   has none). The number in other people's APIs, and ours:
      Mistral, HF, llama.cpp n_swa, MLX, vLLM, gpt-oss, gemma: W  swa_window_sliding(W)
      ONNX Runtime local_window_size = W from 1.23 on             swa_window_sliding(W)
      the same before 1.23, where it sees W+1 keys                swa_window_flash(W, 0)
@@ -321,7 +322,7 @@ SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512
 
 /* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is
    the first v_dim numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank,
-   tail_dim = rope). */
+   tail_dim = rope); swa_attn.v stays NULL then, or is k itself: another is ARG. */
 typedef struct {
     int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of
                                      n_kv_heads                                                   */
@@ -369,10 +370,11 @@ typedef struct {
                                      hold. Required if a layer is causal; else it changes nothing
                                      unless a window is larger: W > max_context keys (where no
                                      capacity is given) are held like causal, and full there      */
-    int64_t   max_rollback;       /* rows before the furthest end so far that can be taken back
-                                     whatever happens; 0 = 1, or with a capacity what that
-                                     leaves. Slots are rounded up to 16, so that more may be
-                                     permitted: do not rely on it                                 */
+    int64_t   max_rollback;       /* how many of a sequence's last tokens can always be taken
+                                     back, counted from the furthest end that it has had: a draft
+                                     of n tokens of which none may be accepted needs n. 0 = 1, or
+                                     where capacity is given capacity - (W-1). Slots are rounded
+                                     up to 16, so that more may be permitted: do not rely on it   */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
                                      least W-1+max_rollback, else ARG. 0: each has
                                      W-1+max_rollback rounded up to 16. Sinks come on top. No
@@ -473,8 +475,8 @@ SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chun
 
 /* n > 0 new tokens of one sequence, at positions pos..pos+n-1. pos is the sequence's end: 0 at
    first, or where reset said. Anything else is SWA_ERR_ORDER, unless a step that died halfway is
-   begun again at its own position, or rewind says that it is meant: then positions from pos on are
-   forgotten first, exactly or with SWA_ERR_LOST. */
+   begun again at its own position, or rewind says that it is meant: then, in both cases, positions
+   from pos on are forgotten first, exactly or with SWA_ERR_LOST. */
 typedef struct {
     int     seq;
     int32_t n;
@@ -495,9 +497,11 @@ typedef struct {
    before layer 0; runs are copied. With reset, truncate, commit, fork, copy and load the only call
    that changes what a cache contains. Once begun, the rows count: every layer has to store them.
    Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on); or the step
-   is begun again, or truncated away. A refused begin changes no sequence, but there is no step
-   then, also not the one before: every attend returns begin's status. One step at a time per
-   cache. */
+   is begun again at its own pos or taken back by truncate: both exactly or with SWA_ERR_LOST, since
+   from begin on a chunk of more than max_rollback tokens cannot be taken back, stored or not (call
+   the layers that are missing instead; the step stays begun). A refused begin changes no sequence,
+   but there is no step then, also not the one before: every attend returns begin's status. One step
+   at a time per cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. To go back: swa_cache_truncate first; to
    start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -555,8 +559,11 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* ---- attention ---- */
 
 /* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set
-   both; a fused [n][q | k | v] has one token stride for all three. Rows that overlap are ARG, and
-   so is a head stride with which tokens cannot be packed as token 0 says. */
+   both; a fused [n][q | k | v] has one token stride, to be set in q, k and v each. ARG: rows of one
+   array that overlap; a head stride with which tokens cannot be packed as token 0 says; and, of two
+   tokens and more, packed rows that run into another array's (a fused layout of which a stride was
+   forgotten), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
+   the same strides. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -608,7 +615,8 @@ typedef struct {
                                     for the others. Where the window pins none: ARG               */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
-                               nor any input: the same pointer is ARG                             */
+                               nor any input: ARG where they begin at one place, and, of two
+                               tokens and more, where one of the two is packed                    */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink
                                logits not in it; -inf for a row that sees nothing (out is 0
                                then); NULL = none                                                 */
@@ -617,9 +625,9 @@ typedef struct {
     float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
                                which                                                              */
     float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off       */
-    const float *sink_logits;    /* [n_heads] one more logit in the denominator (gpt-oss),
-                                    unscaled; NULL = none. Ignored with stat: swa_merge takes
-                                    them                                                          */
+    const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
+                                    exp(score) (gpt-oss); scale and softcap do not apply to it.
+                                    NULL = none. Ignored with stat: swa_merge takes them          */
     const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive: a
                                     negative one is ARG; NULL = none                              */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
@@ -658,19 +666,21 @@ typedef struct {
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
    What is refused has written nothing, and may be called again as it should be. ARG is most often
-   q, k, v or out NULL, strides with which rows overlap (one of two forgotten), scale 0 with a tail
-   or v_in_k, a negative one, or a tail in attn and none in the shape. ORDER: no step was begun
+   q, k, v or out NULL, strides with which rows or arrays overlap (one of two or of three
+   forgotten), scale 0 with a tail or v_in_k, a negative one, a tail in attn and none in the shape,
+   or v besides v_in_k. ORDER: no step was begun
    since the layer's last call, or begin was refused. A layer that is left out shows at the next
    begin. MEMORY: no scratch was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
-   join; both phases even with one part, attn and parts the same in both. Outputs of the parts of a
-   phase are disjoint. Go on with phase 1 only if every part of phase 0 has returned SWA_OK: they
-   all return the same status, but for a part whose phase 1 was left out before. If a part of phase
-   0 was left out, or phase 1 has other parts, scratch, k, v or out, each part of phase 1 is
-   SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1 was left out, that
-   part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the first 64 parts): begin
-   the step again. A host without a join inside an op (ggml) makes two ops of it. */
+   join; both phases even with one part, parts and attn's fields the same in all of them (each
+   thread may have a copy of attn). Outputs of the parts of a phase are disjoint. Go on with phase 1
+   only if every part of phase 0 has returned SWA_OK: they all return the same status, but for a
+   part whose phase 1 was left out before. If a part of phase 0 was left out, or one of either phase
+   was given other parts, scratch, q, k, v, out, lse, stat, sink_logits, scale or softcap, each part
+   of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1 was
+   left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the first 64
+   parts): begin the step again. A host without a join inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -685,7 +695,7 @@ typedef struct {
     int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
     int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; rows may overlap          */
     int64_t  pos;                     /* position of the first row                                */
-    int32_t  n;                       /* rows                                                     */
+    int32_t  n;                       /* rows; 0 is legal: none                                   */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
     const float *k_scale_, *v_scale_, *tail_scale_;
 } swa_kv;
@@ -697,7 +707,8 @@ typedef struct {
     int32_t    n_tokens;              /* queries; with 0 nothing is written, which is SWA_OK      */
     const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no
                                          keys and cost nothing                                    */
-    int        n_kv;
+    int        n_kv;                  /* segments; 0 is legal, a context still empty: no query
+                                         sees a key, and out is 0                                 */
     void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment; in use
                                          until phase 1 ends                                       */
     size_t     scratch_bytes;
@@ -801,7 +812,8 @@ SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, 
                                 double mscale);
 typedef struct {
     double  base;                 /* rope_theta                                                   */
-    double  scale;                /* > 1: stretched by YaRN so many times; else plain RoPE        */
+    double  scale;                /* > 1: stretched by YaRN so many times; 0, 1: plain RoPE. Below
+                                     1 is ARG: ggml's freq_scale is the inverse                   */
     int32_t original;             /* positions that the model was trained for; where stretched    */
     int32_t truncate;             /* 1: the ramp's ends are rounded to whole pairs (DeepSeek, HF's
                                      default); 0: not (gpt-oss)                                   */
@@ -1536,7 +1548,7 @@ static float swa__load1(int type, const void *p, size_t i) {
 SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
         "ok",
-        "bad argument",
+        "bad argument: the function's comment in swa.h names the usual ones",
         "size or position overflows",
         "buffer too small, or none was set",
         "pos is not the sequence's end, a call was left out, or layer, part or phase is wrong",
@@ -1620,7 +1632,9 @@ SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
 static int swa__window_ok(const swa_window *w) {
     if (w == NULL || w->n_sink < 0 || w->prefix < 0 || w->prefix_first < 0) return 0;
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
-    return w->kind == SWA__CAUSAL || (w->kind == SWA__CHUNKED && w->left > 0);
+    /* the other kinds have no such ends: a band was meant, set by hand */
+    if (w->kind == SWA__CAUSAL) return w->left == 0 && w->right == 0;
+    return w->kind == SWA__CHUNKED && w->left > 0 && w->right == 0;
 }
 
 /* The rule, as bounds: besides the sinks, the query at 0 <= q < INT64_MAX sees the keys [*lo, *hi).
@@ -2075,7 +2089,9 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
 
     if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base))
         return SWA_ERR_ARG;
-    if (swa__double_bits(desc->scale) != 0 && !swa__positive(desc->scale)) return SWA_ERR_ARG;
+    /* below 1: the inverse, ggml's freq_scale, was given */
+    if (swa__double_bits(desc->scale) != 0 && !(swa__positive(desc->scale) && desc->scale >= 1.0))
+        return SWA_ERR_ARG;
     stretch = desc->scale > 1.0;
     if (stretch) {
         /* pairs that turn more than `fast` times within the original context lie below `low` and
@@ -12298,6 +12314,116 @@ static int swa__strides_ok(const swa_shape *s, const swa_attn *a, int32_t n) {
             && (s->v_in_k || swa__apart(a->v, n, s->n_kv_heads, s->v_dim)));
 }
 
+/* An array of a call, for what follows: strides with their defaults, the bytes between its first
+   number and its last. */
+enum { SWA__OF_QUERIES, SWA__OF_KEYS, SWA__WRITTEN };
+typedef struct {
+    swa_in x;
+    int heads, side;
+    int64_t dim;
+    uint64_t from, to;
+} swa__extent;
+static int swa__extent_add(swa__extent *a, swa_in x, int32_t n, int heads, int64_t dim, int side) {
+    uint64_t to;
+
+    if (x.p == NULL || dim == 0) return 0;
+    a->x = swa__in(x, heads, dim);
+    a->heads = heads;
+    a->side = side;
+    a->dim = dim;
+    a->from = (uint64_t)(uintptr_t)x.p;
+    /* past all memory it may wrap: then less is found out */
+    to = (uint64_t)(n - 1) * (uint64_t)a->x.token + (uint64_t)(heads - 1) * (uint64_t)a->x.head;
+    a->to = a->from + sizeof(float) * (to + (uint64_t)dim);
+    return 1;
+}
+
+/* Where its rows lie, in bytes: `count` of `row`, `step` apart. count 0: its two strides do not run
+   as one. */
+typedef struct { int64_t at, step, row, count; } swa__place;
+static swa__place swa__place_of(const swa__extent *a, int32_t n) {
+    const int64_t far = (int64_t)1 << 44, size = (int64_t)sizeof(float);
+    const int64_t token = a->x.token, head = a->x.head, dim = a->dim, heads = a->heads;
+    swa__place p = { 0, 0, 0, 0 };
+    int64_t count = n;
+
+    p.step = token;
+    p.row = dim;
+    if (heads > 1 && token / heads == head && token % heads == 0) {
+        count *= heads;                  /* head after head, also from token to token */
+        p.step = head;
+    } else if (heads > 1 && head == dim) p.row = heads * dim;
+    else if (heads > 1 && token == dim) {
+        count = heads;
+        p.step = head;
+        p.row = n * dim;
+    } else if (heads > 1) return p;
+    if (p.row > far || p.step > far / count) return p;
+    if (p.step == p.row) { p.row *= count; count = 1; } /* no gaps: one row */
+    p.count = count;
+    p.at = (int64_t)a->from;
+    p.step *= size;
+    p.row *= size;
+    return p;
+}
+
+/* Whether two arrays share a number, where one of them at least has no gaps; else it is not said
+   (0). */
+static int swa__meet(swa__place a, swa__place b) {
+    int64_t first;
+
+    if (a.count == 0 || b.count == 0 || (a.count > 1 && b.count > 1)) return 0;
+    if (b.count > 1) { const swa__place t = a; a = b; b = t; }
+    if (b.at + b.row <= a.at || a.at + (a.count - 1) * a.step + a.row <= b.at) return 0;
+    /* the first row of a that ends behind b's beginning */
+    first = b.at < a.at + a.row ? 0 : (b.at - a.row - a.at) / a.step + 1;
+    return a.at + first * a.step < b.at + b.row;
+}
+
+/* Whether two arrays that lie around each other run into each other. Inputs may begin at the same
+   number; those of one side may share numbers where they are laid out alike, as a V that is a part
+   of K's rows does. */
+static int swa__pair_tangled(const swa__extent *a, const swa__extent *b, int32_t n) {
+    const int alike = a->x.token == b->x.token && (a->heads == 1 || a->x.head == b->x.head);
+    const int writes = a->side == SWA__WRITTEN || b->side == SWA__WRITTEN;
+
+    if (a->x.p == b->x.p) return writes && !alike; /* q and out: one layout. The others that begin
+                                                      at one place, swa__overlaps has refused */
+    if (!writes && a->side == b->side && alike) return 0;
+    return swa__meet(swa__place_of(a, n), swa__place_of(b, n));
+}
+
+/* Whether arrays run into each other, as those of a fused [n][q | k | v] do where a token stride
+   was forgotten. Not asked of one token, which has no token strides: decode would pay 30 ns for it;
+   nor of an index, whose out is no out. */
+SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, int32_t n) {
+    const swa_in out = { a->out.p, a->out.token, a->out.head };
+    const swa_in lse = { a->lse, 0, 0 }, stat = { a->stat, 0, 0 };
+    const int hq = s->n_heads, hk = s->n_kv_heads;
+    swa__extent list[8];
+    int i, j, m = 0;
+
+    if (a->q.p != NULL) {
+        m += swa__extent_add(list + m, a->q, n, hq, s->head_dim, SWA__OF_QUERIES);
+        m += swa__extent_add(list + m, a->q_tail, n, hq, s->tail_dim, SWA__OF_QUERIES);
+        m += swa__extent_add(list + m, out, n, hq, s->v_dim, SWA__WRITTEN);
+        m += swa__extent_add(list + m, lse, n, hq, 1, SWA__WRITTEN);
+        m += swa__extent_add(list + m, stat, n, hq, 2, SWA__WRITTEN);
+    }
+    if (a->k.p != NULL) {
+        m += swa__extent_add(list + m, a->k, n, hk, s->head_dim, SWA__OF_KEYS);
+        m += swa__extent_add(list + m, a->k_tail, n, hk, s->tail_dim, SWA__OF_KEYS);
+        if (!s->v_in_k) m += swa__extent_add(list + m, a->v, n, hk, s->v_dim, SWA__OF_KEYS);
+    }
+
+    for (i = 1; i < m; i++)
+        for (j = 0; j < i; j++)
+            if (list[i].from < list[j].to && list[j].from < list[i].to
+                && swa__pair_tangled(list + i, list + j, n))
+                return 1;
+    return 0;
+}
+
 static int swa__rounds_products(swa_type compute) {
     return compute == SWA_BF16 || compute == SWA_BF16_TILE;
 }
@@ -12356,6 +12482,8 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_window *window, 
     if (a->k.p != NULL
         && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
         return SWA_ERR_ARG;
+    /* a V of its own, which such a layer does not have */
+    if (a->k.p != NULL && s->v_in_k && a->v.p != NULL && a->v.p != a->k.p) return SWA_ERR_ARG;
     if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
@@ -12598,12 +12726,16 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
                                     int parts) {
     const swa_rows *rows = call->rows;
-    const void *const arrays[] = { call->a.out.p, call->a.k.p, call->a.v.p };
+    const swa_attn *a = &call->a;
+    const void *const arrays[] = { a->out.p,   a->k.p, a->v.p,  a->q.p,
+                                   a->lse, a->stat, a->sink_logits };
     swa__ticket mine;
     int i;
 
-    /* by address: phase 1 stores the k and v, and folds into the out, that phase 0 was given */
-    mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays);
+    /* by address: phase 1 stores the k and v, and folds into the out, that phase 0 was given; and
+       all parts were given the same */
+    mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays)
+        ^ ((uint64_t)swa__bits_of(a->scale) << 32) ^ swa__bits_of(a->softcap);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
@@ -12627,6 +12759,8 @@ static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_
                                    int phase, int part, int parts, swa__call *call) {
     swa_status status = swa__ring_call(swa__get(cache), layer, attn, phase, part, parts, call);
     if (status != SWA_OK) return status;
+    if (call->c->n_tokens > 1 && swa__tangled(&call->shape, &call->a, call->c->n_tokens))
+        return SWA_ERR_ARG;
     return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
 }
 
@@ -12769,6 +12903,8 @@ static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int
     const swa_status status = swa__rows_begin(rows, attn, parts, call);
 
     if (status != SWA_OK) return status;
+    if (rows->n_tokens > 1 && swa__tangled(&call->shape, &call->a, rows->n_tokens))
+        return SWA_ERR_ARG;
     /* slices for all parts have to be there */
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
     swa__call_slices(call, swa__align64(rows->scratch));

@@ -668,6 +668,103 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
         ACCEPT(swa_attend, (c, 0, &a));
     }
 }
+/* Arrays that run into each other: a fused [n][q | k | v] of which a stride was forgotten, tails beside their rows,
+   outputs over anything. What is laid out alike, or lies in the gaps of another, may stay. */
+static void misuse_tangles(int dv) {
+    enum { ROW = HEADS * DIM + 2 * DIM, N = 3 };
+    static float fused[N * ROW], out[N * HEADS * DIM], lse[N * HEADS];
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_attn ok, a;
+    t_label("tangles, V of %d", dv);
+    d.shape.v_dim = dv;
+    if (!t_cache_new(&c, &d, 1)) return;
+    memset(&ok, 0, sizeof ok);
+    ok.mode = SWA_ATTEND_NO_STORE;
+    ok.q.p = fused;
+    ok.k.p = fused + HEADS * DIM;
+    ok.v.p = fused + HEADS * DIM + DIM;
+    ok.q.token = ok.k.token = ok.v.token = ROW;
+    ok.out.p = out;
+    ok.lse = lse;
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    ACCEPT(swa_attend, (&c, 0, &ok));
+#define SPOIL(change)                                                                                                  \
+    do {                                                                                                               \
+        a = ok;                                                                                                        \
+        change;                                                                                                        \
+        REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);                                                                  \
+    } while (0)
+    SPOIL(a.q.token = 0);
+    SPOIL(a.k.token = 0);
+    SPOIL(a.v.token = 0);
+    SPOIL(a.k.token = a.v.token = 0);
+    SPOIL(a.q.token = a.k.token = a.v.token = 0);
+    SPOIL(a.out.p = fused + 1);
+    SPOIL(a.out.p = fused + N * ROW - 2); /* V ends there, or one later */
+    SPOIL(a.out.p = fused);               /* q itself, but of another layout */
+    SPOIL(a.lse = fused + ROW + 1);
+    SPOIL(a.lse = out + 2);
+    SPOIL(a.stat = out + N * HEADS * dv - 1);
+    SPOIL(a.stat = lse + 1);
+#undef SPOIL
+    a = ok;
+    a.out.p = fused;
+    a.out.token = ROW;
+    if (dv == DIM) ACCEPT(swa_attend, (&c, 0, &a));
+    else REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+    a = ok; /* K's rows as they lie, and V the end of each */
+    a.k.p = fused;
+    a.q.p = fused + N * ROW - N * HEADS * DIM;
+    a.q.token = 0;
+    a.k.token = a.v.token = DIM;
+    a.v.p = fused + DIM - dv;
+    ACCEPT(swa_attend, (&c, 0, &a));
+    a.v.token = dv;
+    if (dv < DIM) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+}
+/* An engine's latents [n][latent | rope]: the stride of one of two was forgotten. */
+static void misuse_tangled_tail(void) {
+    enum { ROW = DIM + 2, N = 3 };
+    static float q[N * HEADS * ROW], k[N * ROW], out[N * HEADS * DIM];
+    swa_cache_desc d = w.desc;
+    swa_cache c;
+    swa_attn ok, a;
+    t_label("tangled tails");
+    d.shape.tail_dim = 2;
+    d.shape.v_in_k = 1;
+    if (!t_cache_new(&c, &d, 1)) return;
+    memset(&ok, 0, sizeof ok);
+    ok.mode = SWA_ATTEND_NO_STORE;
+    ok.scale = 0.5f;
+    ok.q.p = q;
+    ok.q_tail.p = q + DIM;
+    ok.k.p = k;
+    ok.k_tail.p = k + DIM;
+    ok.q.token = ok.q_tail.token = HEADS * ROW;
+    ok.q.head = ok.q_tail.head = ROW;
+    ok.k.token = ok.k_tail.token = ROW;
+    ok.out.p = out;
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    ACCEPT(swa_attend, (&c, 0, &ok));
+    a = ok;
+    a.v.p = k; /* what V is, said twice */
+    ACCEPT(swa_attend, (&c, 0, &a));
+#define SPOIL(change)                                                                                                  \
+    do {                                                                                                               \
+        a = ok;                                                                                                        \
+        change;                                                                                                        \
+        REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);                                                                  \
+    } while (0)
+    SPOIL(a.v.p = k + 1); /* there is no V but in K */
+    SPOIL(a.k.token = 0);
+    SPOIL(a.k_tail.token = 0);
+    SPOIL(a.q.token = a.q.head = 0);
+    SPOIL(a.q_tail.token = a.q_tail.head = 0);
+    SPOIL(a.out.p = q + DIM);
+    SPOIL(a.out.p = k + DIM);
+#undef SPOIL
+}
 static void misuse_lists(swa_cache *c, swa_attn ok) {
     static const int32_t list[2] = { 0, -1 };
     const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
@@ -739,6 +836,9 @@ static void misuse_attend(void) {
     misuse_attn_fields(&w.kv, w.attn, 0);
     misuse_lists(&w.kv, w.attn);
     misuse_strides(&w.kv, w.attn);
+    misuse_tangles(DIM);
+    misuse_tangles(DIM - 1);
+    misuse_tangled_tail();
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);
@@ -886,14 +986,33 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
 }
 /* Phase 1 of a ring's call over other arrays than phase 0's. */
 static void misuse_phase_arrays(void) {
+    static float other[HELD * HEADS * DIM];
     swa_attn a = w.attn;
     t_label("phase 1 with other arrays");
     if (!begin_anew(&w.kv)) return;
     ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 1));
-    a.k.p = w.x + 1;
+    a.k.p = other;
     REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
     a = w.attn;
-    a.v.p = w.x + 1;
+    a.v.p = other;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.q.p = other;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.lse = NULL; /* phase 1 would leave out what phase 0 was asked for */
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.stat = w.stat;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.sink_logits = other;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.scale = 0.25f;
+    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+    a = w.attn;
+    a.softcap = 9;
     REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
     a = w.attn;
     a.out.p = w.stat;
@@ -1229,6 +1348,14 @@ static void misuse_windows(void) {
     REFUSE(swa_visible_range, (&ok, 0, &lo, NULL), SWA_ERR_ARG);
     REFUSE(swa_visible_range, (&ok, INT64_MAX, &lo, &hi), SWA_ERR_OVERFLOW);
     CHECK(lo == 1 && hi == 2);
+    for (int i = 0; i < 4; i++) { /* a band by hand, but of a kind that has none */
+        swa_window hand = i < 2 ? ok : swa_window_chunked(4);
+        if (i == 0) hand.left = 3;
+        if (i == 1) hand.left = -1;
+        if (i % 2 == 0) hand.right = i;
+        if (i == 3) hand.left = 0;
+        REFUSE(swa_visible_range, (&hand, 0, &lo, &hi), SWA_ERR_ARG);
+    }
     ANSWER(swa_visible, (NULL, 0, 0), 0);
     ANSWER(swa_visible, (&bad, 0, 0), 0);
     ANSWER(swa_visible, (&ok, INT64_MIN, INT64_MAX), 0);
@@ -1611,6 +1738,8 @@ static void misuse_helpers(void) {
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
     y.base = 10000;
     y.scale = -1;
+    REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
+    y.scale = 0.25; /* ggml's freq_scale */
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
     CHECK(mscale == 3 && freq[0] == 1 && freq[1] == 0.5);
     y.scale = 0;

@@ -602,8 +602,8 @@ TEST(a_part_that_leaves_out_phase_1) {
                 t_label("part %d of %d, layer %d", part, parts, layer);
                 memset(&a, 0, sizeof a);
                 a.q.p = x;
-                a.k.p = x + N;
-                a.v.p = x + 2 * N;
+                a.k.p = x + N * KV * DIM;
+                a.v.p = x + 2 * N * KV * DIM;
                 a.out.p = out[0];
                 CHECK_OK(swa_step_one(&c, 0, 0, N));
                 for (int l = 0; l <= layer; l++)
