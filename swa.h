@@ -322,7 +322,7 @@ SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512
 
 /* A K row is [head_dim | tail_dim], the tail with a type of its own (MLA's rope part). v_in_k: V is
    the first v_dim numbers of K, nothing is stored twice (MLA: head_dim = v_dim = kv_lora_rank,
-   tail_dim = rope); swa_attn.v stays NULL then, or is k itself: another is ARG. */
+   tail_dim = rope); swa_attn.v is not looked at then, whatever it is. */
 typedef struct {
     int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of
                                      n_kv_heads                                                   */
@@ -667,10 +667,9 @@ typedef struct {
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
    What is refused has written nothing, and may be called again as it should be. ARG is most often
    q, k, v or out NULL, strides with which rows or arrays overlap (one of two or of three
-   forgotten), scale 0 with a tail or v_in_k, a negative one, a tail in attn and none in the shape,
-   or v besides v_in_k. ORDER: no step was begun
-   since the layer's last call, or begin was refused. A layer that is left out shows at the next
-   begin. MEMORY: no scratch was set. */
+   forgotten), scale 0 with a tail or v_in_k, a negative one, or a tail in attn and none in the
+   shape. ORDER: no step was begun since the layer's last call, or begin was refused. A layer that
+   is left out shows at the next begin. MEMORY: no scratch was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, parts and attn's fields the same in all of them (each
@@ -12482,8 +12481,6 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_window *window, 
     if (a->k.p != NULL
         && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
         return SWA_ERR_ARG;
-    /* a V of its own, which such a layer does not have */
-    if (a->k.p != NULL && s->v_in_k && a->v.p != NULL && a->v.p != a->k.p) return SWA_ERR_ARG;
     if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
     if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);

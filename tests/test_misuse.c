@@ -672,7 +672,7 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
    outputs over anything. What is laid out alike, or lies in the gaps of another, may stay. */
 static void misuse_tangles(int dv) {
     enum { ROW = HEADS * DIM + 2 * DIM, N = 3 };
-    static float fused[N * ROW], out[N * HEADS * DIM], lse[N * HEADS];
+    static float fused[2 * N * ROW], out[N * HEADS * DIM], lse[N * HEADS];
     swa_cache_desc d = w.desc;
     swa_cache c;
     swa_attn ok, a;
@@ -707,7 +707,26 @@ static void misuse_tangles(int dv) {
     SPOIL(a.lse = out + 2);
     SPOIL(a.stat = out + N * HEADS * dv - 1);
     SPOIL(a.stat = lse + 1);
+    SPOIL(a.q.token = DIM; a.q.head = N * DIM; a.k.p = a.q.p + N * HEADS * DIM - 1); /* head after head */
+    SPOIL(a.q.token = DIM; a.q.head = N * DIM + 1; a.lse = fused + N * DIM);         /* one gap, which is less */
 #undef SPOIL
+    a = ok;
+    a.q.token = DIM + N * HEADS; /* gaps after each row of a head, and lse in one of them */
+    a.q.head = N * a.q.token;
+    a.k.p = a.v.p = w.x;
+    a.k.token = a.v.token = 0;
+    a.lse = fused + DIM;
+    ACCEPT(swa_attend, (&c, 0, &a));
+    a.q.head++; /* strides that do not run as one are not looked into */
+    ACCEPT(swa_attend, (&c, 0, &a));
+    a = ok;
+    a.v.token = (int64_t)1 << 44; /* as far as strides reach: nothing overflows */
+    CHECK_OK(swa_cache_set_scratch(&c, NULL, 0));
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_MEMORY);
+    a.k.token = 0;
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+    if (!t_cache_new(&c, &d, 1)) return;
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
     a = ok;
     a.out.p = fused;
     a.out.token = ROW;
@@ -748,7 +767,7 @@ static void misuse_tangled_tail(void) {
     CHECK_OK(swa_step_one(&c, 0, 0, N));
     ACCEPT(swa_attend, (&c, 0, &ok));
     a = ok;
-    a.v.p = k; /* what V is, said twice */
+    a.v.p = k + 1; /* not looked at: hosts of many models set it always */
     ACCEPT(swa_attend, (&c, 0, &a));
 #define SPOIL(change)                                                                                                  \
     do {                                                                                                               \
@@ -756,7 +775,6 @@ static void misuse_tangled_tail(void) {
         change;                                                                                                        \
         REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);                                                                  \
     } while (0)
-    SPOIL(a.v.p = k + 1); /* there is no V but in K */
     SPOIL(a.k.token = 0);
     SPOIL(a.k_tail.token = 0);
     SPOIL(a.q.token = a.q.head = 0);
