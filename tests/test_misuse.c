@@ -668,26 +668,28 @@ static void misuse_strides(swa_cache *c, swa_attn ok) {
         ACCEPT(swa_attend, (c, 0, &a));
     }
 }
+enum { T_ROW = HEADS * DIM + 2 * DIM, T_N = 3 };
+static float t_fused[2 * T_N * T_ROW], t_out[T_N * HEADS * DIM], t_lse[T_N * HEADS];
 /* Arrays that run into each other: a fused [n][q | k | v] of which a stride was forgotten, tails beside their rows,
    outputs over anything. What is laid out alike, or lies in the gaps of another, may stay. */
-static void misuse_tangles(int dv) {
-    enum { ROW = HEADS * DIM + 2 * DIM, N = 3 };
-    static float fused[2 * N * ROW], out[N * HEADS * DIM], lse[N * HEADS];
+static int tangle_open(swa_cache *c, swa_attn *ok, int dv) {
     swa_cache_desc d = w.desc;
+    d.shape.v_dim = dv;
+    memset(ok, 0, sizeof *ok);
+    ok->mode = SWA_ATTEND_NO_STORE;
+    ok->q.p = t_fused;
+    ok->k.p = t_fused + HEADS * DIM;
+    ok->v.p = t_fused + HEADS * DIM + DIM;
+    ok->q.token = ok->k.token = ok->v.token = T_ROW;
+    ok->out.p = t_out;
+    ok->lse = t_lse;
+    return t_cache_new(c, &d, 1) && CHECK_OK(swa_step_one(c, 0, 0, T_N));
+}
+static void misuse_tangles(int dv) {
     swa_cache c;
     swa_attn ok, a;
     t_label("tangles, V of %d", dv);
-    d.shape.v_dim = dv;
-    if (!t_cache_new(&c, &d, 1)) return;
-    memset(&ok, 0, sizeof ok);
-    ok.mode = SWA_ATTEND_NO_STORE;
-    ok.q.p = fused;
-    ok.k.p = fused + HEADS * DIM;
-    ok.v.p = fused + HEADS * DIM + DIM;
-    ok.q.token = ok.k.token = ok.v.token = ROW;
-    ok.out.p = out;
-    ok.lse = lse;
-    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    if (!tangle_open(&c, &ok, dv)) return;
     ACCEPT(swa_attend, (&c, 0, &ok));
 #define SPOIL(change)                                                                                                  \
     do {                                                                                                               \
@@ -700,22 +702,29 @@ static void misuse_tangles(int dv) {
     SPOIL(a.v.token = 0);
     SPOIL(a.k.token = a.v.token = 0);
     SPOIL(a.q.token = a.k.token = a.v.token = 0);
-    SPOIL(a.out.p = fused + 1);
-    SPOIL(a.out.p = fused + N * ROW - 2); /* V ends there, or one later */
-    SPOIL(a.out.p = fused);               /* q itself, but of another layout */
-    SPOIL(a.lse = fused + ROW + 1);
-    SPOIL(a.lse = out + 2);
-    SPOIL(a.stat = out + N * HEADS * dv - 1);
-    SPOIL(a.stat = lse + 1);
-    SPOIL(a.q.token = DIM; a.q.head = N * DIM; a.k.p = a.q.p + N * HEADS * DIM - 1); /* head after head */
-    SPOIL(a.q.token = DIM; a.q.head = N * DIM + 1; a.lse = fused + N * DIM);         /* one gap, which is less */
+    SPOIL(a.out.p = t_fused + 1);
+    SPOIL(a.out.p = t_fused + T_N * T_ROW - 2); /* V ends there, or one later */
+    SPOIL(a.out.p = t_fused);                   /* q itself, but of another layout */
+    SPOIL(a.lse = t_fused + T_ROW + 1);
+    SPOIL(a.lse = t_out + 2);
+    SPOIL(a.stat = t_out + T_N * HEADS * dv - 1);
+    SPOIL(a.stat = t_lse + 1);
+    SPOIL(a.q.token = DIM; a.q.head = T_N * DIM; a.k.p = a.q.p + T_N * HEADS * DIM - 1); /* head after head */
+    SPOIL(a.q.token = DIM; a.q.head = T_N * DIM + 1; a.lse = t_fused + T_N * DIM);       /* one gap, which is less */
 #undef SPOIL
+}
+/* What lies apart, if only in the gaps of another, or is laid out alike. */
+static void misuse_gaps(int dv) {
+    swa_cache c;
+    swa_attn ok, a;
+    t_label("gaps, V of %d", dv);
+    if (!tangle_open(&c, &ok, dv)) return;
     a = ok;
-    a.q.token = DIM + N * HEADS; /* gaps after each row of a head, and lse in one of them */
-    a.q.head = N * a.q.token;
+    a.q.token = DIM + T_N * HEADS; /* gaps after each row of a head, and lse in one of them */
+    a.q.head = T_N * a.q.token;
     a.k.p = a.v.p = w.x;
     a.k.token = a.v.token = 0;
-    a.lse = fused + DIM;
+    a.lse = t_fused + DIM;
     ACCEPT(swa_attend, (&c, 0, &a));
     a.q.head++; /* strides that do not run as one are not looked into */
     ACCEPT(swa_attend, (&c, 0, &a));
@@ -725,19 +734,18 @@ static void misuse_tangles(int dv) {
     REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_MEMORY);
     a.k.token = 0;
     REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
-    if (!t_cache_new(&c, &d, 1)) return;
-    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    if (!tangle_open(&c, &ok, dv)) return;
     a = ok;
-    a.out.p = fused;
-    a.out.token = ROW;
+    a.out.p = t_fused;
+    a.out.token = T_ROW;
     if (dv == DIM) ACCEPT(swa_attend, (&c, 0, &a));
     else REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
     a = ok; /* K's rows as they lie, and V the end of each */
-    a.k.p = fused;
-    a.q.p = fused + N * ROW - N * HEADS * DIM;
+    a.k.p = t_fused;
+    a.q.p = t_fused + T_N * T_ROW - T_N * HEADS * DIM;
     a.q.token = 0;
     a.k.token = a.v.token = DIM;
-    a.v.p = fused + DIM - dv;
+    a.v.p = t_fused + DIM - dv;
     ACCEPT(swa_attend, (&c, 0, &a));
     a.v.token = dv;
     if (dv < DIM) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
@@ -854,8 +862,10 @@ static void misuse_attend(void) {
     misuse_attn_fields(&w.kv, w.attn, 0);
     misuse_lists(&w.kv, w.attn);
     misuse_strides(&w.kv, w.attn);
-    misuse_tangles(DIM);
-    misuse_tangles(DIM - 1);
+    for (int dv = DIM - 1; dv <= DIM; dv++) {
+        misuse_tangles(dv);
+        misuse_gaps(dv);
+    }
     misuse_tangled_tail();
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
