@@ -12322,25 +12322,23 @@ typedef struct {
     int64_t dim;
     uint64_t from, to;
 } swa__extent;
-static int swa__extent_add(swa__extent *a, swa_in x, int32_t n, int heads, int64_t dim, int side) {
-    uint64_t to;
+SWA__COLD SWA__NOINLINE swa__extent *swa__extent_add(swa__extent *e, const float *p, int64_t token,
+                                                     int64_t head, int heads, int64_t dim,
+                                                     int side) {
+    const swa_in x = { p, token, head };
 
-    if (x.p == NULL || dim == 0) return 0;
-    a->x = swa__in(x, heads, dim);
-    a->heads = heads;
-    a->side = side;
-    a->dim = dim;
-    a->from = (uint64_t)(uintptr_t)x.p;
-    /* past all memory it may wrap: then less is found out */
-    to = (uint64_t)(n - 1) * (uint64_t)a->x.token + (uint64_t)(heads - 1) * (uint64_t)a->x.head;
-    a->to = a->from + sizeof(float) * (to + (uint64_t)dim);
-    return 1;
+    if (p == NULL || dim == 0) return e;
+    e->x = swa__in(x, heads, dim);
+    e->heads = heads;
+    e->side = side;
+    e->dim = dim;
+    return e + 1;
 }
 
 /* Where its rows lie, in bytes: `count` of `row`, `step` apart. count 0: its two strides do not run
    as one. */
 typedef struct { int64_t at, step, row, count; } swa__place;
-static swa__place swa__place_of(const swa__extent *a, int32_t n) {
+SWA__COLD static swa__place swa__place_of(const swa__extent *a, int32_t n) {
     const int64_t far = (int64_t)1 << 44, size = (int64_t)sizeof(float);
     const int64_t token = a->x.token, head = a->x.head, dim = a->dim, heads = a->heads;
     swa__place p = { 0, 0, 0, 0 };
@@ -12368,7 +12366,7 @@ static swa__place swa__place_of(const swa__extent *a, int32_t n) {
 
 /* Whether two arrays share a number, where one of them at least has no gaps; else it is not said
    (0). */
-static int swa__meet(swa__place a, swa__place b) {
+SWA__COLD static int swa__meet(swa__place a, swa__place b) {
     int64_t first;
 
     if (a.count == 0 || b.count == 0 || (a.count > 1 && b.count > 1)) return 0;
@@ -12382,7 +12380,7 @@ static int swa__meet(swa__place a, swa__place b) {
 /* Whether two arrays that lie around each other run into each other. Inputs may begin at the same
    number; those of one side may share numbers where they are laid out alike, as a V that is a part
    of K's rows does. */
-static int swa__pair_tangled(const swa__extent *a, const swa__extent *b, int32_t n) {
+SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *b, int32_t n) {
     const int alike = a->x.token == b->x.token && (a->heads == 1 || a->x.head == b->x.head);
     const int writes = a->side == SWA__WRITTEN || b->side == SWA__WRITTEN;
 
@@ -12395,31 +12393,32 @@ static int swa__pair_tangled(const swa__extent *a, const swa__extent *b, int32_t
 /* Whether arrays run into each other, as those of a fused [n][q | k | v] do where a token stride
    was forgotten. Not asked of one token, which has no token strides: decode would pay 30 ns for it;
    nor of an index, whose out is no out. */
-SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, int32_t n) {
-    const swa_in out = { a->out.p, a->out.token, a->out.head };
-    const swa_in lse = { a->lse, 0, 0 }, stat = { a->stat, 0, 0 };
-    const int hq = s->n_heads, hk = s->n_kv_heads;
-    swa__extent list[8];
-    int i, j, m = 0;
+SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, int32_t n) {
+    const int hq = s->n_heads, hk = s->n_kv_heads, to = SWA__WRITTEN;
+    const swa_in *const ins[] = { &a->q, &a->q_tail, &a->k, &a->k_tail, &a->v };
+    const int dims[] = { s->head_dim, s->tail_dim, s->head_dim, s->tail_dim, s->v_dim };
+    swa__extent list[8], *end = list, *e, *f;
+    int i;
 
+    for (i = 0; i < 5; i++)
+        if (i < 2 ? a->q.p != NULL : a->k.p != NULL && (i < 4 || !s->v_in_k))
+            end = swa__extent_add(end, ins[i]->p, ins[i]->token, ins[i]->head, i < 2 ? hq : hk,
+                                  dims[i], i < 2 ? SWA__OF_QUERIES : SWA__OF_KEYS);
     if (a->q.p != NULL) {
-        m += swa__extent_add(list + m, a->q, n, hq, s->head_dim, SWA__OF_QUERIES);
-        m += swa__extent_add(list + m, a->q_tail, n, hq, s->tail_dim, SWA__OF_QUERIES);
-        m += swa__extent_add(list + m, out, n, hq, s->v_dim, SWA__WRITTEN);
-        m += swa__extent_add(list + m, lse, n, hq, 1, SWA__WRITTEN);
-        m += swa__extent_add(list + m, stat, n, hq, 2, SWA__WRITTEN);
-    }
-    if (a->k.p != NULL) {
-        m += swa__extent_add(list + m, a->k, n, hk, s->head_dim, SWA__OF_KEYS);
-        m += swa__extent_add(list + m, a->k_tail, n, hk, s->tail_dim, SWA__OF_KEYS);
-        if (!s->v_in_k) m += swa__extent_add(list + m, a->v, n, hk, s->v_dim, SWA__OF_KEYS);
+        end = swa__extent_add(end, a->out.p, a->out.token, a->out.head, hq, s->v_dim, to);
+        end = swa__extent_add(end, a->lse, 0, 0, hq, 1, to);
+        end = swa__extent_add(end, a->stat, 0, 0, hq, 2, to);
     }
 
-    for (i = 1; i < m; i++)
-        for (j = 0; j < i; j++)
-            if (list[i].from < list[j].to && list[j].from < list[i].to
-                && swa__pair_tangled(list + i, list + j, n))
-                return 1;
+    for (e = list; e < end; e++) {
+        /* past all memory it may wrap: then less is found out */
+        const uint64_t past = (uint64_t)(n - 1) * (uint64_t)e->x.token
+            + (uint64_t)(e->heads - 1) * (uint64_t)e->x.head + (uint64_t)e->dim;
+        e->from = (uint64_t)(uintptr_t)e->x.p;
+        e->to = e->from + sizeof(float) * past;
+        for (f = list; f < e; f++)
+            if (e->from < f->to && f->from < e->to && swa__pair_tangled(e, f, n)) return 1;
+    }
     return 0;
 }
 
