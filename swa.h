@@ -10027,21 +10027,18 @@ static void swa__stage_amx(const swa__geo *g, const int range[4], const swa__roo
                            swa__block *b) {
     int t;
 
-    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
-        swa__tile *tile = &b->tile[t];
-        if (swa__tile_seen(range, t) == 0) continue;
-        swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-        if (g->dt > 0) swa__tile_scaled(g->dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-    }
+    /* before K, whose q8 scale is multiplied in; V's stays with the tile, and multiplies p */
     swa__stage_values(g, range, room, b);
     for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt);
         if (swa__tile_seen(range, t) == 0) continue;
+        swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
         swa__stage_keys(g->dk, tile->k_type, tile->k, room->row, k);
         tile->k = k;
         if (g->dt == 0) continue;
         k += SWA__TILE * g->dk;
+        swa__tile_scaled(g->dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
         swa__stage_keys(g->dt, tile->tail_type, tile->tail, room->row, k);
         tile->tail = k;
     }
