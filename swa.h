@@ -1373,8 +1373,8 @@ static int swa__likes_pairs(void) {
 }
 #endif
 /* Intel's tiles (AMX). Tests define SWA_TILE_MODEL: a model of the instructions in their place. */
-#if (defined(SWA_AMX) || defined(SWA_TILE_MODEL)) && SWA__AVX512_DOT && SWA__BF16 \
-    && defined(__linux__) && defined(__LP64__) && (defined(__clang__) || __GNUC__ >= 11)
+#if !defined(SWA_NO_AMX) && SWA__AVX512_DOT && SWA__BF16 && defined(__linux__) \
+    && defined(__LP64__) && (defined(__clang__) || __GNUC__ >= 11)
 #  define SWA__AMX 1
 #else
 #  define SWA__AMX 0
@@ -4030,6 +4030,18 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds. */
 typedef struct { const float *p; float *o; int more; } swa__pv;
+
+#if SWA__AMX
+/* A panel of Intel's tiles between its scores and its results. */
+typedef struct {
+    swa__total to;
+    float *s;                            /* [256][32] scores; then p, in the first half           */
+    float  top[SWA__PANEL];              /* their maxima                                          */
+    int    from, end, more;              /* keys, by bundles of 32; 1: `to` holds blocks already  */
+    int    r, n, ends;                   /* its first row in the unit, how many (0: none waits),
+                                            and whether this is the last block that they see      */
+} swa__waiting;
+#endif
 
 /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr], [0] as the sinks see it,
    [1] as the window's keys do. s: [256][nr]. */
@@ -8649,7 +8661,7 @@ static void swa__amx_close(void) {
                                                 tile `apart` floats on
        b      [bundle][16 pairs][32 rows of the panel]
        out    [rows][32]: tiles 0 and 1 side by side, 2 and 3 below them */
-static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
+static SWA__AVX512_TARGET void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
     const int nr = 32, two = rows > 16;
     const float *a = x->a, *b = x->b;
     int at;
@@ -8925,6 +8937,237 @@ static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned see
         _mm256_storeu_si256((__m256i *)(void *)to, _mm512_castsi512_si256(x));
         _mm256_storeu_si256((__m256i *)(void *)(to + SWA__TILE), _mm512_extracti64x4_epi64(x, 1));
     }
+    _mm256_zeroupper();
+}
+
+/* ---- panels that take turns: tiles multiply for one, vectors work on the other ----
+
+   A panel's q.k is 128 multiplications at head_dim 128 and 256 keys, 2000 cycles of the tile unit,
+   and its exponentials are 5000 of the vector units, which nothing keeps apart but the order in
+   which they stand. So the q.k of a panel is dealt out, four keys of exponentials of the panel
+   before between two multiplications, and p.v goes with the fold of the dims before. The sums are
+   those of swa__sums_amx, in its order.
+
+       tiles       q.k of 1 ......... p.v of 0 .....           q.k of 2 ......... p.v of 1
+       vectors     exp2 of 0 ........ fold of 0 .... top of 1   exp2 of 1 ........ fold of 1  */
+
+/* q.k in steps of one bundle of dims for 32 keys and 32 rows. */
+typedef struct {
+    const swa__block *b;
+    const float *q, *a[2], *at;          /* a: K of the step, 16 keys each; at: q of the step     */
+    float *s;                            /* of the 32 keys at hand                                */
+    int k, lo, hi, step, steps;          /* those keys; steps: bundles of dims, the tail's too    */
+} swa__qk;
+
+static SWA__AVX512_TARGET void swa__qk_begin(const swa__block *b, const swa__sight *n, const float *q, float *s,
+                          swa__qk *x) {
+    x->b = b;
+    x->q = q;
+    x->lo = n->lo[1];
+    x->hi = n->hi[1];
+    x->k = x->lo & -SWA__SUMMED;
+    x->s = s + x->k * SWA__PANEL;
+    x->step = 0;
+    x->steps = (b->g->dk + b->g->dt) / SWA__SUMMED;
+}
+
+/* K, or its tail, of both tiles of keys. One of them may not be staged: then the other stands in,
+   whose scores will be hidden. */
+static SWA__AVX512_TARGET void swa__qk_open(swa__qk *x, int tail) {
+    const int t = x->k / SWA__TILE, one = x->lo >= x->k + SWA__TILE,
+              two = one || x->hi > x->k + SWA__TILE;
+    const swa__tile *first = &x->b->tile[t + one], *second = &x->b->tile[t + two];
+    x->a[0] = (const float *)(tail ? first->tail : first->k);
+    x->a[1] = (const float *)(tail ? second->tail : second->k);
+}
+
+/* A quarter of a step: the loads and multiplications that vectors may go between. */
+SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
+    const int by = SWA__PANEL * 4;
+    if (quarter == 0) {
+        if (x->step == 0) {
+            swa__qk_open(x, 0);
+            x->at = x->q;
+            SWA__TILE_ZERO(0);
+            SWA__TILE_ZERO(1);
+            SWA__TILE_ZERO(2);
+            SWA__TILE_ZERO(3);
+        } else if (x->step * SWA__SUMMED == x->b->g->dk) swa__qk_open(x, 1);
+        SWA__TILE_LOAD(6, x->at, by);
+        SWA__TILE_STREAM(4, x->a[0], 64);
+        SWA__TILE_MULTIPLY(0, 4, 6);
+    } else if (quarter == 1) {
+        SWA__TILE_LOAD(7, x->at + 16, by);
+        SWA__TILE_MULTIPLY(1, 4, 7);
+    } else if (quarter == 2) {
+        SWA__TILE_STREAM(5, x->a[1], 64);
+        SWA__TILE_MULTIPLY(2, 5, 6);
+    } else {
+        SWA__TILE_MULTIPLY(3, 5, 7);
+        x->a[0] += SWA__TILE * SWA__TILE;
+        x->a[1] += SWA__TILE * SWA__TILE;
+        x->at += SWA__TILE * SWA__PANEL;
+        if (++x->step < x->steps) return;
+        SWA__TILE_STORE(0, x->s, by);
+        SWA__TILE_STORE(1, x->s + 16, by);
+        SWA__TILE_STORE(2, x->s + 16 * SWA__PANEL, by);
+        SWA__TILE_STORE(3, x->s + 16 * SWA__PANEL + 16, by);
+        x->step = 0;
+        x->k += SWA__SUMMED;
+        x->s += SWA__SUMMED * SWA__PANEL;
+    }
+}
+
+/* Whole steps, as many as there are. */
+static SWA__AVX512_TARGET void swa__qk_steps(swa__qk *x, int n) {
+    for (; n > 0 && x->k < x->hi; n--) {
+        swa__qk_quarter(x, 0);
+        swa__qk_quarter(x, 1);
+        swa__qk_quarter(x, 2);
+        swa__qk_quarter(x, 3);
+    }
+}
+
+/* p of a waiting panel and its sums l, as many_exp_bf16, while q.k of the next one runs. */
+static SWA__AVX512_TARGET void swa__turn_exp(const swa__block *b, const swa__waiting *w,
+                                             swa__qk *next, __m512 *l) {
+    const int left = (next->hi - next->k + SWA__SUMMED - 1) / SWA__SUMMED * next->steps,
+              turns = 2 * (w->end - w->from) / SWA__TILE, each = (left + turns - 1) / turns;
+    __m512 sum[SWA__TILE], top;
+    int i, j, k, n, on;
+
+    for (j = 0; j < 2; j++) {
+        float *s = w->s + j * SWA__TILE;
+        for (i = 0; i < SWA__TILE; i++) sum[i] = _mm512_setzero_ps();
+        top = _mm512_loadu_ps(w->top + j * SWA__TILE);
+        for (k = w->from; k < w->end; k += SWA__TILE) {
+            const float *scale = swa__tile_of(b, k)->v_scale;
+            on = each == 1 && next->k < next->hi;
+            SWA__UNROLL for (i = 0; i < 4; i++) {
+                swa__exp_bf16_avx512(SWA__TILE_AMX, SWA__PANEL, s + (k + 4 * i) * SWA__PANEL,
+                                     s + (k / 2 + 2 * i) * SWA__PANEL,
+                                     scale != NULL ? scale + 4 * i : NULL, top, sum + 4 * i);
+                if (on) swa__qk_quarter(next, i);
+                else if (each > 1) swa__qk_steps(next, each * (i + 1) / 4 - each * i / 4);
+            }
+        }
+        for (n = 8; n > 0; n /= 2)       /* the tree, as in many_exp */
+            for (i = 0; i < n; i++) sum[i] = _mm512_add_ps(sum[i], sum[i + n]);
+        l[j] = sum[0];
+    }
+}
+
+/* Scores of a panel that has come, 8 keys at a time from top->k on: hidden where the window's edge
+   is, and their maxima. */
+typedef struct {
+    const swa__sight *n;
+    float *s;
+    int k, end;
+    __m512 most[2];
+} swa__top;
+
+static SWA__AVX512_TARGET void swa__top_begin(const swa__sight *n, float *s, swa__top *x) {
+    x->n = n;
+    x->s = s;
+    x->k = n->lo[1] & -SWA__SUMMED;
+    x->end = (n->hi[1] + SWA__SUMMED - 1) & -SWA__SUMMED;
+    x->most[0] = x->most[1] = _mm512_set1_ps(SWA__NONE);
+}
+
+SWA__INLINE SWA__AVX512_TARGET void swa__top_keys(swa__top *x, int groups) {
+    __m512 y[16];
+    int i;
+
+    for (; groups > 0 && x->k < x->end; groups--, x->k += 8) {
+        float *at = x->s + x->k * SWA__PANEL;
+        if (x->k + 8 > x->n->lo[1]) swa__rows_fetch(x->n, x->k, 8);
+        SWA__UNROLL for (i = 0; i < 16; i++) y[i] = _mm512_loadu_ps(at + i * 16);
+        if (x->k < x->n->full_lo || x->k + 8 > x->n->full_hi) {
+            swa__many_edge_avx512(2, x->n, x->k, y);
+            SWA__UNROLL for (i = 0; i < 16; i++) _mm512_storeu_ps(at + i * 16, y[i]);
+        }
+        SWA__UNROLL for (i = 0; i < 16; i++) x->most[i % 2] = _mm512_max_ps(x->most[i % 2], y[i]);
+    }
+}
+
+/* p.v of the panel, 32 dims after 32, and the fold of those before: o = o * a + sums * c, where
+   fold holds a, then c, by row. The sums wait in the half of s that p has left free. */
+static SWA__AVX512_TARGET void swa__turn_pv(const swa__block *b, const swa__waiting *w,
+                                            const float *fold, swa__top *top) {
+    const int n = (w->end - w->from) / SWA__SUMMED, by = SWA__PANEL * 4, dv = b->g->dv;
+    const float *v = (const float *)b->tile[w->from / SWA__TILE].v,
+                *p = w->s + w->from / 2 * SWA__PANEL;
+    float *sums = w->s + SWA_BLOCK / 2 * SWA__PANEL, *o = w->to.o;
+    int d, i, j, r = 0, end;
+
+    for (d = 0; d < dv + SWA__SUMMED; d += SWA__SUMMED) {
+        float *to = sums + (d & SWA__SUMMED) * SWA__PANEL;
+        const float *from = sums + (~d & SWA__SUMMED) * SWA__PANEL;
+        /* dims behind the last one are not there, but for 16 that are stored */
+        const int second = d + SWA__TILE < b->g->dvp ? SWA__TILE * SWA__TILE : 0,
+                  rows = dv - d < 0 ? dv - d + SWA__SUMMED : SWA__SUMMED;
+
+        if (d < dv) {
+            SWA__TILE_ZERO(0);
+            SWA__TILE_ZERO(1);
+            SWA__TILE_ZERO(2);
+            SWA__TILE_ZERO(3);
+        }
+        for (i = 0, r = 0; i < n; i++) {
+            const float *a = v + (size_t)(i * b->g->dvp + d) * SWA__TILE,
+                        *q = p + i * SWA__TILE * SWA__PANEL;
+            if (d < dv) {
+                SWA__TILE_LOAD(6, q, by);
+                SWA__TILE_STREAM(4, a, 64);
+                SWA__TILE_MULTIPLY(0, 4, 6);
+                SWA__TILE_LOAD(7, q + 16, by);
+                SWA__TILE_MULTIPLY(1, 4, 7);
+                SWA__TILE_STREAM(5, a + second, 64);
+                SWA__TILE_MULTIPLY(2, 5, 6);
+                SWA__TILE_MULTIPLY(3, 5, 7);
+                swa__top_keys(top, 1);
+            }
+            for (end = d > 0 ? rows * (i + 1) / n : 0; r < end; r++, from += SWA__PANEL)
+                for (j = 0; j < SWA__PANEL; j += 16, o += 16) {
+                    __m512 x = w->more ? _mm512_mul_ps(_mm512_loadu_ps(o), _mm512_loadu_ps(fold + j))
+                                       : _mm512_setzero_ps();
+                    _mm512_storeu_ps(o, _mm512_fmadd_ps(_mm512_loadu_ps(from + j),
+                                                        _mm512_loadu_ps(fold + SWA__PANEL + j), x));
+                }
+        }
+        if (d >= dv) break;
+        SWA__TILE_STORE(0, to, by);
+        SWA__TILE_STORE(1, to + 16, by);
+        SWA__TILE_STORE(2, to + 16 * SWA__PANEL, by);
+        SWA__TILE_STORE(3, to + 16 * SWA__PANEL + 16, by);
+    }
+}
+
+/* A panel comes (n NULL: none): its scores go to s, their maxima to `most`. The waiting one goes: to
+   its results. */
+static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *n, const float *q,
+                                         float *s, const swa__waiting *w, float *most) {
+    __m512 top[2], sum[2], a[2], c[2];
+    float fold[2 * SWA__PANEL];
+    swa__qk next;
+    swa__top x;
+    int i;
+
+    next.k = next.hi = next.steps = x.k = x.end = 0;
+    if (n != NULL) swa__qk_begin(b, n, q, s, &next);
+    if (w->n > 0) swa__turn_exp(b, w, &next, sum);
+    swa__qk_steps(&next, SWA_BLOCK * SWA_BLOCK);
+    if (n != NULL) swa__top_begin(n, s, &x);
+    if (w->n > 0) {
+        memcpy(top, w->top, sizeof top);
+        swa__many_maxima_avx512(2, top, sum, &w->to, a, c);
+        memcpy(fold, a, sizeof a);
+        memcpy(fold + SWA__PANEL, c, sizeof c);
+        swa__turn_pv(b, w, fold, &x);
+    }
+    swa__top_keys(&x, SWA_BLOCK);
+    for (i = 0; i < 2 && n != NULL; i++) /* a maximum of -0: +0 */
+        _mm512_storeu_ps(most + i * 16, _mm512_add_ps(x.most[i], _mm512_setzero_ps()));
     _mm256_zeroupper();
 }
 #endif
@@ -11353,6 +11596,54 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     return ends;
 }
 
+/* A panel has seen a block: its results go out if there is no more to be seen. A split has a result
+   for each row, also of those that saw nothing: phase 1 folds all. */
+static void swa__panel_end(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                           int n, int ends) {
+    if (ends) swa__panel_out(j, u, r, n, w);
+    if (u->partial == NULL) return;
+    if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, swa__panel_rows(j, n), w);
+    swa__panel_keep(j, u, r, n, w);
+}
+
+#if SWA__AMX
+/* Panels by Intel's tiles in turns, see swa__turn: those whose scores want no more than the
+   window's edge, of a block that leaves room for a second panel's s behind V. */
+static int swa__takes_turns(const swa__job *j, const swa__block *b, const swa__sight *l) {
+    return j->geo.form == SWA__TILE_AMX && l->lo[0] >= l->hi[0] && !swa__has_mods(l)
+        && b->present == NULL && swa__list_of(b) == NULL && j->geo.dvp >= 2 * SWA__PANEL;
+}
+
+/* Panel [r, r+n), whose sight is l, comes (l NULL: none); the one that waits goes. */
+static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                            const swa__block *b, const swa__sight *l, int r, int n, int ends,
+                            swa__waiting *x) {
+    const size_t at = (size_t)r;
+    float *s = w->s, most[SWA__PANEL];
+    int range[4];
+
+    if (l == NULL && x->n == 0) return;
+    if (x->n > 0 && x->s == s) s = w->room.v + SWA_BLOCK / 2 * j->geo.dvp;
+    swa__turn(b, l, w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
+    if (x->n > 0) swa__panel_end(j, u, w, x->r, x->n, x->ends);
+    x->n = 0;
+    if (l == NULL) return;
+
+    memcpy(x->top, most, sizeof most);
+    swa__ranges(l, SWA__SUMMED, range);
+    x->s = s;
+    x->from = range[2];
+    x->end = range[3];
+    x->more = !l->first_block;
+    x->to.o = w->o + at * (size_t)j->geo.dvp;
+    x->to.m = w->m + r;
+    x->to.l = w->l + r;
+    x->r = r;
+    x->n = n;
+    x->ends = ends;
+}
+#endif
+
 /* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1. */
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__block *b, swa__sight *l) {
@@ -11361,7 +11652,11 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
     const int form = j->geo.form;
     swa__cursor ahead = swa__cursor_at(&j->keys, u->h);
-    int r, n, nr;
+    int r, n, nr, ends;
+#if SWA__AMX
+    swa__waiting waits;
+    waits.n = 0;
+#endif
 
     l->scores = NULL;
 #if SWA__BF16
@@ -11381,21 +11676,27 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
            list's next keys are shared out to all */
         l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         l->nr = nr;
+        ends = 0;
         /* a panel that sees nothing of the block keeps what it has */
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
-            const int ends = swa__panel_ends(j, u, w, r, r + n, b, &ahead, l);
+            ends = swa__panel_ends(j, u, w, r, r + n, b, &ahead, l);
             if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n);
+#if SWA__AMX
+            if (swa__takes_turns(j, b, l)) {
+                swa__panel_turn(j, u, w, b, l, r, n, ends, &waits);
+                continue;
+            }
+            swa__panel_turn(j, u, w, b, NULL, 0, 0, 0, &waits);
+#endif
             kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
-            if (ends) swa__panel_out(j, u, r, n, w);
         }
-
-        /* a split has a result for each row, also of those that saw nothing: phase 1 folds all */
-        if (u->partial == NULL) continue;
-        if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
-        swa__panel_keep(j, u, r, n, w);
+        swa__panel_end(j, u, w, r, n, ends);
     }
+#if SWA__AMX
+    swa__panel_turn(j, u, w, b, NULL, 0, 0, 0, &waits);
+#endif
 }
 
 /* Nothing is fetched yet for its tiles; where few rows come, that is left to the block's own. */
