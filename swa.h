@@ -8587,7 +8587,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #if SWA__AMX
 /* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
 #ifdef SWA_TILE_MODEL
-static unsigned char swa__soft[8][16][64];
+static __thread unsigned char swa__soft[8][16][64];
 /* A row of A is 32 numbers of one sum, a row of B pairs of them for 16 columns; as the manual has
    it, even and odd ones are chains of their own. */
 static void swa__soft_multiply(int c, int a, int b) {
@@ -8851,6 +8851,8 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
                                              float tiny, const void *src, float *dst) {
     const size_t es = swa__type_size(type);
     const char *a = (const char *)src, *b, *at;
+    /* the next tile, as a rule */
+    const size_t ahead = (size_t)rows * ld * es;
     size_t i;
     int r;
 
@@ -8863,6 +8865,8 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
         if (two == 0) memset(dst, 0, ld * sizeof *dst);
         for (i = 0; two != 0 && i < ld; i += 16) {
             __m512i cut, x = swa__pair_avx512(type, at + i * es, b + i * es, &cut);
+            SWA__PREFETCH_L1(at + i * es + ahead);
+            SWA__PREFETCH_L1(b + i * es + ahead);
             _mm512_storeu_ps(dst + i, swa__pair_mix(both & swa__pair_counts(cut, tiny), x));
         }
     }
@@ -8933,6 +8937,8 @@ static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned see
 
     for (d = 0; d < dims; d += 2, a += 2 * es, to += 2 * SWA__TILE) {
         __m512i cut, x = swa__pair_avx512(type, a, a + es, &cut);
+        SWA__PREFETCH_L1(a + (size_t)dims * es);         /* the next tile, if V is all of K       */
+        SWA__PREFETCH_L1(a + (size_t)(dims + 1) * es);
         x = _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_V) & (seen | seen << 16), x);
         _mm256_storeu_si256((__m256i *)(void *)to, _mm512_castsi512_si256(x));
         _mm256_storeu_si256((__m256i *)(void *)(to + SWA__TILE), _mm512_extracti64x4_epi64(x, 1));
