@@ -1384,8 +1384,8 @@ static int swa__likes_pairs(void) {
 }
 #endif
 /* Intel's tiles (AMX). Tests define SWA_TILE_MODEL: a model of the instructions in their place. */
-#if (defined(SWA_AMX) || defined(SWA_TILE_MODEL)) && SWA__AVX512_DOT && SWA__BF16 \
-    && defined(__linux__) && defined(__LP64__) && (defined(__clang__) || __GNUC__ >= 11)
+#if !defined(SWA_NO_AMX) && SWA__AVX512_DOT && SWA__BF16 && defined(__linux__) \
+    && defined(__LP64__) && (defined(__clang__) || __GNUC__ >= 11)
 #  define SWA__AMX 1
 #else
 #  define SWA__AMX 0
@@ -3937,8 +3937,8 @@ typedef struct {
 /* out [rows][nr] = the sum over the numbers [from, to) of a times b in the order of SWA_BF16_TILE,
    or (more) that is added. a: of rows `along` apart from number to number (tiles: from 32 to 32), b
    [][nr]: both in the form and of number `from`, a multiple of 16 (tiles: of 32). rows: a multiple
-   of SWV_KEYS; of tiles 16 or 32. */
-typedef struct { const float *a, *b; size_t along; int form, from, to; } swa__summed;
+   of SWV_KEYS; of tiles 16 or 32, the second 16 `apart` floats behind the first. */
+typedef struct { const float *a, *b; size_t along, apart; int form, from, to; } swa__summed;
 typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
 #endif
 
@@ -3960,6 +3960,7 @@ typedef struct {                         /* what all rows of a call share       
 typedef struct {
     const swa__geo *g;
     int64_t      pos;        /* of key 0, a multiple of SWA_BLOCK                                 */
+    int64_t      next_pos;   /* of the unit's next block; -1 = none, or nobody wants to know      */
     swa__list   *list;       /* NULL; or the block is no block: its keys are those of a list      */
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
@@ -3980,7 +3981,7 @@ typedef struct {
    of V); in a bundle two chains from zero, of the even and of the odd numbers; their sum is added
    to what those before gave. TILE_SINGLES: in f32. TILE_PAIRS: by the instruction for pairs, on
    pairs of one chain: of four numbers the first and third, the second and fourth. TILE_AMX: by
-   tiles, a row of which is 32 numbers of K or of a dim of V: K [dk/32][32 keys][32], V [dvp][32
+   tiles, a row of which is 32 numbers of K or of a dim of V: K [dk/32][16 keys][32], V [dvp][32
    keys], q and p as for PAIRS. So scores and o come out as panels have them. */
 enum {
     SWA__PLAIN,
@@ -4044,6 +4045,18 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds. */
 typedef struct { const float *p; float *o; int more; } swa__pv;
+
+#if SWA__AMX
+/* A panel of Intel's tiles between its scores and its results. */
+typedef struct {
+    swa__total to;
+    float *s;                            /* [256][32] scores; then p, in the first half           */
+    float  top[SWA__PANEL];              /* their maxima                                          */
+    int    from, end, more;              /* keys, by bundles of 32; 1: `to` holds blocks already  */
+    int    r, n, ends;                   /* its first row in the unit, how many (0: none waits),
+                                            and whether this is the last block that they see      */
+} swa__waiting;
+#endif
 
 /* One block, one panel, folded into o [dvp][nr], m, l [nr]. q [dk+dt][nr], [0] as the sinks see it,
    [1] as the window's keys do. s: [256][nr]. */
@@ -4364,14 +4377,15 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
         end = (end + SWA__TILE - 1) / SWA__TILE * SWA__TILE;
     }
 
-    /* K of a bundle: tiles are [dk/32][32 keys][32] in bf16, 512 floats from dims to dims; else
+    /* K of 16 keys: tiles are [dk/32][16 keys][32] in bf16, 256 floats from dims to dims; else
        [dk][16], a tile of keys at a time, since the next one lies elsewhere */
-    x.along = tiles ? 512 : SWA__TILE;
+    x.along = tiles ? SWA__TILE * SWA__TILE : SWA__TILE;
+    x.apart = (size_t)(SWA__TILE * (g->dk + g->dt));   /* as they were staged */
     x.form = g->form;
     x.from = 0;
     for (; k < end; k += rows) {
         rows = tiles || end - k < SWA__TILE - k % SWA__TILE ? end - k : SWA__TILE - k % SWA__TILE;
-        at = tiles ? k % SWA__SUMMED * SWA__TILE : k % SWA__TILE;
+        at = k % SWA__TILE;
         x.a = (const float *)swa__tile_of(b, k)->k + at;
         x.b = q;
         x.to = g->dk;
@@ -4396,6 +4410,7 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
     int r, more = 0;
 
     x.along = (size_t)g->dvp * (tiles ? SWA__TILE : 1);
+    x.apart = SWA__TILE * SWA__TILE;
     x.form = g->form;
     /* no bundle lies in both ranges: swa__ranges has joined those */
     for (r = 0; r < 4; r += 2) {
@@ -8587,7 +8602,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #if SWA__AMX
 /* Tiles 0 to 3 are sums [16][16]: two of rows of A (4, 5) times two of columns of B (6, 7). */
 #ifdef SWA_TILE_MODEL
-static unsigned char swa__soft[8][16][64];
+static __thread unsigned char swa__soft[8][16][64];
 /* A row of A is 32 numbers of one sum, a row of B pairs of them for 16 columns; as the manual has
    it, even and odd ones are chains of their own. */
 static void swa__soft_multiply(int c, int a, int b) {
@@ -8608,14 +8623,22 @@ static void swa__soft_multiply(int c, int a, int b) {
         }
 }
 
+#  define SWA__TILE_ZERO(t)           memset(swa__soft[t], 0, sizeof swa__soft[t])
 #  define SWA__TILE_LOAD(t, p, by)    do { int r_; for (r_ = 0; r_ < 16; r_++) \
                                           memcpy(swa__soft[t][r_], (const char *)(p) + r_ * (by), 64); } while (0)
+#  define SWA__TILE_STREAM            SWA__TILE_LOAD
 #  define SWA__TILE_STORE(t, p, by)   do { int r_; for (r_ = 0; r_ < 16; r_++) \
                                           memcpy((char *)(p) + r_ * (by), swa__soft[t][r_], 64); } while (0)
 #  define SWA__TILE_MULTIPLY(c, a, b) swa__soft_multiply(c, a, b)
 #else
+#  define SWA__TILE_ZERO(t) \
+    __asm__ volatile("tilezero {%%tmm" #t "|tmm" #t "}" : : : "memory")
 #  define SWA__TILE_LOAD(t, p, by) \
     __asm__ volatile("tileloadd {(%0,%1,1), %%tmm" #t "|tmm" #t ", [%0+%1*1]}" \
+                     : : "r"(p), "r"((size_t)(by)) : "memory")
+/* past the first level, which is left to q, s and p: K and V of a block are more than it holds */
+#  define SWA__TILE_STREAM(t, p, by) \
+    __asm__ volatile("tileloaddt1 {(%0,%1,1), %%tmm" #t "|tmm" #t ", [%0+%1*1]}" \
                      : : "r"(p), "r"((size_t)(by)) : "memory")
 #  define SWA__TILE_STORE(t, p, by) \
     __asm__ volatile("tilestored {%%tmm" #t ", (%0,%1,1)|[%0+%1*1], tmm" #t "}" \
@@ -8649,32 +8672,39 @@ static void swa__amx_close(void) {
 
 /* See swa__summed: 16 or 32 rows of A, which are one tile or two, times the panel's 32.
 
-       a      [bundle][rows][32 numbers]        rows of 64 bytes, bundles `along` apart; the second
-                                                tile 256 floats on
+       a      [bundle][16 rows][32 numbers]     rows of 64 bytes, bundles `along` apart; the second
+                                                tile `apart` floats on
        b      [bundle][16 pairs][32 rows of the panel]
        out    [rows][32]: tiles 0 and 1 side by side, 2 and 3 below them */
-static void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
+static SWA__AVX512_TARGET void swa__sums_amx(const swa__summed *x, int rows, int more, float *out) {
     const int nr = 32, two = rows > 16;
     const float *a = x->a, *b = x->b;
     int at;
 
     /* sums begin as what `out` holds: each multiplication adds a bundle to them */
-    if (!more) memset(out, 0, (size_t)(rows * nr) * sizeof(float));
-    SWA__TILE_LOAD(0, out, nr * 4);
-    SWA__TILE_LOAD(1, out + 16, nr * 4);
-    if (two) {
+    if (more) {
+        SWA__TILE_LOAD(0, out, nr * 4);
+        SWA__TILE_LOAD(1, out + 16, nr * 4);
+    } else {
+        SWA__TILE_ZERO(0);
+        SWA__TILE_ZERO(1);
+    }
+    if (two && more) {
         SWA__TILE_LOAD(2, out + 16 * nr, nr * 4);
         SWA__TILE_LOAD(3, out + 16 * nr + 16, nr * 4);
+    } else if (two) {
+        SWA__TILE_ZERO(2);
+        SWA__TILE_ZERO(3);
     }
 
     for (at = x->from; at < x->to; at += SWA__SUMMED, a += x->along, b += 16 * nr) {
         SWA__TILE_LOAD(6, b, nr * 4);
-        SWA__TILE_LOAD(4, a, 64);
+        SWA__TILE_STREAM(4, a, 64);
         SWA__TILE_MULTIPLY(0, 4, 6);
         SWA__TILE_LOAD(7, b + 16, nr * 4);
         SWA__TILE_MULTIPLY(1, 4, 7);
         if (!two) continue;
-        SWA__TILE_LOAD(5, a + 256, 64);
+        SWA__TILE_STREAM(5, a + x->apart, 64);
         SWA__TILE_MULTIPLY(2, 5, 6);
         SWA__TILE_MULTIPLY(3, 5, 7);
     }
@@ -8829,44 +8859,6 @@ static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sigh
 #endif
 #include SWA_HEADER_FILENAME
 
-#if SWA__AMX
-/* K or a tail of 16 keys, [dims][16] in f32, as every other one of the tiles [dims/32][2][16][32];
-   to may be src. */
-static SWA__AVX512_TARGET void swa__amx_keys(int dims, const float *src, float *to) {
-    __m512 x[16];
-    int d, i;
-
-    for (d = 0; d < dims; d += 16) {
-        /* 32 dims of a key are a row of 64 bytes; these 16 are its first half or its second */
-        char *at = (char *)(to + d / 32 * 512) + d % 32 * 2;
-        for (i = 0; i < 16; i++)
-            x[i] = swa__to_bf16_or_zero_avx512(_mm512_loadu_ps(src + (d + i) * 16),
-                                               _mm512_set1_ps(SWA__TINY_QK));
-        swa__transpose_avx512(x);
-        for (i = 0; i < 16; i++)
-            _mm256_storeu_si256(
-                (__m256i *)(void *)(at + i * 64),
-                _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x[i]), 16)));
-    }
-    _mm256_zeroupper();
-}
-
-/* V of 16 keys, [dims][16] in f32, as half of the rows [dims][32], the first or the second as `to`
-   says; keys whose bit of seen is not set are 0. */
-static SWA__AVX512_TARGET void swa__amx_values(int dims, unsigned seen, const float *src,
-                                               float *to) {
-    int d;
-
-    for (d = 0; d < dims; d++) {
-        __m512 x = _mm512_maskz_loadu_ps((__mmask16)seen, src + d * 16);
-        x = swa__to_bf16_or_zero_avx512(x, _mm512_set1_ps(SWA__TINY_V));
-        _mm256_storeu_si256((__m256i *)(void *)(to + d * 16),
-                            _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16)));
-    }
-    _mm256_zeroupper();
-}
-#endif
-
 #if SWA__AVX512_DOT && SWA__BF16
 /* kr->to_form for SWA__PAIRS, of rows of any type, ld numbers each; rows that are not kept are not
    read. */
@@ -8874,6 +8866,8 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
                                              float tiny, const void *src, float *dst) {
     const size_t es = swa__type_size(type);
     const char *a = (const char *)src, *b, *at;
+    /* the next tile, as a rule */
+    const size_t ahead = (size_t)rows * ld * es;
     size_t i;
     int r;
 
@@ -8886,6 +8880,8 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
         if (two == 0) memset(dst, 0, ld * sizeof *dst);
         for (i = 0; two != 0 && i < ld; i += 16) {
             __m512i cut, x = swa__pair_avx512(type, at + i * es, b + i * es, &cut);
+            SWA__PREFETCH_L1(at + i * es + ahead);
+            SWA__PREFETCH_L1(b + i * es + ahead);
             _mm512_storeu_ps(dst + i, swa__pair_mix(both & swa__pair_counts(cut, tiny), x));
         }
     }
@@ -8911,6 +8907,288 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
                                 _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_V)
                                                            & (seen | seen << 16), x));
     }
+    _mm256_zeroupper();
+}
+#endif
+
+#if SWA__AMX
+/* Pairs, [16][ld], turned by sixteens of columns: a column is a row of 64 bytes, 32 numbers; `along`
+   floats from sixteen to sixteen. to is not src. */
+static SWA__AVX512_TARGET void swa__amx_turn(int columns, const float *src, size_t ld,
+                                             size_t along, float *to) {
+    __m512 x[SWA__TILE];
+    int c, i;
+
+    for (c = 0; c < columns; c += SWA__TILE, to += along) {
+        for (i = 0; i < SWA__TILE; i++) x[i] = _mm512_loadu_ps(src + (size_t)i * ld + c);
+        swa__transpose_avx512(x);
+        for (i = 0; i < SWA__TILE; i++) _mm512_storeu_ps(to + i * SWA__TILE, x[i]);
+    }
+    _mm256_zeroupper();
+}
+
+/* K or a tail of 16 keys in rows as a tile has it, [dims/32][16][32]: nothing is to be turned. */
+static SWA__AVX512_TARGET void swa__amx_rows(int type, int dims, const void *const *src,
+                                             float *to) {
+    const size_t es = swa__type_size((swa_type)type);
+    int d, i;
+
+    for (d = 0; d < dims; d += SWA__SUMMED)
+        for (i = 0; i < SWA__TILE; i++, to += SWA__TILE) {
+            const char *p = (const char *)src[i] + (size_t)d * es;
+            __m512i cut, x = swa__pair_avx512(type, p, p + 16 * es, &cut);
+            _mm512_storeu_si512(to, _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_QK), x));
+        }
+    _mm256_zeroupper();
+}
+
+/* V of a tile that holds it in K's first dims, as half of the rows [dims][32 keys]; keys whose bit
+   of seen is not set are 0. */
+static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned seen, const void *src,
+                                                float *to) {
+    const size_t es = swa__type_size((swa_type)type) * SWA__TILE;
+    const char *a = (const char *)src;
+    int d;
+
+    for (d = 0; d < dims; d += 2, a += 2 * es, to += 2 * SWA__TILE) {
+        __m512i cut, x = swa__pair_avx512(type, a, a + es, &cut);
+        SWA__PREFETCH_L1(a + (size_t)dims * es);         /* the next tile, if V is all of K       */
+        SWA__PREFETCH_L1(a + (size_t)(dims + 1) * es);
+        x = _mm512_maskz_mov_epi16(swa__pair_counts(cut, SWA__TINY_V) & (seen | seen << 16), x);
+        _mm256_storeu_si256((__m256i *)(void *)to, _mm512_castsi512_si256(x));
+        _mm256_storeu_si256((__m256i *)(void *)(to + SWA__TILE), _mm512_extracti64x4_epi64(x, 1));
+    }
+    _mm256_zeroupper();
+}
+
+/* ---- panels that take turns: tiles multiply for one, vectors work on the other ----
+
+   A panel's q.k is 128 multiplications at head_dim 128 and 256 keys, 2000 cycles of the tile unit,
+   and its exponentials are 5000 of the vector units, which nothing keeps apart but the order in
+   which they stand. So the q.k of a panel is dealt out, four keys of exponentials of the panel
+   before between two multiplications, and p.v goes with the fold of the dims before. The sums are
+   those of swa__sums_amx, in its order.
+
+       tiles       q.k of 1 ......... p.v of 0 .....           q.k of 2 ......... p.v of 1
+       vectors     exp2 of 0 ........ fold of 0 .... top of 1   exp2 of 1 ........ fold of 1  */
+
+/* q.k in steps of one bundle of dims for 32 keys and 32 rows. */
+typedef struct {
+    const swa__block *b;
+    const float *q, *a[2], *at;          /* a: K of the step, 16 keys each; at: q of the step     */
+    float *s;                            /* of the 32 keys at hand                                */
+    int k, lo, hi, step, steps;          /* those keys; steps: bundles of dims, the tail's too    */
+} swa__qk;
+
+static SWA__AVX512_TARGET void swa__qk_begin(const swa__block *b, const swa__sight *n, const float *q, float *s,
+                          swa__qk *x) {
+    x->b = b;
+    x->q = q;
+    x->lo = n->lo[1];
+    x->hi = n->hi[1];
+    x->k = x->lo & -SWA__SUMMED;
+    x->s = s + x->k * SWA__PANEL;
+    x->step = 0;
+    x->steps = (b->g->dk + b->g->dt) / SWA__SUMMED;
+}
+
+/* K, or its tail, of both tiles of keys. One of them may not be staged: then the other stands in,
+   whose scores will be hidden. */
+static SWA__AVX512_TARGET void swa__qk_open(swa__qk *x, int tail) {
+    const int t = x->k / SWA__TILE, one = x->lo >= x->k + SWA__TILE,
+              two = one || x->hi > x->k + SWA__TILE;
+    const swa__tile *first = &x->b->tile[t + one], *second = &x->b->tile[t + two];
+    x->a[0] = (const float *)(tail ? first->tail : first->k);
+    x->a[1] = (const float *)(tail ? second->tail : second->k);
+}
+
+/* A quarter of a step: the loads and multiplications that vectors may go between. */
+SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
+    const int by = SWA__PANEL * 4;
+    if (quarter == 0) {
+        if (x->step == 0) {
+            swa__qk_open(x, 0);
+            x->at = x->q;
+            SWA__TILE_ZERO(0);
+            SWA__TILE_ZERO(1);
+            SWA__TILE_ZERO(2);
+            SWA__TILE_ZERO(3);
+        } else if (x->step * SWA__SUMMED == x->b->g->dk) swa__qk_open(x, 1);
+        SWA__TILE_LOAD(6, x->at, by);
+        SWA__TILE_STREAM(4, x->a[0], 64);
+        SWA__TILE_MULTIPLY(0, 4, 6);
+    } else if (quarter == 1) {
+        SWA__TILE_LOAD(7, x->at + 16, by);
+        SWA__TILE_MULTIPLY(1, 4, 7);
+    } else if (quarter == 2) {
+        SWA__TILE_STREAM(5, x->a[1], 64);
+        SWA__TILE_MULTIPLY(2, 5, 6);
+    } else {
+        SWA__TILE_MULTIPLY(3, 5, 7);
+        x->a[0] += SWA__TILE * SWA__TILE;
+        x->a[1] += SWA__TILE * SWA__TILE;
+        x->at += SWA__TILE * SWA__PANEL;
+        if (++x->step < x->steps) return;
+        SWA__TILE_STORE(0, x->s, by);
+        SWA__TILE_STORE(1, x->s + 16, by);
+        SWA__TILE_STORE(2, x->s + 16 * SWA__PANEL, by);
+        SWA__TILE_STORE(3, x->s + 16 * SWA__PANEL + 16, by);
+        x->step = 0;
+        x->k += SWA__SUMMED;
+        x->s += SWA__SUMMED * SWA__PANEL;
+    }
+}
+
+/* Whole steps, as many as there are. */
+static SWA__AVX512_TARGET void swa__qk_steps(swa__qk *x, int n) {
+    for (; n > 0 && x->k < x->hi; n--) {
+        swa__qk_quarter(x, 0);
+        swa__qk_quarter(x, 1);
+        swa__qk_quarter(x, 2);
+        swa__qk_quarter(x, 3);
+    }
+}
+
+/* p of a waiting panel and its sums l, as many_exp_bf16, while q.k of the next one runs. */
+static SWA__AVX512_TARGET void swa__turn_exp(const swa__block *b, const swa__waiting *w,
+                                             swa__qk *next, __m512 *l) {
+    const int left = (next->hi - next->k + SWA__SUMMED - 1) / SWA__SUMMED * next->steps,
+              turns = 2 * (w->end - w->from) / SWA__TILE, each = (left + turns - 1) / turns;
+    __m512 sum[SWA__TILE], top;
+    int i, j, k, n, on;
+
+    for (j = 0; j < 2; j++) {
+        float *s = w->s + j * SWA__TILE;
+        for (i = 0; i < SWA__TILE; i++) sum[i] = _mm512_setzero_ps();
+        top = _mm512_loadu_ps(w->top + j * SWA__TILE);
+        for (k = w->from; k < w->end; k += SWA__TILE) {
+            const float *scale = swa__tile_of(b, k)->v_scale;
+            on = each == 1 && next->k < next->hi;
+            SWA__UNROLL for (i = 0; i < 4; i++) {
+                swa__exp_bf16_avx512(SWA__TILE_AMX, SWA__PANEL, s + (k + 4 * i) * SWA__PANEL,
+                                     s + (k / 2 + 2 * i) * SWA__PANEL,
+                                     scale != NULL ? scale + 4 * i : NULL, top, sum + 4 * i);
+                if (on) swa__qk_quarter(next, i);
+                else if (each > 1) swa__qk_steps(next, each * (i + 1) / 4 - each * i / 4);
+            }
+        }
+        for (n = 8; n > 0; n /= 2)       /* the tree, as in many_exp */
+            for (i = 0; i < n; i++) sum[i] = _mm512_add_ps(sum[i], sum[i + n]);
+        l[j] = sum[0];
+    }
+}
+
+/* Scores of a panel that has come, 8 keys at a time from top->k on: hidden where the window's edge
+   is, and their maxima. */
+typedef struct {
+    const swa__sight *n;
+    float *s;
+    int k, end;
+    __m512 most[2];
+} swa__top;
+
+static SWA__AVX512_TARGET void swa__top_begin(const swa__sight *n, float *s, swa__top *x) {
+    x->n = n;
+    x->s = s;
+    x->k = n->lo[1] & -SWA__SUMMED;
+    x->end = (n->hi[1] + SWA__SUMMED - 1) & -SWA__SUMMED;
+    x->most[0] = x->most[1] = _mm512_set1_ps(SWA__NONE);
+}
+
+SWA__INLINE SWA__AVX512_TARGET void swa__top_keys(swa__top *x, int groups) {
+    __m512 y[16];
+    int i;
+
+    for (; groups > 0 && x->k < x->end; groups--, x->k += 8) {
+        float *at = x->s + x->k * SWA__PANEL;
+        if (x->k + 8 > x->n->lo[1]) swa__rows_fetch(x->n, x->k, 8);
+        SWA__UNROLL for (i = 0; i < 16; i++) y[i] = _mm512_loadu_ps(at + i * 16);
+        if (x->k < x->n->full_lo || x->k + 8 > x->n->full_hi) {
+            swa__many_edge_avx512(2, x->n, x->k, y);
+            SWA__UNROLL for (i = 0; i < 16; i++) _mm512_storeu_ps(at + i * 16, y[i]);
+        }
+        SWA__UNROLL for (i = 0; i < 16; i++) x->most[i % 2] = _mm512_max_ps(x->most[i % 2], y[i]);
+    }
+}
+
+/* p.v of the panel, 32 dims after 32, and the fold of those before: o = o * a + sums * c, where
+   fold holds a, then c, by row. The sums wait in the half of s that p has left free. */
+static SWA__AVX512_TARGET void swa__turn_pv(const swa__block *b, const swa__waiting *w,
+                                            const float *fold, swa__top *top) {
+    const int n = (w->end - w->from) / SWA__SUMMED, by = SWA__PANEL * 4, dv = b->g->dv;
+    const float *v = (const float *)b->tile[w->from / SWA__TILE].v,
+                *p = w->s + w->from / 2 * SWA__PANEL;
+    float *sums = w->s + SWA_BLOCK / 2 * SWA__PANEL, *o = w->to.o;
+    int d, i, j, r = 0, end;
+
+    for (d = 0; d < dv + SWA__SUMMED; d += SWA__SUMMED) {
+        float *to = sums + (d & SWA__SUMMED) * SWA__PANEL;
+        const float *from = sums + (~d & SWA__SUMMED) * SWA__PANEL;
+        /* dims behind the last one are not there, but for 16 that are stored */
+        const int second = d + SWA__TILE < b->g->dvp ? SWA__TILE * SWA__TILE : 0,
+                  rows = dv - d < 0 ? dv - d + SWA__SUMMED : SWA__SUMMED;
+
+        if (d < dv) {
+            SWA__TILE_ZERO(0);
+            SWA__TILE_ZERO(1);
+            SWA__TILE_ZERO(2);
+            SWA__TILE_ZERO(3);
+        }
+        for (i = 0, r = 0; i < n; i++) {
+            const float *a = v + (size_t)(i * b->g->dvp + d) * SWA__TILE,
+                        *q = p + i * SWA__TILE * SWA__PANEL;
+            if (d < dv) {
+                SWA__TILE_LOAD(6, q, by);
+                SWA__TILE_STREAM(4, a, 64);
+                SWA__TILE_MULTIPLY(0, 4, 6);
+                SWA__TILE_LOAD(7, q + 16, by);
+                SWA__TILE_MULTIPLY(1, 4, 7);
+                SWA__TILE_STREAM(5, a + second, 64);
+                SWA__TILE_MULTIPLY(2, 5, 6);
+                SWA__TILE_MULTIPLY(3, 5, 7);
+                swa__top_keys(top, 1);
+            }
+            for (end = d > 0 ? rows * (i + 1) / n : 0; r < end; r++, from += SWA__PANEL)
+                for (j = 0; j < SWA__PANEL; j += 16, o += 16) {
+                    __m512 x = w->more ? _mm512_mul_ps(_mm512_loadu_ps(o), _mm512_loadu_ps(fold + j))
+                                       : _mm512_setzero_ps();
+                    _mm512_storeu_ps(o, _mm512_fmadd_ps(_mm512_loadu_ps(from + j),
+                                                        _mm512_loadu_ps(fold + SWA__PANEL + j), x));
+                }
+        }
+        if (d >= dv) break;
+        SWA__TILE_STORE(0, to, by);
+        SWA__TILE_STORE(1, to + 16, by);
+        SWA__TILE_STORE(2, to + 16 * SWA__PANEL, by);
+        SWA__TILE_STORE(3, to + 16 * SWA__PANEL + 16, by);
+    }
+}
+
+/* A panel comes (n NULL: none): its scores go to s, their maxima to `most`. The waiting one goes: to
+   its results. */
+static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *n, const float *q,
+                                         float *s, const swa__waiting *w, float *most) {
+    __m512 top[2], sum[2], a[2], c[2];
+    float fold[2 * SWA__PANEL];
+    swa__qk next;
+    swa__top x;
+    int i;
+
+    next.k = next.hi = next.steps = x.k = x.end = 0;
+    if (n != NULL) swa__qk_begin(b, n, q, s, &next);
+    if (w->n > 0) swa__turn_exp(b, w, &next, sum);
+    swa__qk_steps(&next, SWA_BLOCK * SWA_BLOCK);
+    if (n != NULL) swa__top_begin(n, s, &x);
+    if (w->n > 0) {
+        memcpy(top, w->top, sizeof top);
+        swa__many_maxima_avx512(2, top, sum, &w->to, a, c);
+        memcpy(fold, a, sizeof a);
+        memcpy(fold + SWA__PANEL, c, sizeof c);
+        swa__turn_pv(b, w, fold, &x);
+    }
+    swa__top_keys(&x, SWA_BLOCK);
+    for (i = 0; i < 2 && n != NULL; i++) /* a maximum of -0: +0 */
+        _mm512_storeu_ps(most + i * 16, _mm512_add_ps(x.most[i], _mm512_setzero_ps()));
     _mm256_zeroupper();
 }
 #endif
@@ -9299,6 +9577,8 @@ static size_t swa__partial_bytes(const swa_shape *s) {
 typedef struct {
     float *x[SWA__OPERANDS], *scale[SWA__OPERANDS], *row;
     int dvp, bare;                       /* bare: it holds no key yet                             */
+    int tiles, made;                     /* whole tiles of rows are made for Intel's tiles at
+                                            once; bit i: operand i has been                       */
 } swa__spot;
 
 /* A tile's tail stands right behind its K, so both move alike. */
@@ -9323,6 +9603,10 @@ static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, sw
     for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] = room->scale + i * SWA_BLOCK;
     to->row = room->row;
     to->bare = 1;
+    /* V in K is made of the same numbers, by another rule for tiny ones. What is stored comes by
+       the call's keys, which have no form */
+    to->tiles = SWA__AMX && keys->form == SWA__TILE_AMX && !s->v_in_k;
+    to->made = 0;
     swa__spot_move(to, s, t);
 }
 
@@ -9452,7 +9736,7 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
 /* Keys [a, b) of a tile's K or tail from the rows at src[a..b-1]: rounded if need be, then
    transposed. A ring's are what they were rounded to. */
 static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which,
-                         const void **src, int a, int b, const swa__spot *to) {
+                         const void **src, int a, int b, swa__spot *to) {
     const swa__operand *x = &source->x[which];
     const swa_type round = source->ring ? SWA_F32 : keys->round[which],
                    type = round == SWA_F32 ? x->type : SWA_F32;
@@ -9467,6 +9751,13 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
         src[i] = to->row + i * ld;
     }
 
+#if SWA__AMX
+    if (a == 0 && b == SWA__TILE && to->tiles && round != SWA_Q8) {
+        swa__amx_rows((int)type, x->dim, src, to->x[which]);
+        to->made |= 1 << which;
+        return;
+    }
+#endif
     if (a == 0 && b == SWA__TILE) {
         keys->kr->pack(src, (int)type, SWA__TILE, x->dim, 1.0f, to->x[which]);
         return;
@@ -9516,7 +9807,7 @@ static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
 
 /* Keys [a, b) of one operand of a tile from row `row` of a segment on, with their scales. */
 static void swa__keys_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
-                         int a, int b, const swa__spot *to) {
+                         int a, int b, swa__spot *to) {
     const swa__operand *x = &src->x[which];
     const unsigned char *p = x->p;
     const void *at[SWA__TILE];
@@ -9553,10 +9844,10 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const float *scale = x->scale != NULL ? x->scale + slot : NULL;
         const unsigned char *p = x->p;
         swa_type type = x->type;
-        /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
-           f32 */
+        /* bf16 pairs, tiles and int8 products are made of the narrow numbers; pairs of q8 are
+           made of f32 */
         const int widen = (keys->form == SWA__PLAIN ? keys->as_f32 && type != SWA_F32
-                           : keys->form == SWA__PAIRS
+                           : keys->form == SWA__PAIRS || keys->form == SWA__TILE_AMX
                                ? type == SWA_Q8
                                : type != SWA_F32 && (off_grid || type != SWA_BF16))
                           && !(i == SWA__K && keys->dots);
@@ -9625,6 +9916,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
 
     for (x = 0; x < SWA__OPERANDS; x++) swa__tile_put(t, x, to->x[x], SWA_F32, NULL);
     t->v_token = to->dvp;
+    to->made = 0;
 
     for (; s < keys->n_kv && keys->kv[s].pos < pos + b; s++) {
         const swa__source *src = swa__seek(in, s);
@@ -9649,6 +9941,8 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             } else swa__keys_in(keys, src, x, row, from, end, to);
         }
     }
+    if (to->made >> SWA__K & 1) t->k_type = SWA_BF16_TILE;
+    if (to->made >> SWA__TAIL & 1) t->tail_type = SWA_BF16_TILE;
     swa__tile_finish(keys, missing, scaled, to, t);
     return missing;
 }
@@ -9956,38 +10250,61 @@ static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__r
 }
 #endif
 #if SWA__AMX
-/* The same for Intel's tiles: K and V are stored by bundles of 32 keys. Both halves of a bundle of
-   V are written: keys that are not staged are zeros, without scales. */
-static void swa__stage_amx(const swa__call *call, const int range[4], const swa__room *room,
-                           swa__block *b) {
-    const int dk = call->shape.head_dim, dt = call->shape.tail_dim,
-              dvp = (int)swa__pad16(call->shape.v_dim);
-    const void *rows[SWA__TILE];
-    int t, i;
+/* The same for Intel's tiles: K or a tail of a tile of keys, made of what it holds, by way of
+   pairs. */
+static void swa__stage_keys(int dims, int type, const void *src, float *pairs, float *to) {
+    if (type == SWA_BF16_TILE) return;   /* made of rows already: swa__rows_in */
+    swa__to_pairs(type, dims, 0xffffu, SWA__TILE, SWA__TINY_QK, src, pairs);
+    for (; dims > 0; dims -= SWA__SUMMED, pairs += SWA__TILE * SWA__TILE, to += SWA__TILE * SWA__TILE)
+        swa__amx_turn(SWA__TILE, pairs, SWA__TILE, 0, to);
+}
+
+/* V by bundles of 32 keys, both halves of which are written: keys that are not staged are zeros,
+   without scales. It comes from its own rows, or from K before that is made. */
+static void swa__stage_values(const swa__geo *g, const int range[4], const swa__room *room,
+                              swa__block *b) {
+    const size_t half = (size_t)(SWA__TILE / 2 * g->dvp);
+    int t;
 
     for (t = range[0] / SWA__SUMMED * 2; t * SWA__TILE < range[3] || t % 2 != 0; t++) {
         swa__tile *tile = &b->tile[t];
-        float *k = room->k + (size_t)(t / 2 * SWA__SUMMED) * (size_t)(dk + dt),
-              *tail = k + SWA__TILE * dk;
-        float *v = room->v + t / 2 * SWA__TILE * dvp, *by_dim = room->row;
+        float *v = room->v + t / 2 * SWA__TILE * g->dvp, *pairs = room->row + t % 2 * (int)half;
         const unsigned seen = swa__tile_seen(range, t);
-        /* V is wanted dim by dim, as K's tile has it */
         if (seen == 0) tile->v_scale = NULL;
-        else if (call->shape.v_in_k) by_dim = (float *)(uintptr_t)tile->k;
-        else {
-            for (i = 0; i < SWA__TILE; i++) rows[i] = (const float *)tile->v + i * dvp;
-            call->kr->pack(rows, SWA_F32, SWA__TILE, dvp, 1.0f, by_dim);
+        if (g->v_in_k) {
+            static const float none[2 * SWA__TILE];
+            int d;
+            for (d = 0; seen == 0 && d < g->dvp; d++) memcpy(v + d * 16 + t % 2 * 8, none, 32);
+            if (seen != 0)
+                swa__amx_latents(tile->k_type, g->dvp, seen, tile->k, v + t % 2 * 8);
+        } else {
+            if (seen == 0) memset(pairs, 0, half * sizeof *pairs);
+            else swa__to_pairs(tile->v_type, SWA__TILE, seen, (size_t)g->dvp, SWA__TINY_V, tile->v, pairs);
+            if (t % 2 != 0)
+                swa__amx_turn(g->dvp, room->row, (size_t)g->dvp, SWA__TILE * SWA__TILE, v);
         }
-        swa__amx_values(dvp, seen, by_dim, v + t % 2 * 8);
         tile->v = v;
-        if (seen == 0) continue;
-        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-        swa__amx_keys(dk, (const float *)tile->k, k + t % 2 * 256);
+    }
+}
+
+static void swa__stage_amx(const swa__geo *g, const int range[4], const swa__room *room,
+                           swa__block *b) {
+    int t;
+
+    /* before K, whose q8 scale is multiplied in; V's stays with the tile, and multiplies p */
+    swa__stage_values(g, range, room, b);
+    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
+        swa__tile *tile = &b->tile[t];
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt);
+        if (swa__tile_seen(range, t) == 0) continue;
+        swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+        swa__stage_keys(g->dk, tile->k_type, tile->k, room->row, k);
         tile->k = k;
-        if (dt == 0) continue;
-        swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-        swa__amx_keys(dt, (const float *)tile->tail, tail + t % 2 * 256);
-        tile->tail = tail;
+        if (g->dt == 0) continue;
+        k += SWA__TILE * g->dk;
+        swa__tile_scaled(g->dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
+        swa__stage_keys(g->dt, tile->tail_type, tile->tail, room->row, k);
+        tile->tail = k;
     }
 }
 #endif
@@ -10176,7 +10493,10 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
             || swa__tail_dims(&j->geo) > 0))
         j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few;
-    j->keys.form = swa__form_of(&j->geo) < SWA__TILE_SINGLES ? swa__form_of(&j->geo) : SWA__PLAIN;
+    /* the other two orders of tiles are made of f32 */
+    j->keys.form = swa__form_of(&j->geo);
+    if (j->keys.form == SWA__TILE_SINGLES || j->keys.form == SWA__TILE_PAIRS)
+        j->keys.form = SWA__PLAIN;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
@@ -10806,7 +11126,7 @@ typedef struct { int n, segment[SWA__TILE]; int64_t row[SWA__TILE]; } swa__picke
 
 /* Keys [a, b) of one operand of a tile from any rows of a segment. */
 static void swa__picked_in(const swa__keys *keys, const swa__source *src, int which,
-                           const int64_t *row, int a, int b, const swa__spot *to) {
+                           const int64_t *row, int a, int b, swa__spot *to) {
     const swa__operand *x = &src->x[which];
     const void *at[SWA__TILE];
     int i;
@@ -10825,7 +11145,7 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
 
 /* The tile whose keys have come together. Places that are left hold the last one again: its scores
    will be hidden, its V is finite, and rows of a whole tile are transposed at once. */
-static void swa__picked_tile(swa__cursor *in, swa__picked *k, const swa__spot *to, swa__tile *t) {
+static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa__tile *t) {
     unsigned scaled = 0;
     int a, b, x;
 
@@ -11225,6 +11545,33 @@ static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int
     }
 }
 
+/* And a panel's share of the keys that the stage will take for the next block, from segment s on:
+   rows of the caller's, and of a ring what no kernel asks for. */
+static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__block *b, int r,
+                            int n, swa__cursor *in, swa__sight *l) {
+    const int most = (int)(sizeof l->row / sizeof l->row[0]) / 2 - SWA__OPERANDS;
+    int64_t pos = b->next_pos + (int64_t)SWA_BLOCK * r / u->n,
+            end = b->next_pos + (int64_t)SWA_BLOCK * (r + n) / u->n, row;
+    int s, i;
+
+    if (b->next_pos < 0) return;
+    s = swa__find(&j->keys, pos);
+    for (; pos < end && l->rows < most; pos++) {
+        const swa__source *src;
+        while (s < j->keys.n_kv && j->keys.kv[s].pos + j->keys.kv[s].n <= pos) s++;
+        if (s == j->keys.n_kv) return;
+        src = swa__seek(in, s);
+        if (pos < src->pos) continue;
+        row = src->first + (pos - src->pos);
+        for (i = 0; i < SWA__OPERANDS; i++) {
+            const swa__operand *x = &src->x[i];
+            if (x->dim == 0 || (x->tiled && swa__form_of(&j->geo) < SWA__FORMS)) continue;
+            l->row[l->rows].p = (const char *)x->p + row * x->row;
+            l->row[l->rows++].lines = (x->dim * (int)x->size + 63) / 64;
+        }
+    }
+}
+
 /* They are dealt out to the groups of keys of q.k, at a pace that lets the lines come in: Intel's
    cores wait once 16 are on their way. */
 static void swa__sight_pace(const swa__job *j, swa__sight *l) {
@@ -11249,7 +11596,7 @@ static void swa__sight_pace(const swa__job *j, swa__sight *l) {
    it has seen b, when they are in cache. Names what is fetched meanwhile: out's rows, and q of the
    panel behind it. */
 static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                           int end, const swa__block *b, swa__sight *l) {
+                           int end, const swa__block *b, swa__cursor *in, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int group = j->call->group, nr = j->call->kr->nr;
@@ -11265,9 +11612,58 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
         swa__sight_room(j, w, end, nr, l);
     }
+    swa__sight_keys(j, u, b, r, end - r, in, l);
     swa__sight_pace(j, l);
     return ends;
 }
+
+/* A panel has seen a block: its results go out if there is no more to be seen. A split has a result
+   for each row, also of those that saw nothing: phase 1 folds all. */
+static void swa__panel_end(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
+                           int n, int ends) {
+    if (ends) swa__panel_out(j, u, r, n, w);
+    if (u->partial == NULL) return;
+    if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, swa__panel_rows(j, n), w);
+    swa__panel_keep(j, u, r, n, w);
+}
+
+#if SWA__AMX
+/* Panels by Intel's tiles in turns, see swa__turn: those whose scores want no more than the
+   window's edge, of a block that leaves room for a second panel's s behind V. */
+static int swa__takes_turns(const swa__job *j, const swa__block *b, const swa__sight *l) {
+    return j->geo.form == SWA__TILE_AMX && l->lo[0] >= l->hi[0] && !swa__has_mods(l)
+        && b->present == NULL && swa__list_of(b) == NULL && j->geo.dvp >= 2 * SWA__PANEL;
+}
+
+/* Panel [r, r+n), whose sight is l, comes (l NULL: none); the one that waits goes. */
+static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                            const swa__block *b, const swa__sight *l, int r, int n, int ends,
+                            swa__waiting *x) {
+    const size_t at = (size_t)r;
+    float *s = w->s, most[SWA__PANEL];
+    int range[4];
+
+    if (l == NULL && x->n == 0) return;
+    if (x->n > 0 && x->s == s) s = w->room.v + SWA_BLOCK / 2 * j->geo.dvp;
+    swa__turn(b, l, w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
+    if (x->n > 0) swa__panel_end(j, u, w, x->r, x->n, x->ends);
+    x->n = 0;
+    if (l == NULL) return;
+
+    memcpy(x->top, most, sizeof most);
+    swa__ranges(l, SWA__SUMMED, range);
+    x->s = s;
+    x->from = range[2];
+    x->end = range[3];
+    x->more = !l->first_block;
+    x->to.o = w->o + at * (size_t)j->geo.dvp;
+    x->to.m = w->m + r;
+    x->to.l = w->l + r;
+    x->r = r;
+    x->n = n;
+    x->ends = ends;
+}
+#endif
 
 /* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1. */
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
@@ -11276,7 +11672,12 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
     const int form = j->geo.form;
-    int r, n, nr;
+    swa__cursor ahead = swa__cursor_at(&j->keys, u->h);
+    int r, n, nr, ends;
+#if SWA__AMX
+    swa__waiting waits;
+    waits.n = 0;
+#endif
 
     l->scores = NULL;
 #if SWA__BF16
@@ -11296,21 +11697,27 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
            list's next keys are shared out to all */
         l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         l->nr = nr;
+        ends = 0;
         /* a panel that sees nothing of the block keeps what it has */
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
-            const int ends = swa__panel_ends(j, u, w, r, r + n, b, l);
+            ends = swa__panel_ends(j, u, w, r, r + n, b, &ahead, l);
             if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n);
+#if SWA__AMX
+            if (swa__takes_turns(j, b, l)) {
+                swa__panel_turn(j, u, w, b, l, r, n, ends, &waits);
+                continue;
+            }
+            swa__panel_turn(j, u, w, b, NULL, 0, 0, 0, &waits);
+#endif
             kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
-            if (ends) swa__panel_out(j, u, r, n, w);
         }
-
-        /* a split has a result for each row, also of those that saw nothing: phase 1 folds all */
-        if (u->partial == NULL) continue;
-        if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, nr, w);
-        swa__panel_keep(j, u, r, n, w);
+        swa__panel_end(j, u, w, r, n, ends);
     }
+#if SWA__AMX
+    swa__panel_turn(j, u, w, b, NULL, 0, 0, 0, &waits);
+#endif
 }
 
 /* Nothing is fetched yet for its tiles; where few rows come, that is left to the block's own. */
@@ -11318,6 +11725,7 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
     b->stream = 0;
+    b->next_pos = -1;
     b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
     b->list = NULL;
@@ -11760,7 +12168,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     else swa__stage(in, range, room, b);
     /* forms of bf16 are made of what was staged, whoever did it */
 #if SWA__AMX
-    if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(call, range, room, b);
+    if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(&j->geo, range, room, b);
     else
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
@@ -11806,6 +12214,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     for (i = 0; i < u->blocks; i++) {
         if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
         b.pos = at * SWA_BLOCK;
+        b.next_pos = i + 1 < u->blocks ? (at + 1) * SWA_BLOCK : -1;
         if (j->few) swa__sight_make(j, u, w, 0, u->n, b.pos, &l);
         else swa__interval_of(j, u, w, 0, u->n, b.pos, &l); /* its panels see for themselves */
         swa__block_stage(p, u, &in, last, at, &l, &b);
@@ -11862,7 +12271,7 @@ static int swa__cut_even(swa__part *p, swa__cut *cut) {
 
     if (p->call->n_jobs != 1) return 0;
     j = swa__job_of(p, 0);
-    if (j->n == 0 || j->few || swa__form_of(&j->geo) != j->keys.form) return 0;
+    if (j->n == 0 || j->few || swa__form_of(&j->geo) >= SWA__FORMS) return 0;
     /* the first query sees about as much as the last: then equal rows are equal work */
     if ((double)swa__keys_seen(j, 0) < 0.9 * (double)swa__keys_seen(j, j->n - 1)) return 0;
     for (;; cut->many = (cut->many / nr + 1) / 2 * nr) {
@@ -12080,7 +12489,7 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
 }
 
 /* n rows of one operand into slots of one tile: V, and K or tail of all 16, by way of the stage. */
-static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
+static void swa__tile_out(swa__store *s, int which, int64_t row, int64_t slot, int n) {
     const swa__operand *to = &s->ring.x[which];
     const int a = (int)(slot & (SWA__TILE - 1));
     const float *in = s->spot.x[which];
@@ -12101,7 +12510,7 @@ static void swa__tile_out(const swa__store *s, int which, int64_t row, int64_t s
 
 /* The run's rows of one KV head; of more than the ring holds the last ones. */
 static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq,
-                            const swa__store *s) {
+                            swa__store *s) {
     const int64_t end = j->pos + j->n;
     int64_t at = j->pos, n, slot;
     int i;

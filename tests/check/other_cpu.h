@@ -13,6 +13,8 @@ int main(void) {
     return 0;
 }
 #elif defined(__x86_64__)
+/* Intel's tiles run on their model then: on any CPU, and where the compiler counts lines */
+#  define SWA_TILE_MODEL
 extern char *getenv(const char *);
 /* clang-format off */
 #  define SWA_OTHER(intel, zen4, own) \

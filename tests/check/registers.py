@@ -28,7 +28,7 @@ WORK = os.path.join("build", "registers")
 LEVELS = ["-O1", "-O0", "-Os", "-Og", "-O3", "-O2"]                    # the likeliest first
 UPPER = re.compile(r"%[yz]mm(?:\d|1[0-5])\b")
 PAIRS = re.compile(r"\tv(?:dpbf16ps|cvtne\w*bf16)")
-MAY_PAIR = re.compile(r"pairs|swa__(many_tail_mixed|sums|pair_qk|pair_values)_avx512")       # the others: behind a branch, out of line
+MAY_PAIR = re.compile(r"pairs|amx|swa__(many_tail_mixed|sums|pair_qk|pair_values)_avx512")       # the others: behind a branch, out of line
 LEGACY = re.compile(r"(?!v|prefetch)\w+ .*%xmm")
 ENDS = re.compile(r"^(?:repz |bnd )*(?:ret|hlt|ud2)")
 

@@ -33,6 +33,7 @@ SWITCHES = [
     ("SWA_NO_F16", r"_f16_(scalar|avx|neon)"),                # masks have f16 and bf16 of their own
     ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|half)_pairs|exp_bf16|swa__sums|summed_(pv|scores|values)"),
     ("SWA_NO_Q8", r"_q8|few_dots"),
+    ("SWA_NO_AMX", r"amx|swa__(turn|qk_|top_|panel_turn|takes_turns)|stage_(keys|values)$"),
     ("SWA_NO_AVX2", r"avx2"),
     ("SWA_NO_AVX512", r"avx512|(many|half)_pairs"),
     ("SWA_NO_SIMD", r"avx|neon"),
