@@ -9064,7 +9064,7 @@ static SWA__AVX512_TARGET void swa__turn_exp(const swa__block *b, const swa__wai
         for (k = w->from; k < w->end; k += SWA__TILE) {
             const float *scale = swa__tile_of(b, k)->v_scale;
             on = each == 1 && next->k < next->hi;
-            SWA__UNROLL for (i = 0; i < 4; i++) {
+            SWA__ROLLED for (i = 0; i < 4; i++) {
                 swa__exp_bf16_avx512(SWA__TILE_AMX, SWA__PANEL, s + (k + 4 * i) * SWA__PANEL,
                                      s + (k / 2 + 2 * i) * SWA__PANEL,
                                      scale != NULL ? scale + 4 * i : NULL, top, sum + 4 * i);
@@ -9095,7 +9095,7 @@ static SWA__AVX512_TARGET void swa__top_begin(const swa__sight *n, float *s, swa
     x->most[0] = x->most[1] = _mm512_set1_ps(SWA__NONE);
 }
 
-SWA__INLINE SWA__AVX512_TARGET void swa__top_keys(swa__top *x, int groups) {
+SWA__NOINLINE SWA__AVX512_TARGET void swa__top_keys(swa__top *x, int groups) {
     __m512 y[16];
     int i;
 
@@ -11596,7 +11596,7 @@ static void swa__sight_pace(const swa__job *j, swa__sight *l) {
    it has seen b, when they are in cache. Names what is fetched meanwhile: out's rows, and q of the
    panel behind it. */
 static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                           int end, const swa__block *b, swa__cursor *in, swa__sight *l) {
+                           int end, const swa__block *b, swa__sight *l) {
     const swa_attn *a = &j->call->a;
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int group = j->call->group, nr = j->call->kr->nr;
@@ -11612,8 +11612,6 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
         swa__sight_room(j, w, end, nr, l);
     }
-    swa__sight_keys(j, u, b, r, end - r, in, l);
-    swa__sight_pace(j, l);
     return ends;
 }
 
@@ -11635,33 +11633,32 @@ static int swa__takes_turns(const swa__job *j, const swa__block *b, const swa__s
         && b->present == NULL && swa__list_of(b) == NULL && j->geo.dvp >= 2 * SWA__PANEL;
 }
 
-/* Panel [r, r+n), whose sight is l, comes (l NULL: none); the one that waits goes. */
+/* The panel that waits goes, and another comes, of which next says r, n and ends, and l what it
+   sees; next NULL: none. */
 static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                            const swa__block *b, const swa__sight *l, int r, int n, int ends,
+                            const swa__block *b, const swa__sight *l, const swa__waiting *next,
                             swa__waiting *x) {
-    const size_t at = (size_t)r;
+    const size_t at = next != NULL ? (size_t)next->r : 0;
     float *s = w->s, most[SWA__PANEL];
     int range[4];
 
-    if (l == NULL && x->n == 0) return;
+    if (next == NULL && x->n == 0) return;
     if (x->n > 0 && x->s == s) s = w->room.v + SWA_BLOCK / 2 * j->geo.dvp;
-    swa__turn(b, l, w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
+    swa__turn(b, next != NULL ? l : NULL, w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
     if (x->n > 0) swa__panel_end(j, u, w, x->r, x->n, x->ends);
     x->n = 0;
-    if (l == NULL) return;
+    if (next == NULL) return;
 
-    memcpy(x->top, most, sizeof most);
+    *x = *next;
     swa__ranges(l, SWA__SUMMED, range);
+    memcpy(x->top, most, sizeof most);
     x->s = s;
     x->from = range[2];
     x->end = range[3];
     x->more = !l->first_block;
     x->to.o = w->o + at * (size_t)j->geo.dvp;
-    x->to.m = w->m + r;
-    x->to.l = w->l + r;
-    x->r = r;
-    x->n = n;
-    x->ends = ends;
+    x->to.m = w->m + at;
+    x->to.l = w->l + at;
 }
 #endif
 
@@ -11675,7 +11672,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     swa__cursor ahead = swa__cursor_at(&j->keys, u->h);
     int r, n, nr, ends;
 #if SWA__AMX
-    swa__waiting waits;
+    swa__waiting waits, next;
+    memset(&next, 0, sizeof next);
     waits.n = 0;
 #endif
 
@@ -11702,21 +11700,26 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
             const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
             const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
-            ends = swa__panel_ends(j, u, w, r, r + n, b, &ahead, l);
+            ends = swa__panel_ends(j, u, w, r, r + n, b, l);
+            swa__sight_keys(j, u, b, r, n, &ahead, l);
+            swa__sight_pace(j, l);
             if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n);
 #if SWA__AMX
+            next.r = r;
+            next.n = n;
+            next.ends = ends;
             if (swa__takes_turns(j, b, l)) {
-                swa__panel_turn(j, u, w, b, l, r, n, ends, &waits);
+                swa__panel_turn(j, u, w, b, l, &next, &waits);
                 continue;
             }
-            swa__panel_turn(j, u, w, b, NULL, 0, 0, 0, &waits);
+            swa__panel_turn(j, u, w, b, l, NULL, &waits);
 #endif
             kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
         }
         swa__panel_end(j, u, w, r, n, ends);
     }
 #if SWA__AMX
-    swa__panel_turn(j, u, w, b, NULL, 0, 0, 0, &waits);
+    swa__panel_turn(j, u, w, b, l, NULL, &waits);
 #endif
 }
 

@@ -172,7 +172,8 @@ static at_case tile_bits_case(int i) {
     const int n = i % 8 == 3 ? t_int(270, 350) : t_int(20, 90), latent = i % 3 == 2;
     const int kv = i % 8 == 1 ? 2 : i % 2 ? 1 : t_int(1, 2);
     /* from 64 dims of V on panels take turns */
-    at_case c = at_new(kv * (i % 2 ? 20 : t_int(1, 9)), kv, 32 * t_int(1, 3), i % 4 < 2 ? t_int(1, 60) : t_int(61, 140), n);
+    at_case c =
+        at_new(kv * (i % 2 ? 20 : t_int(1, 9)), kv, 32 * t_int(1, 3), i % 4 < 2 ? t_int(1, 60) : t_int(61, 140), n);
     if (latent) {
         c.shape.v_in_k = 1;
         c.shape.tail_dim = i % 2 ? 32 : 0;

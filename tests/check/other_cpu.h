@@ -14,7 +14,7 @@ int main(void) {
 }
 #elif defined(__x86_64__)
 /* Intel's tiles run on their model then: on any CPU, and where the compiler counts lines */
-#  define SWA_TILE_MODEL
+#define SWA_TILE_MODEL
 extern char *getenv(const char *);
 /* clang-format off */
 #  define SWA_OTHER(intel, zen4, own) \
