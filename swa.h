@@ -102,11 +102,10 @@
      implementation.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute SWA_BF16_TILE by Intel's
-   tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them passes all tests; the
-   instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 350 KB of text by gcc 12.2 -O2 each saves about
-   so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
+   (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   To leave out, where the implementation stands; of 365 KB of text by gcc 12.2 -O2 each saves about
+   so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
+   clang 12 have) 12, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
    alone) 56, SWA_NO_BF16 (the type, and products in it) 57, SWA_NO_LISTS (lists of keys, trees) 29,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 13, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
    SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3, SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188
@@ -579,7 +578,9 @@ typedef enum {
      SWA_F32        products and sums in f32, whatever the types of the rows
      SWA_BF16       q, k, v and weights rounded to bf16, sums in f32
      SWA_BF16_TILE  rounded so too (q8 times its scale), summed in the order of Intel's tile
-                    instruction, which runs it with SWA_AMX
+                    instruction, by which it runs where CPU and Linux have it: head_dim and tail_dim
+                    multiples of 32 then, or as on other CPUs. A part asks Linux for tiles, once a
+                    call (a system call, 0.1 us)
      SWA_Q8         q in int8 too, q.k an integer product; p.v in f32. Needs k_type SWA_Q8, no tail,
                     head_dim <= 1040
    Time by SWA_F32's over f32 rows, one thread of Zen 4; error against exact K and V: relative L2,
@@ -996,7 +997,7 @@ SWA_API int         swa_isa_best(void);           /* what 0 means on this machin
 SWA_API int         swa_isa_usable(int isa);      /* compiled in, and this CPU has it             */
 SWA_API const char *swa_isa_name(int isa);
 /* What makes prefill fastest on this CPU with that instruction set (0 = best): SWA_F32, SWA_BF16 or
-   (SWA_AMX) SWA_BF16_TILE. No measurement: by the CPU's features and maker, and whether Linux
+   SWA_BF16_TILE. No measurement: by the CPU's features and maker, and whether Linux
    grants tiles to the process. */
 SWA_API swa_type    swa_compute_fastest(int isa);
 
@@ -8972,16 +8973,18 @@ static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned see
        tiles       q.k of 1 ......... p.v of 0 .....           q.k of 2 ......... p.v of 1
        vectors     exp2 of 0 ........ fold of 0 .... top of 1   exp2 of 1 ........ fold of 1  */
 
-/* q.k in steps of one bundle of dims for 32 keys and 32 rows. */
+/* q.k in steps of one bundle of dims for 32 keys and 32 rows, or 16 where the panel has no more: then
+   what the other half holds goes nowhere. */
 typedef struct {
     const swa__block *b;
     const float *q, *a[2], *at;          /* a: K of the step, 16 keys each; at: q of the step     */
     float *s;                            /* of the 32 keys at hand                                */
     int k, lo, hi, step, steps;          /* those keys; steps: bundles of dims, the tail's too    */
+    int wide;                            /* 1: more than 16 rows, or the second 16 are left out   */
 } swa__qk;
 
-static SWA__AVX512_TARGET void swa__qk_begin(const swa__block *b, const swa__sight *n, const float *q, float *s,
-                          swa__qk *x) {
+static SWA__AVX512_TARGET void swa__qk_begin(const swa__block *b, const swa__sight *n,
+                                             int wide, const float *q, float *s, swa__qk *x) {
     x->b = b;
     x->q = q;
     x->lo = n->lo[1];
@@ -8990,6 +8993,7 @@ static SWA__AVX512_TARGET void swa__qk_begin(const swa__block *b, const swa__sig
     x->s = s + x->k * SWA__PANEL;
     x->step = 0;
     x->steps = (b->g->dk + b->g->dt) / SWA__SUMMED;
+    x->wide = wide;
 }
 
 /* K, or its tail, of both tiles of keys. One of them may not be staged: then the other stands in,
@@ -9018,21 +9022,24 @@ SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
         SWA__TILE_STREAM(4, x->a[0], 64);
         SWA__TILE_MULTIPLY(0, 4, 6);
     } else if (quarter == 1) {
+        if (!x->wide) return;
         SWA__TILE_LOAD(7, x->at + 16, by);
         SWA__TILE_MULTIPLY(1, 4, 7);
     } else if (quarter == 2) {
         SWA__TILE_STREAM(5, x->a[1], 64);
         SWA__TILE_MULTIPLY(2, 5, 6);
     } else {
-        SWA__TILE_MULTIPLY(3, 5, 7);
+        if (x->wide) SWA__TILE_MULTIPLY(3, 5, 7);
         x->a[0] += SWA__TILE * SWA__TILE;
         x->a[1] += SWA__TILE * SWA__TILE;
         x->at += SWA__TILE * SWA__PANEL;
         if (++x->step < x->steps) return;
         SWA__TILE_STORE(0, x->s, by);
-        SWA__TILE_STORE(1, x->s + 16, by);
         SWA__TILE_STORE(2, x->s + 16 * SWA__PANEL, by);
-        SWA__TILE_STORE(3, x->s + 16 * SWA__PANEL + 16, by);
+        if (x->wide) {
+            SWA__TILE_STORE(1, x->s + 16, by);
+            SWA__TILE_STORE(3, x->s + 16 * SWA__PANEL + 16, by);
+        }
         x->step = 0;
         x->k += SWA__SUMMED;
         x->s += SWA__SUMMED * SWA__PANEL;
@@ -9053,11 +9060,13 @@ static SWA__AVX512_TARGET void swa__qk_steps(swa__qk *x, int n) {
 static SWA__AVX512_TARGET void swa__turn_exp(const swa__block *b, const swa__waiting *w,
                                              swa__qk *next, __m512 *l) {
     const int left = (next->hi - next->k + SWA__SUMMED - 1) / SWA__SUMMED * next->steps,
-              turns = 2 * (w->end - w->from) / SWA__TILE, each = (left + turns - 1) / turns;
+              wide = w->n > SWA__TILE, turns = (1 + wide) * (w->end - w->from) / SWA__TILE,
+              each = (left + turns - 1) / turns;
     __m512 sum[SWA__TILE], top;
     int i, j, k, n, on;
 
-    for (j = 0; j < 2; j++) {
+    l[1] = _mm512_setzero_ps();
+    for (j = 0; j < 1 + wide; j++) {
         float *s = w->s + j * SWA__TILE;
         for (i = 0; i < SWA__TILE; i++) sum[i] = _mm512_setzero_ps();
         top = _mm512_loadu_ps(w->top + j * SWA__TILE);
@@ -9119,6 +9128,7 @@ static SWA__AVX512_TARGET void swa__turn_pv(const swa__block *b, const swa__wait
     const float *v = (const float *)b->tile[w->from / SWA__TILE].v,
                 *p = w->s + w->from / 2 * SWA__PANEL;
     float *sums = w->s + SWA_BLOCK / 2 * SWA__PANEL, *o = w->to.o;
+    const int wide = w->n > SWA__TILE;
     int d, i, j, r = 0, end;
 
     for (d = 0; d < dv + SWA__SUMMED; d += SWA__SUMMED) {
@@ -9141,41 +9151,46 @@ static SWA__AVX512_TARGET void swa__turn_pv(const swa__block *b, const swa__wait
                 SWA__TILE_LOAD(6, q, by);
                 SWA__TILE_STREAM(4, a, 64);
                 SWA__TILE_MULTIPLY(0, 4, 6);
-                SWA__TILE_LOAD(7, q + 16, by);
-                SWA__TILE_MULTIPLY(1, 4, 7);
                 SWA__TILE_STREAM(5, a + second, 64);
                 SWA__TILE_MULTIPLY(2, 5, 6);
-                SWA__TILE_MULTIPLY(3, 5, 7);
+                if (wide) {
+                    SWA__TILE_LOAD(7, q + 16, by);
+                    SWA__TILE_MULTIPLY(1, 4, 7);
+                    SWA__TILE_MULTIPLY(3, 5, 7);
+                }
                 swa__top_keys(top, 1);
             }
             for (end = d > 0 ? rows * (i + 1) / n : 0; r < end; r++, from += SWA__PANEL)
                 for (j = 0; j < SWA__PANEL; j += 16, o += 16) {
-                    __m512 x = w->more ? _mm512_mul_ps(_mm512_loadu_ps(o), _mm512_loadu_ps(fold + j))
-                                       : _mm512_setzero_ps();
-                    _mm512_storeu_ps(o, _mm512_fmadd_ps(_mm512_loadu_ps(from + j),
-                                                        _mm512_loadu_ps(fold + SWA__PANEL + j), x));
+                    __m512 x = _mm512_setzero_ps();
+                    if (w->more) x = _mm512_mul_ps(_mm512_loadu_ps(o), _mm512_loadu_ps(fold + j));
+                    x = _mm512_fmadd_ps(_mm512_loadu_ps(from + j),
+                                        _mm512_loadu_ps(fold + SWA__PANEL + j), x);
+                    _mm512_storeu_ps(o, x);
                 }
         }
         if (d >= dv) break;
         SWA__TILE_STORE(0, to, by);
-        SWA__TILE_STORE(1, to + 16, by);
         SWA__TILE_STORE(2, to + 16 * SWA__PANEL, by);
+        if (!wide) continue;
+        SWA__TILE_STORE(1, to + 16, by);
         SWA__TILE_STORE(3, to + 16 * SWA__PANEL + 16, by);
     }
 }
 
 /* A panel comes (n NULL: none): its scores go to s, their maxima to `most`. The waiting one goes: to
    its results. */
-static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *n, const float *q,
-                                         float *s, const swa__waiting *w, float *most) {
+static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *n, int wide,
+                                         const float *q, float *s, const swa__waiting *w,
+                                         float *most) {
     __m512 top[2], sum[2], a[2], c[2];
     float fold[2 * SWA__PANEL];
     swa__qk next;
     swa__top x;
     int i;
 
-    next.k = next.hi = next.steps = x.k = x.end = 0;
-    if (n != NULL) swa__qk_begin(b, n, q, s, &next);
+    next.k = next.hi = next.steps = next.wide = x.k = x.end = 0;
+    if (n != NULL) swa__qk_begin(b, n, wide, q, s, &next);
     if (w->n > 0) swa__turn_exp(b, w, &next, sum);
     swa__qk_steps(&next, SWA_BLOCK * SWA_BLOCK);
     if (n != NULL) swa__top_begin(n, s, &x);
@@ -11644,7 +11659,8 @@ static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__sc
 
     if (next == NULL && x->n == 0) return;
     if (x->n > 0 && x->s == s) s = w->room.v + SWA_BLOCK / 2 * j->geo.dvp;
-    swa__turn(b, next != NULL ? l : NULL, w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
+    swa__turn(b, next != NULL ? l : NULL, next != NULL && next->n > SWA__TILE,
+              w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
     if (x->n > 0) swa__panel_end(j, u, w, x->r, x->n, x->ends);
     x->n = 0;
     if (next == NULL) return;
