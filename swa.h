@@ -1306,11 +1306,14 @@ SWA__INLINE int swa__zen4(void) {
 }
 
 /* How many tiles of K few rows read at once with AVX-512, each of which is a stream from memory:
-   four rows of narrow types, and fewer rows of any. Four rows take two of f32 where this is not 1.
+   four rows of narrow types, and one row of any. Two rows take one tile, and four one of f32, where
+   this is not 4; else 4 and 2.
      AMD Zen 4        4: with 2 in f16 1.07 of the time, with 1 1.06 to 1.14 for fewer rows
      AMD Zen 5        1: 0.91 to 0.95 of the time cold and in L3, in L2 as fast; narrow types of four
                       rows and q8 of fewer go by 4 there too, q8 took 1.07 to 1.2
-     Intel            2: 0.97 of the time in f16 on Emerald Rapids, of four rows; 4 for fewer */
+     Intel            2: 0.97 of the time in f16 on Emerald Rapids, of four rows; 4 for one row, for
+                      which 1 took 1.03. On Granite Rapids one tile took 0.94 of the time of four
+                      rows in f32 (f16: 1.15), 0.96 to 0.99 of that of two */
 static int swa__key_streams(void) {
 #if SWA__X86
     return swa__fetch_l1() ? 1 : __builtin_cpu_is("intel") ? 2 : 4;
@@ -5108,7 +5111,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         one = 0;                         /* a tile at a time                                      */
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
-           && (b->stream || b->g->streams == 1 || v + PER == end);
+           && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v + PER == end);
         for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32) && v + SWV_FEW_F32 <= end;
              v += SWV_FEW_F32)
             SWA__FN(few_qk)(R, SWV_FEW_F32, b, q, s, v, end);
