@@ -1324,7 +1324,9 @@ static int swa__key_streams(void) {
 
 /* How many bytes ahead of few rows' reading K goes from L2 into L1, where what is fetched is for L2:
    Emerald Rapids takes 0.97 of the time in f32, f16 and bf16. There what waits for L2 stays in the
-   way of what comes from memory. 0 asks for the line that is read, which costs nothing. */
+   way of what comes from memory. 0 asks for the line that is read, which costs nothing. Where it is
+   not 0, panels of AVX-512 ask for K so far ahead, and for V 16 keys ahead: Granite Rapids takes
+   0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash less). */
 static int swa__fetches_near(void) {
 #if SWA__X86
     return __builtin_cpu_is("intel") ? 1024 : 0;
@@ -3938,7 +3940,7 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* q and K in q8: integer dot products                               */
-    int   streams, near;     /* few rows: see swa__key_streams, swa__fetches_near                 */
+    int   streams, near;     /* see swa__key_streams (few rows), swa__fetches_near                */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
@@ -5870,6 +5872,8 @@ typedef struct {
     int fetches;                         /* a line per step, `line` bytes from one to the next    */
     const char *fetch;
     size_t line;
+    size_t near;                         /* bytes ahead of a's reading that it goes from L2 into  */
+                                         /* L1, see swa__fetches_near; 0: not asked for           */
 } SWA__FN(operands);
 
 /* One product, or the two of a pair: then a and b hold two bf16 in each lane. */
@@ -5950,6 +5954,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
 #ifdef SWV_TWICE
     /* p.v, whole panels; the first turn may be half a one. 2.5 % of p.v on Emerald Rapids, where a
        turn of one step (8 cycles) loses a quarter of a cycle */
+    if (!pairs && x.rs == 1 && rows == MR && nv == NV && step == 1 && x.near > 0) {
+        /* a loop of its own: with two steps a turn it is no faster than this */
+        for (; p < x.n; p++) {
+            SWA__PREFETCH_L1((const char *)x.a + x.near);
+            SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
+        }
+        return;
+    }
     if (!pairs && x.rs == 1 && !x.fetches && rows == MR && nv == NV && step == 1) {
         for (p = x.n; p > 0; p = (p - 1) & ~(size_t)1) {
             if (p % 2 == 0) SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
@@ -6048,6 +6060,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
     x.fetches = 0;
     x.fetch = NULL;
     x.line = 0;
+    x.near = 0;
 
     for (i = 0; i < mr; i++, acc += nv * SWV_N) {
         const float scale = t->tail_scale[k % SWA__TILE + i];
@@ -6141,6 +6154,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
+    in.near = 0;
 
     for (r = 0; r < rows; r += MR, out += MR * NR)
         for (at = x->from; at < x->to; at = end) {
@@ -6190,6 +6204,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     x.rs = 1;
     x.cs = SWA__TILE;
     x.fetches = 1;
+    x.near = (size_t)b->g->near;
     x.a = (const float *)t->k + k % SWA__TILE;
     x.b = q;
     /* the stretches' lines add up to all of K's dims: behind them x.b is at q's tail. Nothing to be
@@ -6479,6 +6494,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
+    /* 16 keys ahead: rows 512 bytes apart share an eighth of L1, which keeps none of a pass */
+    in.near = g->near > 0 ? SWA__TILE * (size_t)g->v_along * sizeof(float) : 0;
 
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
