@@ -1325,8 +1325,9 @@ static int swa__key_streams(void) {
 /* How many bytes ahead of few rows' reading K goes from L2 into L1, where what is fetched is for L2:
    Emerald Rapids takes 0.97 of the time in f32, f16 and bf16. There what waits for L2 stays in the
    way of what comes from memory. 0 asks for the line that is read, which costs nothing. Where it is
-   not 0, panels of AVX-512 ask for K so far ahead, and for V 16 keys ahead: Granite Rapids takes
-   0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash less). */
+   not 0, panels of AVX-512 ask for K so far ahead, and whole ones for V 16 keys ahead: Granite
+   Rapids takes 0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash
+   less), and 0.87 of that of MLA's 16 heads, which are half a panel. */
 static int swa__fetches_near(void) {
 #if SWA__X86
     return __builtin_cpu_is("intel") ? 1024 : 0;
@@ -5954,7 +5955,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
 #ifdef SWV_TWICE
     /* p.v, whole panels; the first turn may be half a one. 2.5 % of p.v on Emerald Rapids, where a
        turn of one step (8 cycles) loses a quarter of a cycle */
-    if (!pairs && x.rs == 1 && rows == MR && nv == NV && step == 1 && x.near > 0) {
+    if (!pairs && x.rs == 1 && (rows == MR || x.fetches) && step == 1 && x.near > 0) {
         /* a loop of its own: with two steps a turn it is no faster than this */
         for (; p < x.n; p++) {
             SWA__PREFETCH_L1((const char *)x.a + x.near);
