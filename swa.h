@@ -1318,11 +1318,14 @@ SWA__INLINE int swa__zen4(void) {
 }
 
 /* How many tiles of K few rows read at once with AVX-512, each of which is a stream from memory:
-   four rows of narrow types, and fewer rows of any. Four rows take two of f32 where this is not 1.
+   four rows of narrow types, and one row of any. Two rows take one tile, and four one of f32, where
+   this is not 4; else 4 and 2.
      AMD Zen 4        4: with 2 in f16 1.07 of the time, with 1 1.06 to 1.14 for fewer rows
      AMD Zen 5        1: 0.91 to 0.95 of the time cold and in L3, in L2 as fast; narrow types of four
                       rows and q8 of fewer go by 4 there too, q8 took 1.07 to 1.2
-     Intel            2: 0.97 of the time in f16 on Emerald Rapids, of four rows; 4 for fewer */
+     Intel            2: 0.97 of the time in f16 on Emerald Rapids, of four rows; 4 for one row, for
+                      which 1 took 1.03. On Granite Rapids one tile took 0.94 of the time of four
+                      rows in f32 (f16: 1.15), 0.96 to 0.99 of that of two */
 static int swa__key_streams(void) {
 #if SWA__X86
     return swa__fetch_l1() ? 1 : __builtin_cpu_is("intel") ? 2 : 4;
@@ -1333,7 +1336,10 @@ static int swa__key_streams(void) {
 
 /* How many bytes ahead of few rows' reading K goes from L2 into L1, where what is fetched is for L2:
    Emerald Rapids takes 0.97 of the time in f32, f16 and bf16. There what waits for L2 stays in the
-   way of what comes from memory. 0 asks for the line that is read, which costs nothing. */
+   way of what comes from memory. 0 asks for the line that is read, which costs nothing. Where it is
+   not 0, panels of AVX-512 ask for K so far ahead, and whole ones for V 16 keys ahead: Granite
+   Rapids takes 0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash
+   less), and 0.87 of that of MLA's 16 heads, which are half a panel. */
 static int swa__fetches_near(void) {
 #if SWA__X86
     return __builtin_cpu_is("intel") ? 1024 : 0;
@@ -3951,7 +3957,7 @@ typedef struct {                         /* what all rows of a call share       
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
     int   dots;              /* q and K in q8: integer dot products                               */
-    int   streams, near;     /* few rows: see swa__key_streams, swa__fetches_near                 */
+    int   streams, near;     /* see swa__key_streams (few rows), swa__fetches_near                */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
@@ -5139,7 +5145,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         one = 0;                         /* a tile at a time                                      */
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
-           && (b->stream || b->g->streams == 1 || v + PER == end);
+           && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v + PER == end);
         for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32) && v + SWV_FEW_F32 <= end;
              v += SWV_FEW_F32)
             SWA__FN(few_qk)(R, SWV_FEW_F32, b, q, s, v, end);
@@ -5898,6 +5904,8 @@ typedef struct {
     int fetches;                         /* a line per step, `line` bytes from one to the next    */
     const char *fetch;
     size_t line;
+    size_t near;                         /* bytes ahead of a's reading that it goes from L2 into  */
+                                         /* L1, see swa__fetches_near; 0: not asked for           */
 } SWA__FN(operands);
 
 /* One product, or the two of a pair: then a and b hold two bf16 in each lane. */
@@ -5978,6 +5986,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
 #ifdef SWV_TWICE
     /* p.v, whole panels; the first turn may be half a one. 2.5 % of p.v on Emerald Rapids, where a
        turn of one step (8 cycles) loses a quarter of a cycle */
+    if (!pairs && x.rs == 1 && (rows == MR || x.fetches) && step == 1 && x.near > 0) {
+        /* a loop of its own: with two steps a turn it is no faster than this */
+        for (; p < x.n; p++) {
+            SWA__PREFETCH_L1((const char *)x.a + x.near);
+            SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
+        }
+        return;
+    }
     if (!pairs && x.rs == 1 && !x.fetches && rows == MR && nv == NV && step == 1) {
         for (p = x.n; p > 0; p = (p - 1) & ~(size_t)1) {
             if (p % 2 == 0) SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
@@ -6076,6 +6092,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
     x.fetches = 0;
     x.fetch = NULL;
     x.line = 0;
+    x.near = 0;
 
     for (i = 0; i < mr; i++, acc += nv * SWV_N) {
         const float scale = t->tail_scale[k % SWA__TILE + i];
@@ -6169,6 +6186,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
+    in.near = 0;
 
     for (r = 0; r < rows; r += MR, out += MR * NR)
         for (at = x->from; at < x->to; at = end) {
@@ -6218,6 +6236,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     x.rs = 1;
     x.cs = SWA__TILE;
     x.fetches = 1;
+    x.near = (size_t)b->g->near;
     x.a = (const float *)t->k + k % SWA__TILE;
     x.b = q;
     /* the stretches' lines add up to all of K's dims: behind them x.b is at q's tail. Nothing to be
@@ -6507,6 +6526,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     in.fetches = 0;
     in.fetch = NULL;
     in.line = 0;
+    /* 16 keys ahead: rows 512 bytes apart share an eighth of L1, which keeps none of a pass */
+    in.near = g->near > 0 ? SWA__TILE * (size_t)g->v_along * sizeof(float) : 0;
 
     for (span = of->span; span < of->span + of->spans; span++) {
         in.n = span->n;
