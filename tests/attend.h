@@ -79,14 +79,17 @@ static inline void at_span(at_case *c, int span) {
     c->sees.span_lo = c->start;
     c->sees.span_hi = c->start + span;
 }
+/* All that K, V and a tail can be. */
+enum { AT_TYPES = 7 };
+static const swa_type at_types[AT_TYPES] = { SWA_F32,   SWA_F16,  SWA_BF16, SWA_Q8,
+                                             SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
 /* By kind: 3 has V in K and a tail (latents), 4 a tail. Types and what happens to scores are drawn. */
 static inline void at_vary(at_case *c, int kind) {
-    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
     c->shape.v_in_k = kind == 3;
     c->shape.tail_dim = kind == 3 ? 16 : kind == 4 ? 8 : 0;
-    c->k_type = types[t_int(0, 3)];
-    c->tail_type = types[t_int(0, 3)];
-    c->v_type = kind == 3 ? c->k_type : types[t_int(0, 3)];
+    c->k_type = at_types[t_int(0, AT_TYPES - 1)];
+    c->tail_type = at_types[t_int(0, AT_TYPES - 1)];
+    c->v_type = kind == 3 ? c->k_type : at_types[t_int(0, AT_TYPES - 1)];
     c->softcap = t_int(0, 3) ? 0.0f : 20.0f;
     c->alibi = !t_int(0, 3);
     c->bias = t_int(0, 2) ? 0 : t_int(1, 2);

@@ -562,7 +562,10 @@ TEST_EACH_ISA(narrow_caches) {
               { SWA_BF16, SWA_BF16, 2e-2 },
               { SWA_Q8, SWA_BF16, 2e-2 },
               { SWA_Q8, SWA_F32, 2e-2 },
-              { SWA_Q8, SWA_Q8, 3e-2 } };
+              { SWA_Q8, SWA_Q8, 3e-2 },
+              { SWA_Q8_32, SWA_Q8_32, 2e-2 },
+              { SWA_E4M3, SWA_BF16, 1e-1 },
+              { SWA_E5M2, SWA_E4M3, 2e-1 } };
     const int n = 70;
     setup s;
     masters w;
@@ -573,7 +576,7 @@ TEST_EACH_ISA(narrow_caches) {
     const size_t total = (size_t)(n * s.m.hidden);
     const float *x = normal(total, 1.0);
     const double *want = oracle(&s, &w, x, n);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
         double *naive = t_doubles(total);
         for (int p = 1; p < N_PATHS; p++) {
             float *once = t_floats(total), *out = t_floats(total);
