@@ -104,15 +104,15 @@
    (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME; SWA_AMX: compute SWA_BF16_TILE by Intel's
    tile instructions (x86-64 Linux, gcc 11 or clang 12 on). A model of them passes all tests; the
    instructions themselves have not been run with this code, so ask for them.
-   To leave out, where the implementation stands; of 350 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 355 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
    alone) 56, SWA_NO_BF16 (the type, and products in it) 57, SWA_NO_LISTS (lists of keys, trees) 29,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 13, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
-   SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3, SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188
-   (all vectors), and SWA_SMALL 47: fewer shapes of kernels, the same bits; decoding with groups of
-   2 or 3 takes 1.2 times as long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of
-   SWA_BF16 two to four times, decode in f32 on Zen 4 1.1 times. What is left out is refused, or not
-   declared. An engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes
+   SWA_NO_STAGED (q8 by 32 numbers, fp8) 4, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
+   SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 47: fewer shapes
+   of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
+   rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen
+   4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes
    174 KB; without latents and modifications too 157 (109 without AVX-512), 138 with SWA_STATIC,
    which drops every function that it does not call, 117 with SWA_SMALL too.
    All of it takes 9.2 s of one core by gcc 12.2 -O2 and 9.2 by clang 14 -O2 (417 KB) on AMD Zen 4,
@@ -187,10 +187,31 @@ typedef enum {
     SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                        */
 } swa_status;
 
-/* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head).
-   Caller's own rows: F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in
-   either polarity. F16 is IEEE half in a uint16_t, BF16 the upper half of a float. 0 is the
-   default: F32, or for V and tail the type of K. */
+/* Element types of K, V and tails. 0 is the default: F32, or for V and tail the type of K.
+     F32, F16   IEEE half in a uint16_t
+     BF16       the upper half of a float
+     Q8         int8, one f32 scale per slot and KV head; in a ring alone
+   and staged types, for which no kernel has loops: each block is widened to f32 first, in decode
+   too, so that a ring has the bits of one in F32 that holds the same numbers:
+     Q8_32      int8, one f32 scale per 32 numbers of a row (the last ones may be fewer), of which
+                the largest is 127 times it
+     E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
+     E5M2       of 2 bits, to 57344; infinities and NaN as in F16, whose upper byte it is
+   fp8 goes to nearest even, keeps subnormals, cuts what is too large, and has no scale: a host that
+   scales K divides attn.scale by that, or if it scales V, out. Beside F16's (Granite Rapids, one
+   thread, head_dim 128) and beside exact K and V (relative L2: normal numbers, one query; the same
+   with 2 channels of K 20 times as large):
+                                       Q8      Q8_32    E4M3     E5M2
+     decode, W 4096, groups of 4       0.67    1.5      1.4      1.4         AVX2: 0.82, 1.4-1.7
+     prefill 8192, W 1024              1.0     1.1      1.2      1.2
+     ... W 4096, in chunks of 512      1.0     1.0      1.1      1.1
+     error of K; of V                  1.1e-2  8.9e-3   4.3e-2   9.5e-2
+                                       6.3e-3  5.3e-3   2.6e-2   5.3e-2
+     ... with large channels, K        0.12    0.057    0.054    0.11        Q8 rotated by
+                                                                             swa_hadamard: 0.023
+   Caller's own rows: all but Q8; Q8_32 there is ggml's block_q8_0: a scale in F16, then 32 int8, 34
+   bytes; dims and strides are multiples of 32, else UNSUPPORTED. Masks: F32, F16, BF16 (added to
+   the scores), or bytes in either polarity. */
 typedef enum {
     SWA_TYPE_DEFAULT = 0,
     SWA_F32,
@@ -201,7 +222,7 @@ typedef enum {
     SWA_BOOL_KEEP,   /* 1 = visible (PyTorch SDPA, xformers)  */
     SWA_OPAQUE,      /* weights that only the host can read: swa_matrix */
     SWA_BF16_TILE,   /* a way to multiply, nothing is stored in it: swa_attn.compute */
-    SWA_Q8_32,       /* the staged types, for K, V and tails, see below */
+    SWA_Q8_32,
     SWA_E4M3,
     SWA_E5M2
 } swa_type;
@@ -684,7 +705,7 @@ SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_at
 typedef struct {
     const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
                                          when v_in_k                                              */
-    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                 */
+    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc; not SWA_Q8                     */
     int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
     int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; rows may overlap          */
     int64_t  pos;                     /* position of the first row                                */
@@ -3867,7 +3888,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      few    1 to 15        keys          dims          as stored, as a rule         of the block
      many   panels of nr   rows          rows          f32, or bf16 as multiplied   folded
    Few rows wait for memory, so their numbers are widened on the way into the registers; many rows
-   use each number so often that the stage had better widen it once.
+   use each number so often that the stage had better widen it once. Of staged types it does so for
+   both: a loop for each of them in each kernel would be dear, and few hosts need one.
 
    The sight of three tokens through a sliding window:
 
@@ -9425,6 +9447,7 @@ static size_t swa__partial_bytes(const swa_shape *s) {
          of the tile in one, off the grid      K moved, V in place       the same, narrow: widened
        keys lie in several segments, or rows   gathered; V in place      gathered
                                                where it can be
+       any of it in a staged type              widened                   widened
 
    On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
    integer dot products take them as they are. */
@@ -13034,7 +13057,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
             return SWA_ERR_UNSUPPORTED;
-        if (!swa__blocks_whole(s, kv)) return SWA_ERR_UNSUPPORTED;
+        if (SWA__STAGED && !swa__blocks_whole(s, kv)) return SWA_ERR_UNSUPPORTED;
     }
     return SWA_OK;
 }

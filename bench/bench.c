@@ -474,7 +474,8 @@ static void run_all(options *o) {
 /* ---- command line ---- */
 
 static const char usage[] =
-    "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8|q8_32|e4m3|e5m2] [--threads 1,2] [--isa N] [--csv PATH]\n"
+    "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8|q8_32|e4m3|e5m2] [--threads 1,2] [--isa N] "
+    "[--csv PATH]\n"
     "      [--beside SIDE.so] [--list]\n"
     "Without --case, --type or --quick the results also go to bench/results/CPU/latest.csv.\n";
 

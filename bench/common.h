@@ -201,11 +201,11 @@ static float rounded(swa_type type, float x) {
     if (type == SWA_BF16) return from_bf16(to_bf16(x));
     return x;
 }
-static size_t type_bytes(swa_type type) {
-    return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
-}
+static size_t type_bytes(swa_type type) { return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static const char *type_name(swa_type type) {
-    static const char *const names[] = { "default", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2" };
+    static const char *const names[] = {
+        "default", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2"
+    };
     return names[type];
 }
 

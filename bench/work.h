@@ -90,7 +90,7 @@ static void work_fail(work *w, const char *where, swa_status st) {
 /* Inputs and the attention arguments that both forms share. */
 static void work_inputs(work *w) {
     const spec *s = &w->s;
-    int kvh = spec_kv_heads(s), dim = spec_dim(s), normal = w->type == SWA_Q8 ? BUF_NORMAL_Q - BUF_Q : 0;
+    int kvh = spec_kv_heads(s), dim = spec_dim(s), normal = w->type >= SWA_Q8 ? BUF_NORMAL_Q - BUF_Q : 0;
     int64_t tokens = (int64_t)s->n * spec_steps(s), rows = tokens;
     if (spec_decode(s)) rows = s->start - spec_lo(s, s->start) + s->n;
     if (rows > 8192) rows = 8192; /* a longer context repeats them */

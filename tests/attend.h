@@ -81,8 +81,7 @@ static inline void at_span(at_case *c, int span) {
 }
 /* All that K, V and a tail can be. */
 enum { AT_TYPES = 7 };
-static const swa_type at_types[AT_TYPES] = { SWA_F32,   SWA_F16,  SWA_BF16, SWA_Q8,
-                                             SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
+static const swa_type at_types[AT_TYPES] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
 /* By kind: 3 has V in K and a tail (latents), 4 a tail. Types and what happens to scores are drawn. */
 static inline void at_vary(at_case *c, int kind) {
     c->shape.v_in_k = kind == 3;

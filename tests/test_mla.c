@@ -558,14 +558,9 @@ TEST_EACH_ISA(narrow_caches) {
     static const struct {
         swa_type k, tail;
         double off;
-    } c[] = { { SWA_F16, SWA_F16, 2e-3 },
-              { SWA_BF16, SWA_BF16, 2e-2 },
-              { SWA_Q8, SWA_BF16, 2e-2 },
-              { SWA_Q8, SWA_F32, 2e-2 },
-              { SWA_Q8, SWA_Q8, 3e-2 },
-              { SWA_Q8_32, SWA_Q8_32, 2e-2 },
-              { SWA_E4M3, SWA_BF16, 1e-1 },
-              { SWA_E5M2, SWA_E4M3, 2e-1 } };
+    } c[] = { { SWA_F16, SWA_F16, 2e-3 },   { SWA_BF16, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_BF16, 2e-2 },
+              { SWA_Q8, SWA_F32, 2e-2 },    { SWA_Q8, SWA_Q8, 3e-2 },     { SWA_Q8_32, SWA_Q8_32, 2e-2 },
+              { SWA_E4M3, SWA_BF16, 1e-1 }, { SWA_E5M2, SWA_E4M3, 2e-1 } };
     const int n = 70;
     setup s;
     masters w;

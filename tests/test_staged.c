@@ -107,7 +107,9 @@ TEST_EACH_ISA(staged_rounding_of_fp8) {
                 /* behind the largest: where the next number would be */
                 const float y = code < last ? (float)fp8_value(e5m2, code + 1) : e5m2 ? 65536.0f : 480.0f;
                 const float tie = (x + y) / 2;
-                const float at[6] = { x, tie, nextafterf(tie, x), nextafterf(tie, y), nextafterf(x, 0), nextafterf(x, y) };
+                const float at[6] = {
+                    x, tie, nextafterf(tie, x), nextafterf(tie, y), nextafterf(x, 0), nextafterf(x, y)
+                };
                 for (int i = 0; i < 6; i++) k[n++] = t_int(0, 1) ? at[i] : -at[i];
             }
             for (; n < ALL; n++) k[n] = ldexpf(t_unit() - 0.5f, t_int(-30, 30));
@@ -177,7 +179,7 @@ static at_case staged_case(int i) {
     if (i % 6 == 1) c = at_new(1, 1, 64, 64, 60);
     if (i % 6 == 2) c = at_new(8, 1, 32, 33, 60);
     if (i % 6 == 3) c = at_new(16, 1, 70, 16, 40);
-    if (i % 6 >= 4) {                    /* latents */
+    if (i % 6 >= 4) { /* latents */
         c = at_new(i % 6 == 4 ? 4 : 20, 1, 64, 48, 40);
         c.shape.v_in_k = 1;
         c.shape.tail_dim = 8;
