@@ -8084,7 +8084,8 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
     return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
 }
 
-/* See SWV_HALVES in [SECTION 9]. */
+#if SWA__STAGED
+/* Four bytes, see SWV_HALVES in [SECTION 9]. */
 SWA__INLINE float32x4_t swa__halves_neon(const unsigned char *p, int n) {
     uint32_t w;
     int16x4_t h;
@@ -8094,6 +8095,7 @@ SWA__INLINE float32x4_t swa__halves_neon(const unsigned char *p, int n) {
     h = vand_s16(h, vdup_n_s16((int16_t)(0x7f << n | -0x8000)));
     return vcvt_f32_f16(vreinterpret_f16_s16(h));
 }
+#endif
 
 #define SWV_ISA                 neon
 #define SWV                     float32x4_t
@@ -8482,13 +8484,6 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
         _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p)), at));
 }
 
-/* See SWV_HALVES in [SECTION 9]. */
-SWA__INLINE SWA__AVX2_TARGET __m256 swa__halves_avx2(const unsigned char *p, int n) {
-    __m128i h = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
-    h = _mm_and_si128(_mm_slli_epi16(h, n), _mm_set1_epi16((short)(0x7f << n | -0x8000)));
-    return _mm256_cvtph_ps(h);
-}
-
 #define SWV_ISA                 avx2
 #define SWV_TARGET              SWA__AVX2_TARGET
 #define SWV                     __m256
@@ -8516,7 +8511,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__halves_avx2(const unsigned char *p, int
 #define SWV_LOAD_BF16(p)        swa__load_bf16_avx2(p)
 #define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
                                     _mm_loadl_epi64((const __m128i *)(const void *)(p))))
-#define SWV_HALVES(p, n)        swa__halves_avx2((p), (n))
+#define SWV_HALVES(p, n)        _mm256_cvtph_ps(_mm_and_si128(_mm_set1_epi16((short)(0x7f << (n) | -0x8000)), \
+                                    _mm_slli_epi16(_mm_cvtepi8_epi16( \
+                                        _mm_loadl_epi64((const __m128i *)(const void *)(p))), (n))))
 #define SWV_STORE_F16(p, v)     _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
@@ -8654,14 +8651,6 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #endif
 #endif
 
-/* See SWV_HALVES in [SECTION 9]. */
-SWA__INLINE SWA__AVX512_TARGET __m512 swa__halves_avx512(const unsigned char *p, int n) {
-    __m256i h = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-    h = _mm256_and_si256(_mm256_slli_epi16(h, n),
-                         _mm256_set1_epi16((short)(0x7f << n | -0x8000)));
-    return _mm512_cvtph_ps(h);
-}
-
 #define SWV_ISA                 avx512
 #define SWV_TWICE                        /* see mk                                                */
 #define SWV_TARGET              SWA__AVX512_TARGET
@@ -8699,7 +8688,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__halves_avx512(const unsigned char *p,
                                     _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
 #define SWV_LOAD_Q8(p)          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32( \
                                     _mm_loadu_si128((const __m128i *)(const void *)(p))))
-#define SWV_HALVES(p, n)        swa__halves_avx512((p), (n))
+#define SWV_HALVES(p, n)        _mm512_cvtph_ps(_mm256_and_si256(_mm256_set1_epi16((short)(0x7f << (n) | -0x8000)), \
+                                    _mm256_slli_epi16(_mm256_cvtepi8_epi16( \
+                                        _mm_loadu_si128((const __m128i *)(const void *)(p))), (n))))
 #define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
                                     _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16( \

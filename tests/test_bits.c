@@ -101,8 +101,9 @@ static bits_case bits_staged(int latent) {
     return b;
 }
 static bits_case bits_of(int i) {
-    static const int like[24] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
-                                  12, 13, 14, 12, 13, 15, 16, 17, 18, 19, 18, 19 };
+    static const int like[24] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 12, 13, 15, 16, 17, 18, 19, 18, 19
+    };
     static const char *const names[4] = { "tile order, odd dims", "tile order, latent", "tile order, blocks",
                                           "tile order, latent, blocks" };
     bits_case b = i < 24 ? bits_like(like[i]) : bits_staged(i - 24);
