@@ -2261,7 +2261,8 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
    in tiles of 16 slots, transposed,
        k [n_kv_heads][slots/16][head_dim][16]    tail [n_kv_heads][slots/16][tail_dim][16]
        v [n_kv_heads][slots][v_dim rounded up to 16]
-       and for q8 a scale per slot [n_kv_heads][slots], for q8_32 [n_kv_heads][dims/32][slots]
+       and for q8 a scale per slot [n_kv_heads][slots]; q8_32 has its [dims/32][slots] behind each
+       head's numbers
    so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring
    follows. With capacity and origin multiples of 16 a tile's keys go by position mod 16, and a
    block that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in
@@ -2330,7 +2331,7 @@ typedef struct {
                                             16th part), and from number to number                 */
     int64_t  slots;                      /* of a ring, that a head has; rows: 0                   */
     const unsigned char *p;              /* of head 0: slot 0, or row 0                           */
-    const float *scale;                  /* [n_kv_heads][scales][slots] in a ring; else NULL      */
+    const float *scale;                  /* [n_kv_heads][slots], of q8 in a ring; else NULL       */
 } swa__operand;
 
 /* A layer: what the desc says of it, and where its rows lie. Written by init, then only read. */
@@ -2517,12 +2518,24 @@ static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
          + within * (int64_t)x->size;
 }
 
+/* Of a ring in q8_32, whose head begins at p: its scales [scales][slots]. */
+static const float *swa__scales_behind(const swa__operand *x, const unsigned char *p) {
+    return (const float *)(const void *)(p + x->slots * x->row);
+}
+
 /* Its scale, the first of several; the next ones are `slots` apart. NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
-    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots * x->scales + i : NULL;
+    if (x->scale != NULL) return (float *)(uintptr_t)x->scale + h * x->slots + i;
+    if (x->scales == 0) return NULL;
+    return (float *)(uintptr_t)swa__scales_behind(x, x->p + h * x->head) + i;
 }
 
 /* ---- layout ---- */
+
+/* Whether an array of a layer has a scale per slot. */
+static int swa__has_scale(const swa__layer *l, int which) {
+    return l->type[which] == SWA_Q8 && l->x[which].dim > 0;
+}
 
 /* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is
    held whole. */
@@ -2554,7 +2567,7 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 
-/* The bytes of a layer's region, and what lies where in it. Scales are arrays of their own, and
+/* The bytes of a layer's region, and what lies where in it. Scales of q8 are arrays of their own, and
    come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
     const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
@@ -2564,19 +2577,21 @@ static swa_status swa__layer_region(swa__layer *l) {
     for (i = 0; i < SWA__OPERANDS; i++) {
         swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
         const int64_t size = (int64_t)x.size;
+        /* per slot, behind the numbers */
+        const int64_t scales = SWA__IS_STAGED(x.type) ? x.scales * (int64_t)sizeof(float) : 0;
         x.tiled = i != SWA__V && !l->k_rows;
         x.step = x.tiled ? SWA__TILE * size : size;
         /* a tile is whole vectors without padding */
         x.row = size * (x.tiled ? x.dim : swa__round16(x.dim));
-        x.head = l->slots * x.row;
+        x.head = l->slots * (x.row + scales);
         x.slots = l->slots;
         l->x[i] = x;
         l->at[i] = bytes;
-        if (!swa__region(&bytes, slots, (size_t)x.row, 1)) return SWA_ERR_OVERFLOW;
+        if (!swa__region(&bytes, slots, (size_t)(x.row + scales), 1)) return SWA_ERR_OVERFLOW;
     }
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
-        if (!swa__region(&bytes, slots, sizeof(float), (size_t)l->x[i].scales))
+        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1))
             return SWA_ERR_OVERFLOW;
     }
     l->stride = bytes;
@@ -3021,7 +3036,7 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
     for (i = 0; i < SWA__OPERANDS; i++) {
         x[i] = l->x[i];
         if (x[i].dim > 0) x[i].p = region + l->at[i];
-        if (x[i].scales > 0)
+        if (swa__has_scale(l, i))
             x[i].scale = (const float *)(const void *)(region + l->scale_at[i]);
     }
 }
@@ -3538,7 +3553,7 @@ static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
             for (d = 0; d < x->dim; d++)
                 memset(swa__operand_at(x, h, slot) + d * x->step, 0xff, x->size);
             for (g = 0; g < x->scales; g++)
-                memset(swa__operand_scale(x, h, slot) + g * x->slots, 0xff, sizeof *x->scale);
+                memset(swa__operand_scale(x, h, slot) + g * x->slots, 0xff, sizeof(float));
         }
 }
 
@@ -9249,8 +9264,7 @@ static void swa__source_head(swa__source *src, int heads) {        /* that many 
     for (i = 0; i < SWA__OPERANDS; i++) {
         /* an array that there is not, or lies in K, has no p to be moved */
         if (src->x[i].p != NULL) src->x[i].p += heads * src->x[i].head;
-        if (src->x[i].scale != NULL)
-            src->x[i].scale += heads * src->x[i].slots * src->x[i].scales;
+        if (src->x[i].scale != NULL) src->x[i].scale += heads * src->x[i].slots;
     }
 }
 
@@ -9573,16 +9587,11 @@ static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, un
     }
 }
 
-/* The scales that a kernel multiplies by: those of q8_32 are multiplied in when it is widened. */
-static const float *swa__key_scale(const swa__operand *x) {
-    return SWA__IS_STAGED(x->type) ? NULL : x->scale;
-}
-
 #if SWA__STAGED
 /* The staged types in plain C: numbers into bytes, up to 32 that have one scale. A NaN makes one of
    all that share its scale; what is too large is cut to bf16's largest, so that 127 times the scale
    is no infinity. */
-static void swa__staged_bytes(int type, const float *src, int n, unsigned char *to, float *scale) {
+SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to, float *scale) {
     uint32_t top = 0;
     float largest, inv;
     int i;
@@ -9607,7 +9616,7 @@ static void swa__staged_bytes(int type, const float *src, int n, unsigned char *
 }
 
 /* A new row as the ring will hold it: into bytes and back, so that both ways cannot differ. */
-static void swa__staged_round(const swa__kernels *kr, int type, const float *src, int n,
+SWA__NOINLINE void swa__staged_round(const swa__kernels *kr, int type, const float *src, int n,
                               float *dst) {
     int d;
 
@@ -9621,13 +9630,13 @@ static void swa__staged_round(const swa__kernels *kr, int type, const float *src
     }
 }
 
-/* Row `row` of an operand that lies in rows: a ring's, or the caller's, which ends where its
+/* The row at p of an operand that lies in rows: a ring's, or the caller's, which ends where its
    numbers do. */
-static void swa__staged_row(const swa__kernels *kr, const swa__operand *x, int64_t row,
-                            float *dst) {
+SWA__NOINLINE void swa__staged_row(const swa__kernels *kr, const swa__operand *x,
+                                   const unsigned char *p, float *dst) {
     const int type = (int)x->type, whole = x->dim / SWA__TILE * SWA__TILE;
-    const unsigned char *p = x->p + row * x->row;
-    const float *scale = x->scale != NULL ? x->scale + row : NULL;
+    const float *scale =
+        x->slots > 0 && x->scales > 0 ? swa__scales_behind(x, x->p) + (p - x->p) / x->row : NULL;
     unsigned char last[SWA__TILE];
     int d;
 
@@ -9651,10 +9660,10 @@ static void swa__staged_row(const swa__kernels *kr, const swa__operand *x, int64
 
 /* K or tail of 16 slots from `slot` on, whose numbers are at p as a tile: of keys [a, b) at least.
    Off the grid there are not 16 scales behind the last slots. */
-static void swa__staged_tile(const swa__kernels *kr, const swa__operand *x, const unsigned char *p,
+SWA__NOINLINE void swa__staged_tile(const swa__kernels *kr, const swa__operand *x, const unsigned char *p,
                              int64_t slot, int a, int b, float *dst) {
     const size_t group = 32 * SWA__TILE, numbers = SWA__TILE * (size_t)x->dim;
-    const float *scale = x->scale != NULL ? x->scale + slot : NULL;
+    const float *scale = x->scales > 0 ? swa__scales_behind(x, x->p) + slot : NULL;
     float some[SWA__TILE];
     size_t at;
 
@@ -9686,25 +9695,21 @@ static void swa__tile_widen(const swa__keys *keys, const swa__operand *x, const 
     keys->kr->widen((int)x->type, p, dst, SWA__TILE * (size_t)x->dim);
 }
 
-/* Row `row` of an operand that lies in rows, as the ring holds it or will hold it: to dst, and to
-   *scale what q8 is to be multiplied by. */
-static void swa__row_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
-                        float *dst, float *scale) {
-    const swa__operand *x = &src->x[which];
-    const int round = src->ring ? SWA_F32 : (int)keys->round[which];
-
+/* The row at p of an operand that lies in rows, as the ring holds it or (round) will hold it: to
+   dst, and to *scale what q8 is to be multiplied by. */
+SWA__INLINE void swa__row_in(const swa__keys *keys, const swa__operand *x, int round,
+                             const unsigned char *p, float *dst, float *scale) {
 #if SWA__STAGED
     if (SWA__IS_STAGED(x->type)) {
-        swa__staged_row(keys->kr, x, row, dst);
+        swa__staged_row(keys->kr, x, p, dst);
         return;
     }
     if (SWA__IS_STAGED(round)) {
-        swa__staged_round(keys->kr, round, (const float *)(const void *)(x->p + row * x->row),
-                          x->dim, dst);
+        swa__staged_round(keys->kr, round, (const float *)(const void *)p, x->dim, dst);
         return;
     }
 #endif
-    keys->kr->round(round, x->p + row * x->row, (int)x->type, x->dim, dst, scale);
+    keys->kr->round(round, p, (int)x->type, x->dim, dst, scale);
 }
 
 /* Keys [a, b) of a tile's K or tail from slot `slot` on, widened: where several segments meet in
@@ -9730,23 +9735,22 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
     }
 }
 
-/* Keys [a, b) of a tile's K or tail from the rows row[a..b-1]: rounded if need be, then transposed.
-   A ring's are what they were rounded to. */
+/* Keys [a, b) of a tile's K or tail from the rows at src[a..b-1]: rounded if need be, then
+   transposed. A ring's are what they were rounded to. */
 static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which,
-                         const int64_t *row, int a, int b, const swa__spot *to) {
+                         const void **src, int a, int b, const swa__spot *to) {
     const swa__operand *x = &source->x[which];
-    const int made = SWA__IS_STAGED(x->type) || (!source->ring && keys->round[which] != SWA_F32);
+    const swa_type round = source->ring ? SWA_F32 : keys->round[which];
+    const int made = round != SWA_F32 || SWA__IS_STAGED(x->type);
     const swa_type type = made ? SWA_F32 : x->type;
     const int ld = (int)swa__pad16(x->dim);
-    const void *src[SWA__TILE];
     int i, d;
 
     /* attended is what the ring will hold, or a token's bits would depend on whether its keys came
        in the same step */
-    SWA__ROLLED for (i = a; i < b; i++) {
-        src[i] = x->p + row[i] * x->row;
-        if (!made) continue;
-        swa__row_in(keys, source, which, row[i], to->row + i * ld, &to->scale[which][i]);
+    for (i = a; i < b && made; i++) {
+        swa__row_in(keys, x, (int)round, (const unsigned char *)src[i], to->row + i * ld,
+                    &to->scale[which][i]);
         src[i] = to->row + i * ld;
     }
 
@@ -9773,12 +9777,10 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
     }
 }
 
-/* Keys [a, b) of a tile's V, from row `row` on: as they lie in the ring, or rounded to what it will
-   hold. */
-static void swa__values_in(const swa__keys *keys, const swa__source *src, int64_t row, int a,
-                           int b, const swa__spot *to) {
+/* Keys [a, b) of a tile's V: rows as they lie in the ring, or rounded to what it will hold. */
+static void swa__values_in(const swa__keys *keys, const swa__source *src, const unsigned char *p,
+                           int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[SWA__V];
-    const unsigned char *p = x->p + row * x->row;
     const size_t ld = (size_t)to->dvp;
 
     /* padded as the room's are, one right behind the other: so many numbers */
@@ -9788,39 +9790,39 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, int64_
     }
     /* the rows behind these, as a rule the next tile's */
     if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size, 64);
-    for (; a < b; a++, row++)
-        swa__row_in(keys, src, SWA__V, row, to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
+    for (; a < b; a++, p += x->row)
+        swa__row_in(keys, x, (int)keys->round[SWA__V], p, to->x[SWA__V] + (size_t)a * ld,
+                    &to->scale[SWA__V][a]);
 }
 
 /* The scale of a row; what stands for one where rows have none. 1 changes no bit of K or V; a
    tail's kernel has to know. */
 static float swa__scale_of(const swa__operand *x, int which, int64_t row) {
-    const float *scale = swa__key_scale(x);
-    return scale != NULL ? scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
+    return x->scale != NULL ? x->scale[row] : which == SWA__TAIL ? SWA__UNSCALED : 1.0f;
 }
 
 /* Keys [a, b) of one operand of a tile from row `row` of a segment on, with their scales. */
 static void swa__keys_in(const swa__keys *keys, const swa__source *src, int which, int64_t row,
                          int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
-    int64_t at[SWA__TILE];
+    const unsigned char *p = x->p;
+    const void *at[SWA__TILE];
     int i;
 
     if (x->dim == 0) return;
     /* rows that are rounded to q8 write theirs when that is done */
     SWA__ROLLED for (i = a; i < b; i++) to->scale[which][i] = swa__scale_of(x, which, row + i - a);
     if (which == SWA__V) {
-        swa__values_in(keys, src, row, a, b, to);
+        swa__values_in(keys, src, p + row * x->row, a, b, to);
         return;
     }
     if (x->tiled) {
         swa__slots_in(keys, x, which, row, a, b, to);
         return;
     }
-    SWA__ROLLED for (i = a; i < b; i++, row++) at[i] = row;
-    /* it has come to the next tile's rows */
-    if (a == 0 && b == SWA__TILE)
-        swa__rows_soon(keys, src, which, x->p + row * x->row, SWA__TILE);
+    SWA__ROLLED for (i = a, p += row * x->row; i < b; i++, p += x->row) at[i] = p;
+    /* p has come to the next tile's rows */
+    if (a == 0 && b == SWA__TILE) swa__rows_soon(keys, src, which, p, SWA__TILE);
     swa__rows_in(keys, src, which, at, a, b, to);
 }
 
@@ -9835,7 +9837,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
     t->v_token = to->dvp;
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *x = &src->x[i];
-        const float *scale = swa__key_scale(x);
+        const float *scale = x->scale != NULL ? x->scale + slot : NULL;
         const unsigned char *p = x->p;
         swa_type type = x->type;
         /* bf16 pairs and int8 products are made of the narrow numbers; pairs of q8 are made of
@@ -9846,7 +9848,6 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
                                 : type != SWA_F32 && (off_grid || type != SWA_BF16))
                            && !(i == SWA__K && keys->dots))
                         || SWA__IS_STAGED(type);
-        if (scale != NULL) scale += slot;
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
             memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
@@ -9859,7 +9860,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
             p = (const unsigned char *)moved;
         }
         if (widen && x->dim > 0) {
-            if (i == SWA__V) swa__values_in(keys, src, slot + a, a, b, to);
+            if (i == SWA__V) swa__values_in(keys, src, p + a * x->row, a, b, to);
             else swa__tile_widen(keys, x, p, slot, a, b, to->x[i]);
             p = (const unsigned char *)to->x[i];
             type = SWA_F32;
@@ -9872,7 +9873,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
 /* Whether keys of a segment have scales, or will have when they are rounded, as a bit. */
 static unsigned swa__is_scaled(const swa__keys *keys, const swa__source *src, int which) {
     const swa__operand *x = &src->x[which];
-    return (unsigned)(swa__key_scale(x) != NULL
+    return (unsigned)(x->scale != NULL
                       || (!src->ring && x->dim > 0 && keys->round[which] == SWA_Q8))
         << which;
 }
@@ -11101,15 +11102,19 @@ typedef struct { int n, segment[SWA__TILE]; int64_t row[SWA__TILE]; } swa__picke
 static void swa__picked_in(const swa__keys *keys, const swa__source *src, int which,
                            const int64_t *row, int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[which];
+    const void *at[SWA__TILE];
     int i;
 
     /* V, and what is tiled, key by key; rows of K and tail are transposed together */
     for (i = a; i < b; i++) {
         if (x->tiled || which == SWA__V || x->dim == 0)
             swa__keys_in(keys, src, which, row[i], i, i + 1, to);
-        else to->scale[which][i] = swa__scale_of(x, which, row[i]);
+        else {
+            to->scale[which][i] = swa__scale_of(x, which, row[i]);
+            at[i] = x->p + row[i] * x->row;
+        }
     }
-    if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, row, a, b, to);
+    if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
 }
 
 /* The tile whose keys have come together. Places that are left hold the last one again: its scores
@@ -12351,7 +12356,7 @@ static void swa__fold_rows(swa__part *p) {
 typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; } swa__store;
 
 /* A row of f32 as a staged type's bytes; their scales go to where the slot's are. */
-static void swa__staged_out(const swa__operand *to, const unsigned char *row, int64_t slot,
+SWA__NOINLINE void swa__staged_out(const swa__operand *to, const unsigned char *row, int64_t slot,
                             unsigned char *bytes) {
 #if SWA__STAGED
     const float *src = (const float *)(const void *)row;
