@@ -112,10 +112,11 @@
    SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 47: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen
-   4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes
-   174 KB; without latents and modifications too 157 (109 without AVX-512), 138 with SWA_STATIC,
-   which drops every function that it does not call, 117 with SWA_SMALL too.
-   All of it takes 9.2 s of one core by gcc 12.2 -O2 and 9.2 by clang 14 -O2 (417 KB) on AMD Zen 4,
+   4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
+   the block, index, lists, masks and blobs, takes 174 KB; without latents and modifications too 157
+   (109 without AVX-512), 138 with SWA_STATIC, which drops every function that it does not call, 117
+   with SWA_SMALL too.
+   All of it takes 9.2 s of one core by gcc 12.2 -O2 and 9.2 by clang 14 -O2 (422 KB) on AMD Zen 4,
    10.1 and 9.7 on Intel's Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
@@ -1549,7 +1550,6 @@ static uint16_t swa__bf16_from_f32(float f) {
 
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
-#if SWA__STAGED
 /* x / 2^n, 0 < n <= 24, to nearest even: half of the lowest bit that stays, minus one, is added;
    plus one where that bit is odd. */
 static uint32_t swa__shifted(uint32_t x, uint32_t n) {
@@ -1583,7 +1583,6 @@ static float swa__f32_from_fp8(int type, unsigned c) {
     if (a == 0x7fu) return swa__float_of(sign << 16 | 0x7fc00000u);
     return swa__f32_from_f16((uint16_t)(sign | a << 7)) * 256.0f;
 }
-#endif
 
 /* What 0 means. */
 static swa_type swa__type_or(swa_type type, swa_type fallback) {
@@ -1601,10 +1600,8 @@ static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
     if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
     if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
-#if SWA__STAGED
-    if (type == SWA_E4M3 || type == SWA_E5M2)
+    if (SWA__IS_STAGED(type) && type != SWA_Q8_32)
         return swa__f32_from_fp8(type, ((const unsigned char *)p)[i]);
-#endif
     return (float)((const int8_t *)p)[i];
 }
 
@@ -4186,12 +4183,10 @@ typedef struct {
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
     void (*narrow)(int type, const float *src, void *dst, size_t n);
-#if SWA__STAGED
     /* widen of the staged types. SWA_Q8_32: the first `per` numbers times the scale there, the next
        times that `next` floats on, ...; per 32, or 512: then a scale is 16, of the keys of a tile */
     void (*staged)(int type, const void *src, float *dst, size_t n, const float *scale,
                    int64_t next, size_t per);
-#endif
     /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a
        multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
@@ -9084,17 +9079,17 @@ static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, un
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
-    swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa) swa__round_##isa, SWA__TO_FORM(isa) SWA__TO_ROWS(isa) \
-    SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+    swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
+    SWA__TO_FORM(isa) SWA__TO_ROWS(isa) SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
 #else
 #  define SWA__TO_ROWS(isa) NULL
 #endif
 #if SWA__STAGED
-#  define SWA__STAGED_KERNEL(isa) swa__staged_##isa,
+#  define SWA__STAGED_KERNEL(isa) swa__staged_##isa
 #else
-#  define SWA__STAGED_KERNEL(isa)
+#  define SWA__STAGED_KERNEL(isa) NULL
 #endif
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
@@ -9587,11 +9582,11 @@ static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, un
     }
 }
 
-#if SWA__STAGED
 /* The staged types in plain C: numbers into bytes, up to 32 that have one scale. A NaN makes one of
    all that share its scale; what is too large is cut to bf16's largest, so that 127 times the scale
    is no infinity. */
-SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to, float *scale) {
+SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to,
+                                     float *scale) {
     uint32_t top = 0;
     float largest, inv;
     int i;
@@ -9617,7 +9612,7 @@ SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned
 
 /* A new row as the ring will hold it: into bytes and back, so that both ways cannot differ. */
 SWA__NOINLINE void swa__staged_round(const swa__kernels *kr, int type, const float *src, int n,
-                              float *dst) {
+                                     float *dst) {
     int d;
 
     for (d = 0; d < n; d += 32) {
@@ -9660,8 +9655,9 @@ SWA__NOINLINE void swa__staged_row(const swa__kernels *kr, const swa__operand *x
 
 /* K or tail of 16 slots from `slot` on, whose numbers are at p as a tile: of keys [a, b) at least.
    Off the grid there are not 16 scales behind the last slots. */
-SWA__NOINLINE void swa__staged_tile(const swa__kernels *kr, const swa__operand *x, const unsigned char *p,
-                             int64_t slot, int a, int b, float *dst) {
+SWA__NOINLINE void swa__staged_tile(const swa__kernels *kr, const swa__operand *x,
+                                    const unsigned char *p, int64_t slot, int a, int b,
+                                    float *dst) {
     const size_t group = 32 * SWA__TILE, numbers = SWA__TILE * (size_t)x->dim;
     const float *scale = x->scales > 0 ? swa__scales_behind(x, x->p) + slot : NULL;
     float some[SWA__TILE];
@@ -9678,38 +9674,22 @@ SWA__NOINLINE void swa__staged_tile(const swa__kernels *kr, const swa__operand *
                    0, group);
     }
 }
-#endif
 
 /* K or tail of 16 slots, as above, of any type: integers of q8 without their scales. */
 static void swa__tile_widen(const swa__keys *keys, const swa__operand *x, const unsigned char *p,
                             int64_t slot, int a, int b, float *dst) {
-#if SWA__STAGED
-    if (SWA__IS_STAGED(x->type)) {
-        swa__staged_tile(keys->kr, x, p, slot, a, b, dst);
-        return;
-    }
-#endif
-    (void)slot;
-    (void)a;
-    (void)b;
-    keys->kr->widen((int)x->type, p, dst, SWA__TILE * (size_t)x->dim);
+    if (SWA__IS_STAGED(x->type)) swa__staged_tile(keys->kr, x, p, slot, a, b, dst);
+    else keys->kr->widen((int)x->type, p, dst, SWA__TILE * (size_t)x->dim);
 }
 
 /* The row at p of an operand that lies in rows, as the ring holds it or (round) will hold it: to
    dst, and to *scale what q8 is to be multiplied by. */
 SWA__INLINE void swa__row_in(const swa__keys *keys, const swa__operand *x, int round,
                              const unsigned char *p, float *dst, float *scale) {
-#if SWA__STAGED
-    if (SWA__IS_STAGED(x->type)) {
-        swa__staged_row(keys->kr, x, p, dst);
-        return;
-    }
-    if (SWA__IS_STAGED(round)) {
+    if (SWA__IS_STAGED(x->type)) swa__staged_row(keys->kr, x, p, dst);
+    else if (SWA__IS_STAGED(round))
         swa__staged_round(keys->kr, round, (const float *)(const void *)p, x->dim, dst);
-        return;
-    }
-#endif
-    keys->kr->round(round, p, (int)x->type, x->dim, dst, scale);
+    else keys->kr->round(round, p, (int)x->type, x->dim, dst, scale);
 }
 
 /* Keys [a, b) of a tile's K or tail from slot `slot` on, widened: where several segments meet in
@@ -12357,8 +12337,7 @@ typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; 
 
 /* A row of f32 as a staged type's bytes; their scales go to where the slot's are. */
 SWA__NOINLINE void swa__staged_out(const swa__operand *to, const unsigned char *row, int64_t slot,
-                            unsigned char *bytes) {
-#if SWA__STAGED
+                                   unsigned char *bytes) {
     const float *src = (const float *)(const void *)row;
     float *scale = swa__operand_scale(to, 0, slot), one;
     int d;
@@ -12367,12 +12346,6 @@ SWA__NOINLINE void swa__staged_out(const swa__operand *to, const unsigned char *
         swa__staged_bytes((int)to->type, src + d, swa__min(32, to->dim - d), bytes + d, &one);
         if (scale != NULL) scale[d / 32 * to->slots] = one;
     }
-#else
-    (void)to;
-    (void)row;
-    (void)slot;
-    (void)bytes;
-#endif
 }
 
 /* n rows of K or tail (staged: of V too), from row `row` on, into slots of one tile, or into rows:

@@ -4,9 +4,9 @@
 
        cc -O2 -o build/outliers bench/outliers.c -lm && build/outliers
 
-   Attention in double over 1024 keys, 48 queries of normal(0, 2), K and V normal(0, 1), stored in a ring of the type and
-   read back. Per way: relative rms of the output, and its largest error by its largest entry (V: the rms over the other
-   channels). */
+   Attention in double over 1024 keys, 48 queries of normal(0, 2), K and V normal(0, 1), stored in a ring of the type
+   and read back. Per way: relative rms of the output, and its largest error by its largest entry (V: the rms over the
+   other channels). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
