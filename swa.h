@@ -12335,21 +12335,8 @@ static void swa__fold_rows(swa__part *p) {
    to. */
 typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; } swa__store;
 
-/* A row of f32 as a staged type's bytes; their scales go to where the slot's are. */
-SWA__NOINLINE void swa__staged_out(const swa__operand *to, const unsigned char *row, int64_t slot,
-                                   unsigned char *bytes) {
-    const float *src = (const float *)(const void *)row;
-    float *scale = swa__operand_scale(to, 0, slot), one;
-    int d;
-
-    for (d = 0; d < to->dim; d += 32) {
-        swa__staged_bytes((int)to->type, src + d, swa__min(32, to->dim - d), bytes + d, &one);
-        if (scale != NULL) scale[d / 32 * to->slots] = one;
-    }
-}
-
-/* n rows of K or tail (staged: of V too), from row `row` on, into slots of one tile, or into rows:
-   each is rounded and narrowed beside the stage, and then dealt out over the dims. */
+/* n rows of K or tail, from row `row` on, into slots of one tile, or into rows: each is rounded and
+   narrowed beside the stage, and then dealt out over the dims. */
 static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_t slot, int n) {
     const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
     const size_t pad = swa__pad16(to->dim);
@@ -12357,16 +12344,31 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
     unsigned char *narrow = (unsigned char *)(wide + pad);
 
     for (; n > 0; n--, row++, slot++) {
-        if (SWA__IS_STAGED(to->type)) swa__staged_out(to, from->p + row * from->row, slot, narrow);
-        else {
-            /* as the type will hold it, and then in the type */
-            s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide,
-                               &scale);
-            s->keys->kr->narrow((int)to->type, wide, narrow, pad);
-            if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
-        }
+        /* as the type will hold it, and then in the type */
+        s->keys->kr->round((int)to->type, from->p + row * from->row, SWA_F32, to->dim, wide,
+                           &scale);
+        s->keys->kr->narrow((int)to->type, wide, narrow, pad);
         swa__numbers(swa__operand_at(to, 0, slot), to->step, narrow, (int64_t)to->size, to->dim,
                      to->size);
+        if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
+    }
+}
+
+/* The same in a staged type, of K, tail or V. */
+SWA__NOINLINE void swa__staged_out(const swa__store *s, int which, int64_t row, int64_t slot,
+                                   int n) {
+    const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
+    unsigned char *bytes = (unsigned char *)s->spot.row;
+    int d;
+
+    for (; n > 0; n--, row++, slot++) {
+        const float *src = (const float *)(const void *)(from->p + row * from->row);
+        float *scale = swa__operand_scale(to, 0, slot), one;
+        for (d = 0; d < to->dim; d += 32) {
+            swa__staged_bytes((int)to->type, src + d, swa__min(32, to->dim - d), bytes + d, &one);
+            if (scale != NULL) scale[d / 32 * to->slots] = one;
+        }
+        swa__numbers(swa__operand_at(to, 0, slot), to->step, bytes, 1, to->dim, 1);
     }
 }
 
@@ -12406,8 +12408,9 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
         for (i = 0; i < SWA__OPERANDS; i++) {
             if (s->ring.x[i].dim == 0) continue;
-            if (!SWA__IS_STAGED(s->ring.x[i].type)
-                && (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled)))
+            if (SWA__IS_STAGED(s->ring.x[i].type))
+                swa__staged_out(s, i, at - j->pos, slot, (int)n);
+            else if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled))
                 swa__tile_out(s, i, at - j->pos, slot, (int)n);
             else swa__numbers_out(s, i, at - j->pos, slot, (int)n);
         }

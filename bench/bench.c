@@ -211,7 +211,7 @@ static accuracy put_check(work *w) {
 
 /* The accuracy that the project promises; a NaN fails too. */
 static int accuracy_holds(const spec *s, swa_type type, accuracy a) {
-    double stored = spec_decode(s) ? 2e-6 : 4e-7, input = 1;
+    double stored = spec_decode(s) || type >= SWA_Q8 ? 2e-6 : 4e-7, input = 1; /* inputs of those are normal */
     if (s->compute == SWA_BF16 || s->compute == SWA_BF16_TILE) stored = 4e-3;
     if (s->compute == SWA_Q8) stored = s->flags & INDEX ? 2e-2 : 1.2e-2;
     if (type == SWA_Q8 || type == SWA_Q8_32) input = s->compute == SWA_Q8 ? 2.4e-2 : 1.2e-2;
