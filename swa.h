@@ -108,7 +108,7 @@
    so many: SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
    alone) 56, SWA_NO_BF16 (the type, and products in it) 57, SWA_NO_LISTS (lists of keys, trees) 29,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 13, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
-   SWA_NO_STAGED (q8 by 32 numbers, fp8) 4, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
+   SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
    SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 47: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen

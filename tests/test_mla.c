@@ -1317,6 +1317,8 @@ TEST(misuse_of_the_desc) {
     INVALID(m.w_o.stride = 5, SWA_ERR_ARG);
     INVALID(m.w_uv.type = (swa_type)17, SWA_ERR_ARG);
     INVALID(m.w_uv.type = SWA_Q8, SWA_ERR_UNSUPPORTED);
+    INVALID(m.w_uv.type = SWA_E4M3, SWA_ERR_UNSUPPORTED);
+    INVALID(m.w_uv.type = (swa_type)(SWA_E5M2 + 1), SWA_ERR_ARG);
     INVALID(m.q_lora_rank = 0, SWA_ERR_ARG); /* a norm of what is not there */
     NO_SIZES(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
     NO_SIZES((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);
