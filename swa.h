@@ -199,9 +199,9 @@ typedef enum {
      E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
      E5M2       of 2 bits, to 57344; infinities and NaN as in F16, whose upper byte it is
    fp8 goes to nearest even, keeps subnormals, cuts what is too large, and has no scale: a host that
-   scales K divides attn.scale by that, or if it scales V, out. Beside F16's (Granite Rapids, one
-   thread, head_dim 128) and beside exact K and V (relative L2: normal numbers, one query; the same
-   with 2 channels of K 20 times as large):
+   scales K divides attn.scale by that, and one that scales V divides out. Time by F16's (Granite
+   Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
+   normal numbers, then 2 channels of K 20 times as large):
                                        Q8      Q8_32    E4M3     E5M2
      decode, W 4096, groups of 4       0.67    1.5      1.4      1.4         AVX2: 0.82, 1.4-1.7
      prefill 8192, W 1024              1.0     1.1      1.2      1.2
