@@ -12350,7 +12350,7 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
         s->keys->kr->narrow((int)to->type, wide, narrow, pad);
         swa__numbers(swa__operand_at(to, 0, slot), to->step, narrow, (int64_t)to->size, to->dim,
                      to->size);
-        if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
+        if (to->scale != NULL) *((float *)(uintptr_t)to->scale + slot) = scale;
     }
 }
 
