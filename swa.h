@@ -108,14 +108,15 @@
    clang 12 have) 12, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
    alone) 56, SWA_NO_BF16 (the type, and products in it) 57, SWA_NO_LISTS (lists of keys, trees) 29,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 13, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
-   SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3, SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188
-   (all vectors), and SWA_SMALL 47: fewer shapes of kernels, the same bits; decoding with groups of
-   2 or 3 takes 1.2 times as long, panels of 16 rows or fewer (MLA of 16 heads) and few rows of
-   SWA_BF16 two to four times, decode in f32 on Zen 4 1.1 times. What is left out is refused, or not
-   declared. An engine of f32 and f16 alone, without the block, index, lists, masks and blobs, takes
-   174 KB; without latents and modifications too 157 (109 without AVX-512), 138 with SWA_STATIC,
-   which drops every function that it does not call, 117 with SWA_SMALL too.
-   All of it takes 9.2 s of one core by gcc 12.2 -O2 and 9.2 by clang 14 -O2 (417 KB) on AMD Zen 4,
+   SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
+   SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 47: fewer shapes
+   of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
+   rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen
+   4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
+   the block, index, lists, masks and blobs, takes 174 KB; without latents and modifications too 157
+   (109 without AVX-512), 138 with SWA_STATIC, which drops every function that it does not call, 117
+   with SWA_SMALL too.
+   All of it takes 9.2 s of one core by gcc 12.2 -O2 and 9.2 by clang 14 -O2 (422 KB) on AMD Zen 4,
    10.1 and 9.7 on Intel's Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
@@ -187,10 +188,31 @@ typedef enum {
     SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                        */
 } swa_status;
 
-/* Element types. K and V of a ring: F32, F16, BF16, Q8 (int8, one f32 scale per slot and KV head).
-   Caller's own rows: F32, F16, BF16. Masks: F32, F16, BF16 (added to the scores), or bytes in
-   either polarity. F16 is IEEE half in a uint16_t, BF16 the upper half of a float. 0 is the
-   default: F32, or for V and tail the type of K. */
+/* Element types of K, V and tails. 0 is the default: F32, or for V and tail the type of K.
+     F32, F16   IEEE half in a uint16_t
+     BF16       the upper half of a float
+     Q8         int8, one f32 scale per slot and KV head; in a ring alone
+   and staged types, for which no kernel has loops: each block is widened to f32 first, in decode
+   too, so that a ring has the bits of one in F32 that holds the same numbers:
+     Q8_32      int8, one f32 scale per 32 numbers of a row (the last ones may be fewer), of which
+                the largest is 127 times it
+     E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
+     E5M2       of 2 bits, to 57344; infinities and NaN as in F16, whose upper byte it is
+   fp8 goes to nearest even, keeps subnormals, cuts what is too large, and has no scale: a host that
+   scales K divides attn.scale by that, and one that scales V divides out. Time by F16's (Granite
+   Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
+   normal numbers, then 2 channels of K 20 times as large):
+                                       Q8      Q8_32    E4M3     E5M2
+     decode, W 4096, groups of 4       0.67    1.5      1.4      1.4         AVX2: 0.82, 1.4-1.7
+     prefill 8192, W 1024              1.0     1.1      1.2      1.2
+     ... W 4096, in chunks of 512      1.0     1.0      1.1      1.1
+     error of K; of V                  1.1e-2  8.9e-3   4.3e-2   9.5e-2
+                                       6.3e-3  5.3e-3   2.6e-2   5.3e-2
+     ... with large channels, K        0.12    0.057    0.054    0.11        Q8 rotated by
+                                                                             swa_hadamard: 0.023
+   Caller's own rows: all but Q8; Q8_32 there is ggml's block_q8_0: a scale in F16, then 32 int8, 34
+   bytes; dims and strides are multiples of 32, else UNSUPPORTED. Masks: F32, F16, BF16 (added to
+   the scores), or bytes in either polarity. */
 typedef enum {
     SWA_TYPE_DEFAULT = 0,
     SWA_F32,
@@ -200,7 +222,10 @@ typedef enum {
     SWA_BOOL_MASKED, /* 1 = hidden (Ascend, key_padding_mask) */
     SWA_BOOL_KEEP,   /* 1 = visible (PyTorch SDPA, xformers)  */
     SWA_OPAQUE,      /* weights that only the host can read: swa_matrix */
-    SWA_BF16_TILE    /* a way to multiply, nothing is stored in it: swa_attn.compute */
+    SWA_BF16_TILE,   /* a way to multiply, nothing is stored in it: swa_attn.compute */
+    SWA_Q8_32,
+    SWA_E4M3,
+    SWA_E5M2
 } swa_type;
 
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
@@ -691,7 +716,7 @@ SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_at
 typedef struct {
     const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
                                          when v_in_k                                              */
-    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc                                 */
+    swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc; not SWA_Q8                     */
     int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
     int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; rows may overlap          */
     int64_t  pos;                     /* position of the first row                                */
@@ -1130,6 +1155,13 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__Q8 1
 #endif
 #define SWA__IS_Q8(type)     (SWA__Q8 && (type) == SWA_Q8)
+/* types that no kernel knows: the stage makes f32 of them. They are the last of swa_type */
+#ifdef SWA_NO_STAGED
+#  define SWA__STAGED 0
+#else
+#  define SWA__STAGED 1
+#endif
+#define SWA__IS_STAGED(type) (SWA__STAGED && (int)(type) >= SWA_Q8_32)
 /* integer dot products of q8 */
 #define SWA__DOTS            ((SWA__AVX512_DOT || SWA__NEON_DOT) && SWA__Q8)
 /* a module has it or not: nothing to ask at run time */
@@ -1488,6 +1520,9 @@ static int64_t swa__round16(int64_t n) { return (n + SWA__TILE - 1) / SWA__TILE 
 static float swa__float_of(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
 
+/* By its bits, as -ffast-math lets a comparison say anything. */
+static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
+
 /* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here:
    masks refuse it, stored rows are cut to the type's range. */
 static uint16_t swa__f16_from_f32(float f) {
@@ -1533,21 +1568,58 @@ static uint16_t swa__bf16_from_f32(float f) {
 
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
+/* x / 2^n, 0 < n <= 24, to nearest even: half of the lowest bit that stays, minus one, is added;
+   plus one where that bit is odd. */
+static uint32_t swa__shifted(uint32_t x, uint32_t n) {
+    return (x + (1u << (n - 1)) - 1 + ((x >> n) & 1)) >> n;
+}
+
+/* fp8 as the OCP defines it: of 8 bits E4M3 has 4 of exponent, bias 7, and E5M2 has 5, bias 15. To
+   nearest even; what is too large becomes the largest, 448 or 57344, also an infinity, because one
+   stored would poison every later row. A NaN is one here too. */
+static unsigned swa__fp8_from_f32(int type, float f) {
+    const uint32_t bits = type == SWA_E4M3 ? 3 : 2, bias = type == SWA_E4M3 ? 7 : 15;
+    const uint32_t largest = type == SWA_E4M3 ? 0x43e00000u : 0x47600000u;
+    const uint32_t u = swa__bits_of(f), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu, e = a >> 23;
+
+    if (a > 0x7f800000u) return sign | 0x7fu;
+    if (a >= largest) return sign | (type == SWA_E4M3 ? 0x7eu : 0x7bu);
+    /* normal: the exponent's bias goes from 127 to its own */
+    if (e > 127 - bias) return sign | (swa__shifted(a, 23 - bits) - ((127 - bias) << bits));
+    /* below half of the smallest, 2^(1 - bias - bits) */
+    if (e < 127 - bias - bits) return sign;
+    /* subnormal: counts of that, the mantissa's of 2^(e - 150) */
+    return sign | swa__shifted((a & 0x7fffffu) | 0x800000u, 151 - bias - bits - e);
+}
+
+/* Exact. A code of E5M2 is the upper half of an f16, and one of E4M3 has that layout too, but for
+   an exponent that is 8 less, and a NaN (no infinities) where all other bits are set. */
+static float swa__f32_from_fp8(int type, unsigned c) {
+    const unsigned sign = (c & 0x80u) << 8, a = c & 0x7fu;
+
+    if (type == SWA_E5M2) return swa__f32_from_f16((uint16_t)(sign | a << 8));
+    if (a == 0x7fu) return swa__float_of(sign << 16 | 0x7fc00000u);
+    return swa__f32_from_f16((uint16_t)(sign | a << 7)) * 256.0f;
+}
+
 /* What 0 means. */
 static swa_type swa__type_or(swa_type type, swa_type fallback) {
     return type != SWA_TYPE_DEFAULT ? type : fallback;
 }
 
-/* Bytes of a number; what is still 0 counts as f32. A scale of q8 is an array of its own. */
+/* Bytes of a number; what is still 0 counts as f32. Scales are an array of their own. */
 static size_t swa__type_size(int type) {
     return type <= SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1;
 }
 
-/* Number i of an array; of q8 the integer alone. A type that is left out never comes this far. */
+/* Number i of an array; of q8 and q8_32 the integer alone. A type that is left out never comes this
+   far. */
 static float swa__load1(int type, const void *p, size_t i) {
     if (type <= SWA_F32) return ((const float *)p)[i];
     if (SWA__IS_F16(type)) return swa__f32_from_f16(((const uint16_t *)p)[i]);
     if (SWA__IS_BF16(type)) return swa__f32_from_bf16(((const uint16_t *)p)[i]);
+    if (SWA__IS_STAGED(type) && type != SWA_Q8_32)
+        return swa__f32_from_fp8(type, ((const unsigned char *)p)[i]);
     return (float)((const int8_t *)p)[i];
 }
 
@@ -2208,7 +2280,8 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
    in tiles of 16 slots, transposed,
        k [n_kv_heads][slots/16][head_dim][16]    tail [n_kv_heads][slots/16][tail_dim][16]
        v [n_kv_heads][slots][v_dim rounded up to 16]
-       and for q8 a scale per slot [n_kv_heads][slots]
+       and for q8 a scale per slot [n_kv_heads][slots]; q8_32 has its [dims/32][slots] behind each
+       head's numbers
    so that prefill, decode and MLA read it in place. Pinned sinks have the first slots, the ring
    follows. With capacity and origin multiples of 16 a tile's keys go by position mod 16, and a
    block that straddles the wrap is two tile ranges. Off that grid the tiles of slots are read in
@@ -2271,6 +2344,7 @@ typedef struct {
     int      dim;                        /* numbers of a row; 0: no such array                    */
     swa_type type;
     int      tiled;                      /* a ring's K and tail: in tiles of 16 slots, transposed */
+    int      scales;                     /* per row: 1 of q8, one to 32 numbers of q8_32, else 0  */
     size_t   size;                       /* bytes of a number                                     */
     int64_t  head, row, step;            /* bytes from head to head, row to row (of a tile: its
                                             16th part), and from number to number                 */
@@ -2363,7 +2437,7 @@ static unsigned char *swa__region_of(const swa__cache *c, int layer, int seq) {
 /* What K, V and a tail may be stored in; left out types are none. */
 static int swa__type_ok(swa_type t) {
     return t == SWA_TYPE_DEFAULT || t == SWA_F32 || SWA__IS_F16(t) || SWA__IS_BF16(t)
-        || SWA__IS_Q8(t);
+        || SWA__IS_Q8(t) || (SWA__IS_STAGED(t) && (int)t <= SWA_E5M2);
 }
 
 static int swa__types_ok(swa_type k, swa_type v, swa_type tail) {
@@ -2408,6 +2482,8 @@ static swa__operand swa__operand_make(const swa_shape *s, swa_type type, int whi
                                : s->v_dim;
     x.type = type;
     x.size = swa__type_size((int)type);
+    if (SWA__IS_Q8(type)) x.scales = x.dim > 0;
+    if (SWA__IS_STAGED(type) && type == SWA_Q8_32) x.scales = (x.dim + 31) / 32;
     return x;
 }
 
@@ -2445,6 +2521,11 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     x.head *= size;
     x.row = token * size;
     x.step = x.tiled ? SWA__TILE * size : size;
+    /* the caller's blocks: 34 bytes are 32 numbers */
+    if (SWA__IS_STAGED(type) && type == SWA_Q8_32 && kv->layout_ == 0) {
+        x.head = x.head / 32 * 34;
+        x.row = x.row / 32 * 34;
+    }
     return x;
 }
 
@@ -2456,9 +2537,16 @@ static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
          + within * (int64_t)x->size;
 }
 
-/* Its scale; NULL: there is none. */
+/* Of a ring in q8_32, whose head begins at p: its scales [scales][slots]. */
+static const float *swa__scales_behind(const swa__operand *x, const unsigned char *p) {
+    return (const float *)(const void *)(p + x->slots * x->row);
+}
+
+/* Its scale, the first of several; the next ones are `slots` apart. NULL: there is none. */
 static float *swa__operand_scale(const swa__operand *x, int h, int64_t i) {
-    return x->scale != NULL ? (float *)(uintptr_t)x->scale + h * x->slots + i : NULL;
+    if (x->scale != NULL) return (float *)(uintptr_t)x->scale + h * x->slots + i;
+    if (x->scales == 0) return NULL;
+    return (float *)(uintptr_t)swa__scales_behind(x, x->p + h * x->head) + i;
 }
 
 /* ---- layout ---- */
@@ -2498,7 +2586,7 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 
-/* The bytes of a layer's region, and what lies where in it. Scales are arrays of their own, and
+/* The bytes of a layer's region, and what lies where in it. Scales of q8 are arrays of their own, and
    come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
     const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
@@ -2508,15 +2596,17 @@ static swa_status swa__layer_region(swa__layer *l) {
     for (i = 0; i < SWA__OPERANDS; i++) {
         swa__operand x = swa__operand_make(&l->shape, l->type[i], i);
         const int64_t size = (int64_t)x.size;
+        /* per slot, behind the numbers */
+        const int64_t scales = SWA__IS_STAGED(x.type) ? x.scales * (int64_t)sizeof(float) : 0;
         x.tiled = i != SWA__V && !l->k_rows;
         x.step = x.tiled ? SWA__TILE * size : size;
         /* a tile is whole vectors without padding */
         x.row = size * (x.tiled ? x.dim : swa__round16(x.dim));
-        x.head = l->slots * x.row;
+        x.head = l->slots * (x.row + scales);
         x.slots = l->slots;
         l->x[i] = x;
         l->at[i] = bytes;
-        if (!swa__region(&bytes, slots, (size_t)x.row, 1)) return SWA_ERR_OVERFLOW;
+        if (!swa__region(&bytes, slots, (size_t)(x.row + scales), 1)) return SWA_ERR_OVERFLOW;
     }
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
@@ -3027,9 +3117,12 @@ SWA__COLD SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer
 /* Row i of head h as f32, number by number: this is for looking at a ring, not for computing. */
 static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, float *to) {
     const unsigned char *from = swa__operand_at(x, h, i);
-    const float *scale = swa__operand_scale(x, h, i), mul = scale != NULL ? *scale : 1.0f;
+    const float *scale = swa__operand_scale(x, h, i);
     int d;
-    for (d = 0; d < dim; d++) to[d] = swa__load1((int)x->type, from + d * x->step, 0) * mul;
+    for (d = 0; d < dim; d++) {
+        to[d] = swa__load1((int)x->type, from + d * x->step, 0);
+        if (scale != NULL) to[d] *= scale[x->scales > 1 ? d / 32 * x->slots : 0];
+    }
 }
 
 SWA__COLD SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
@@ -3124,7 +3217,7 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
    differ. */
 static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const swa__operand *src,
                            int64_t from, int64_t n) {
-    int which, h;
+    int which, h, g;
     int64_t i, step;
 
     for (which = 0; which < SWA__OPERANDS; which++, dst++, src++)
@@ -3142,8 +3235,9 @@ static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const
                     step = 1;
                 } else memcpy(a, b, (size_t)(step * dst->row));
             }
-            if (dst->scale != NULL)
-                memcpy(swa__operand_scale(dst, h, to), swa__operand_scale(src, h, from),
+            for (g = 0; g < dst->scales; g++)
+                memcpy(swa__operand_scale(dst, h, to) + g * dst->slots,
+                       swa__operand_scale(src, h, from) + g * src->slots,
                        (size_t)n * sizeof(float));
         }
 }
@@ -3243,7 +3337,7 @@ static size_t swa__row_bytes(const swa__layer *l) {
     size_t n = 0;
     int i;
     for (i = 0; i < SWA__OPERANDS; i++)
-        n += (size_t)l->x[i].dim * l->x[i].size + (swa__has_scale(l, i) ? sizeof(float) : 0);
+        n += (size_t)l->x[i].dim * l->x[i].size + (size_t)l->x[i].scales * sizeof(float);
     return n * (size_t)l->shape.n_kv_heads;
 }
 
@@ -3290,22 +3384,23 @@ SWA__COLD SWA_API size_t swa_cache_save_bytes(const swa_cache *cache, int seq) {
    what is written and what is read cannot differ. */
 static void swa__blob_row(int heads, const swa__operand *ring, int64_t slot, unsigned char *b,
                           int save) {
-    int which, h;
+    int which, h, g;
 
     for (h = 0; h < heads; h++)
         for (which = 0; which < SWA__OPERANDS; which++) {
             const swa__operand *x = &ring[which];
             const int64_t size = (int64_t)x->size;
-            unsigned char *at, *scale;
+            unsigned char *at;
+            float *scale;
             if (x->dim == 0) continue;
             at = swa__operand_at(x, h, slot);
-            scale = (unsigned char *)swa__operand_scale(x, h, slot);
+            scale = swa__operand_scale(x, h, slot);
             if (save) swa__numbers(b, size, at, x->step, x->dim, x->size);
             else swa__numbers(at, x->step, b, size, x->dim, x->size);
             b += x->dim * size;
-            if (scale == NULL) continue;
-            memcpy(save ? b : scale, save ? scale : b, sizeof(float));
-            b += sizeof(float);
+            for (g = 0; g < x->scales; g++, scale += x->slots, b += sizeof(float))
+                memcpy(save ? b : (unsigned char *)scale, save ? (unsigned char *)scale : b,
+                       sizeof(float));
         }
 }
 
@@ -3468,15 +3563,16 @@ SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const voi
 
 /* ---- audit ---- */
 
-/* All bits set: a NaN in every float type; for q8 the scale carries it. */
+/* All bits set: a NaN in every float type; for q8 and q8_32 the scales carry it. */
 static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
-    int which, h, d;
+    int which, h, d, g;
 
     for (which = 0; which < SWA__OPERANDS; which++, x++)
         for (h = 0; h < heads; h++) {
             for (d = 0; d < x->dim; d++)
                 memset(swa__operand_at(x, h, slot) + d * x->step, 0xff, x->size);
-            if (x->scale != NULL) memset(swa__operand_scale(x, h, slot), 0xff, sizeof *x->scale);
+            for (g = 0; g < x->scales; g++)
+                memset(swa__operand_scale(x, h, slot) + g * x->slots, 0xff, sizeof(float));
         }
 }
 
@@ -3826,7 +3922,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      few    1 to 15        keys          dims          as stored, as a rule         of the block
      many   panels of nr   rows          rows          f32, or bf16 as multiplied   folded
    Few rows wait for memory, so their numbers are widened on the way into the registers; many rows
-   use each number so often that the stage had better widen it once.
+   use each number so often that the stage had better widen it once. Of staged types it does so for
+   both: a loop for each of them in each kernel would be dear, and few hosts need one.
 
    The sight of three tokens through a sliding window:
 
@@ -3856,6 +3953,7 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      AT(v, i)               number i of v in all lanes, where an FMA takes that at no cost:
                             numbers that lie in a row are then loaded by the vector
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
+     HALVES(p, n)           bytes c at p as numbers in f16: c's sign, and its other bits << n
      PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
                             of integers; STORE_UPPER: upper halves, 16 bits each
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
@@ -4120,6 +4218,10 @@ typedef struct {
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
     void (*narrow)(int type, const float *src, void *dst, size_t n);
+    /* widen of the staged types. SWA_Q8_32: the first `per` numbers times the scale there, the next
+       times that `next` floats on, ...; per 32, or 512: then a scale is 16, of the keys of a tile */
+    void (*staged)(int type, const void *src, float *dst, size_t n, const float *scale,
+                   int64_t next, size_t per);
     /* dst[0..n) = src as the type will hold it (q8: integers, and the scale), zeros up to a
        multiple of 16. */
     void (*round)(int type, const void *src, int src_type, int n, float *dst, float *scale);
@@ -7025,6 +7127,49 @@ static SWV_TARGET void SWA__FN(narrow)(int type, const float *src, void *dst, si
     SWV_LEAVE();
 }
 
+#if SWA__STAGED
+/* SWV_N numbers, by way of f16: see swa__f32_from_fp8. 480 is what E4M3's NaN would be. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(load_fp8)(int type, const unsigned char *p) {
+#ifdef SWV_HALVES
+    SWV x;
+
+    if (type == SWA_E5M2) return SWV_HALVES(p, 8);
+    x = SWV_MUL(SWV_HALVES(p, 7), SWV_SET1(256.0f));
+    return SWV_SINCE(SWV_ABS(x), SWV_SET1(480.0f), SWV_SET1(swa__float_of(0x7fc00000u)), x);
+#else
+    float x[SWV_N];
+    int i;
+
+    for (i = 0; i < SWV_N; i++) x[i] = swa__f32_from_fp8(type, p[i]);
+    return SWV_LOAD(x);
+#endif
+}
+
+/* See swa__kernels. */
+static SWV_TARGET void SWA__FN(staged)(int type, const void *src, float *dst, size_t n,
+                                       const float *scale, int64_t next, size_t per) {
+    const unsigned char *p = (const unsigned char *)src;
+    SWV mul[SWA__TILE / SWV_N];
+    size_t i;
+    int v;
+
+    for (i = 0; i < n && type == SWA_Q8_32; scale += next) {
+        const size_t end = n - i < per ? n : i + per;
+        SWV_UNROLL for (v = 0; v < SWA__TILE / SWV_N; v++)
+            mul[v] = per > 32 ? SWV_LOAD(scale + v * SWV_N) : SWV_SET1(*scale);
+        for (; i < end; i += SWA__TILE)
+            SWV_UNROLL for (v = 0; v < SWA__TILE / SWV_N; v++)
+                SWV_STORE(dst + i + v * SWV_N,
+                          SWV_MUL(SWV_LOAD_Q8((const int8_t *)p + i + v * SWV_N), mul[v]));
+    }
+    for (i = 0; i < n && type == SWA_E4M3; i += SWV_N)
+        SWV_STORE(dst + i, SWA__FN(load_fp8)(SWA_E4M3, p + i));
+    for (i = 0; i < n && type == SWA_E5M2; i += SWV_N)
+        SWV_STORE(dst + i, SWA__FN(load_fp8)(SWA_E5M2, p + i));
+    SWV_LEAVE();
+}
+#endif
+
 /* What the ring will hold, as f32, of a row that has just come: attention reads the new keys as
    later steps will, so that chunks do not show. dst [n to 16] holds the row first, where it is not
    read in place, and then what the type makes of it: integers with a scale of their own in q8. */
@@ -7823,6 +7968,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOAD_F16
 #undef SWV_LOAD_BF16
 #undef SWV_LOAD_Q8
+#undef SWV_HALVES
 #undef SWV_ROW
 #undef SWV_PIN
 #undef SWV_STORE_F16
@@ -8000,6 +8146,19 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
     return vreinterpretq_f32_u32(vandq_u32(u, vdupq_n_u32(0xffff0000u)));
 }
 
+#if SWA__STAGED
+/* Four bytes, see SWV_HALVES in [SECTION 9]. */
+SWA__INLINE float32x4_t swa__halves_neon(const unsigned char *p, int n) {
+    uint32_t w;
+    int16x4_t h;
+
+    memcpy(&w, p, 4);
+    h = vshl_s16(vget_low_s16(vmovl_s8(vcreate_s8(w))), vdup_n_s16((int16_t)n));
+    h = vand_s16(h, vdup_n_s16((int16_t)(0x7f << n | -0x8000)));
+    return vcvt_f32_f16(vreinterpret_f16_s16(h));
+}
+#endif
+
 #define SWV_ISA                 neon
 #define SWV                     float32x4_t
 #define SWV_N                   4
@@ -8025,6 +8184,7 @@ SWA__INLINE float32x4_t swa__to_bf16_neon(float32x4_t v) {
 #define SWV_LOAD_F16(p)         vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
 #define SWV_LOAD_BF16(p)        vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16))
 #define SWV_LOAD_Q8(p)          swa__load_q8_neon(p)
+#define SWV_HALVES(p, n)        swa__halves_neon((p), (n))
 #define SWV_ROW(type, p, x)     swa__row_neon((type), (p), (x))
 #define SWV_STORE_F16(p, v)     vst1_u16((p), vreinterpret_u16_f16(vcvt_f16_f32(v)))
 #define SWV_STORE_BF16(p, v)    vst1_u16((p), vshrn_n_u32(vreinterpretq_u32_f32(swa__to_bf16_neon(v)), 16))
@@ -8413,6 +8573,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_LOAD_BF16(p)        swa__load_bf16_avx2(p)
 #define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
                                     _mm_loadl_epi64((const __m128i *)(const void *)(p))))
+#define SWV_HALVES(p, n)        _mm256_cvtph_ps(_mm_and_si128(_mm_set1_epi16((short)(0x7f << (n) | -0x8000)), \
+                                    _mm_slli_epi16(_mm_cvtepi8_epi16( \
+                                        _mm_loadl_epi64((const __m128i *)(const void *)(p))), (n))))
 #define SWV_STORE_F16(p, v)     _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm256_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    swa__store_bf16_avx2((p), (v))
@@ -8587,6 +8750,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                                     _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
 #define SWV_LOAD_Q8(p)          _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32( \
                                     _mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define SWV_HALVES(p, n)        _mm512_cvtph_ps(_mm256_and_si256(_mm256_set1_epi16((short)(0x7f << (n) | -0x8000)), \
+                                    _mm256_slli_epi16(_mm256_cvtepi8_epi16( \
+                                        _mm_loadu_si128((const __m128i *)(const void *)(p))), (n))))
 #define SWV_STORE_F16(p, v)     _mm256_storeu_si256((__m256i *)(void *)(p), \
                                     _mm512_cvtps_ph((v), _MM_FROUND_TO_NEAREST_INT))
 #define SWV_STORE_BF16(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), _mm512_cvtepi32_epi16( \
@@ -9242,12 +9408,17 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
-    swa__widen_##isa, swa__narrow_##isa, swa__round_##isa, SWA__TO_FORM(isa) SWA__TO_ROWS(isa) \
-    SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+    swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
+    SWA__TO_FORM(isa) SWA__TO_ROWS(isa) SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
 #else
 #  define SWA__TO_ROWS(isa) NULL
+#endif
+#if SWA__STAGED
+#  define SWA__STAGED_KERNEL(isa) swa__staged_##isa
+#else
+#  define SWA__STAGED_KERNEL(isa) NULL
 #endif
 #if SWA__BF16
 #  define SWA__SUMS(isa)    swa__sums_##isa,
@@ -9605,6 +9776,7 @@ static size_t swa__partial_bytes(const swa_shape *s) {
          of the tile in one, off the grid      K moved, V in place       the same, narrow: widened
        keys lie in several segments, or rows   gathered; V in place      gathered
                                                where it can be
+       any of it in a staged type              widened                   widened
 
    On the grid: position mod 16 is slot mod 16. Narrow types are not widened where bf16 products or
    integer dot products take them as they are. */
@@ -9745,16 +9917,125 @@ static void swa__move_keys(const swa__operand *x, int64_t slot, int a, int b, un
     }
 }
 
+/* The staged types in plain C: numbers into bytes, up to 32 that have one scale. A NaN makes one of
+   all that share its scale; what is too large is cut to bf16's largest, so that 127 times the scale
+   is no infinity. */
+SWA__NOINLINE void swa__staged_bytes(int type, const float *src, int n, unsigned char *to,
+                                     float *scale) {
+    uint32_t top = 0;
+    float largest, inv;
+    int i;
+
+    for (i = 0; i < n && type != SWA_Q8_32; i++)
+        to[i] = (unsigned char)swa__fp8_from_f32(type, src[i]);
+    if (type != SWA_Q8_32) return;
+
+    /* without their signs, bits ascend as numbers do, those of a NaN above all */
+    for (i = 0; i < n; i++) {
+        const uint32_t size = swa__bits_of(src[i]) & 0x7fffffffu;
+        if (size > top) top = size;
+    }
+    largest = top < 0x7f7f0000u ? swa__float_of(top) : 3.38953139e38f;
+    *scale = top > 0x7f800000u ? swa__float_of(top) : largest / 127.0f;
+    inv = *scale > 1e-37f ? 127.0f / largest : 0.0f;     /* as in q8 */
+    for (i = 0; i < n; i++) {
+        const float x = swa__finite(src[i]) ? src[i] * inv
+                      : swa__bits_of(src[i]) >> 31 ? -127.0f : 127.0f;
+        to[i] = (unsigned char)(int8_t)swa__rint(x);
+    }
+}
+
+/* A new row as the ring will hold it: into bytes and back, so that both ways cannot differ. */
+SWA__NOINLINE void swa__staged_round(const swa__kernels *kr, int type, const float *src, int n,
+                                     float *dst) {
+    int d;
+
+    for (d = 0; d < n; d += 32) {
+        unsigned char bytes[32];
+        float scale = 1.0f;
+        const int some = swa__min(32, n - d);
+        memset(bytes, 0, sizeof bytes);
+        swa__staged_bytes(type, src + d, some, bytes, &scale);
+        kr->staged(type, bytes, dst + d, swa__pad16(some), &scale, 0, 32);
+    }
+}
+
+/* The row at p of an operand that lies in rows: a ring's, or the caller's, which ends where its
+   numbers do. */
+SWA__NOINLINE void swa__staged_row(const swa__kernels *kr, const swa__operand *x,
+                                   const unsigned char *p, float *dst) {
+    const int type = (int)x->type, whole = x->dim / SWA__TILE * SWA__TILE;
+    const float *scale =
+        x->slots > 0 && x->scales > 0 ? swa__scales_behind(x, x->p) + (p - x->p) / x->row : NULL;
+    unsigned char last[SWA__TILE];
+    int d;
+
+    if (type == SWA_Q8_32 && scale == NULL) {            /* blocks: the scale in f16, 32 integers */
+        for (d = 0; d < x->dim; d += 32, p += 34) {
+            uint16_t half;
+            float one;
+            memcpy(&half, p, sizeof half);
+            one = swa__f32_from_f16(half);
+            kr->staged(type, p + 2, dst + d, 32, &one, 0, 32);
+        }
+        return;
+    }
+    kr->staged(type, p, dst, (size_t)whole, scale, x->slots, 32);
+    if (whole == x->dim) return;
+    memset(last, 0, sizeof last);
+    memcpy(last, p + whole, (size_t)(x->dim - whole));
+    if (scale != NULL) scale += whole / 32 * x->slots;
+    kr->staged(type, last, dst + whole, SWA__TILE, scale, 0, 32);
+}
+
+/* K or tail of 16 slots from `slot` on, whose numbers are at p as a tile: of keys [a, b) at least.
+   Off the grid there are not 16 scales behind the last slots. */
+SWA__NOINLINE void swa__staged_tile(const swa__kernels *kr, const swa__operand *x,
+                                    const unsigned char *p, int64_t slot, int a, int b,
+                                    float *dst) {
+    const size_t group = 32 * SWA__TILE, numbers = SWA__TILE * (size_t)x->dim;
+    const float *scale = x->scales > 0 ? swa__scales_behind(x, x->p) + slot : NULL;
+    float some[SWA__TILE];
+    size_t at;
+
+    if (scale == NULL || slot % SWA__TILE == 0) {
+        kr->staged((int)x->type, p, dst, numbers, scale, x->slots, group);
+        return;
+    }
+    memset(some, 0, sizeof some);
+    for (at = 0; at < numbers; at += group, scale += x->slots) {
+        memcpy(some + a, scale + a, (size_t)(b - a) * sizeof *some);
+        kr->staged((int)x->type, p + at, dst + at, numbers - at < group ? numbers - at : group, some,
+                   0, group);
+    }
+}
+
+/* K or tail of 16 slots, as above, of any type: integers of q8 without their scales. */
+static void swa__tile_widen(const swa__keys *keys, const swa__operand *x, const unsigned char *p,
+                            int64_t slot, int a, int b, float *dst) {
+    if (SWA__IS_STAGED(x->type)) swa__staged_tile(keys->kr, x, p, slot, a, b, dst);
+    else keys->kr->widen((int)x->type, p, dst, SWA__TILE * (size_t)x->dim);
+}
+
+/* The row at p of an operand that lies in rows, as the ring holds it or (round) will hold it: to
+   dst, and to *scale what q8 is to be multiplied by. */
+SWA__INLINE void swa__row_in(const swa__keys *keys, const swa__operand *x, int round,
+                             const unsigned char *p, float *dst, float *scale) {
+    if (SWA__IS_STAGED(x->type)) swa__staged_row(keys->kr, x, p, dst);
+    else if (SWA__IS_STAGED(round))
+        swa__staged_round(keys->kr, round, (const float *)(const void *)p, x->dim, dst);
+    else keys->kr->round(round, p, (int)x->type, x->dim, dst, scale);
+}
+
 /* Keys [a, b) of a tile's K or tail from slot `slot` on, widened: where several segments meet in
    it. */
 static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int which, int64_t slot,
                           int a, int b, const swa__spot *to) {
-    const size_t tile = SWA__TILE * (size_t)x->dim;
     float *dst = to->x[which];
     int d, i, n, off = (int)(slot & (SWA__TILE - 1));
 
     if (off == a && to->bare) { /* the other keys are filled in later, or nobody looks at them */
-        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, dst, tile);
+        swa__tile_widen(keys, x, x->p + (slot - off) * x->row, slot - off, 0, SWA__TILE, dst);
         return;
     }
 
@@ -9763,7 +10044,7 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
     for (; a < b; a += n, slot += n) {
         off = (int)(slot & (SWA__TILE - 1));
         n = b - a < SWA__TILE - off ? b - a : SWA__TILE - off;
-        keys->kr->widen((int)x->type, x->p + (slot - off) * x->row, to->row, tile);
+        swa__tile_widen(keys, x, x->p + (slot - off) * x->row, slot - off, 0, SWA__TILE, to->row);
         for (d = 0; d < x->dim; d++)
             for (i = 0; i < n; i++) dst[d * SWA__TILE + a + i] = to->row[d * SWA__TILE + off + i];
     }
@@ -9774,21 +10055,22 @@ static void swa__slots_in(const swa__keys *keys, const swa__operand *x, int whic
 static void swa__rows_in(const swa__keys *keys, const swa__source *source, int which,
                          const void **src, int a, int b, swa__spot *to) {
     const swa__operand *x = &source->x[which];
-    const swa_type round = source->ring ? SWA_F32 : keys->round[which],
-                   type = round == SWA_F32 ? x->type : SWA_F32;
+    const swa_type round = source->ring ? SWA_F32 : keys->round[which];
+    const int made = round != SWA_F32 || SWA__IS_STAGED(x->type);
+    const swa_type type = made ? SWA_F32 : x->type;
     const int ld = (int)swa__pad16(x->dim);
     int i, d;
 
     /* attended is what the ring will hold, or a token's bits would depend on whether its keys came
        in the same step */
-    for (i = a; i < b && round != SWA_F32; i++) {
-        keys->kr->round((int)round, src[i], (int)x->type, x->dim, to->row + i * ld,
-                        &to->scale[which][i]);
+    for (i = a; i < b && made; i++) {
+        swa__row_in(keys, x, (int)round, (const unsigned char *)src[i], to->row + i * ld,
+                    &to->scale[which][i]);
         src[i] = to->row + i * ld;
     }
 
 #if SWA__AMX
-    if (a == 0 && b == SWA__TILE && to->tiles && round != SWA_Q8) {
+    if (a == 0 && b == SWA__TILE && to->tiles && round != SWA_Q8 && type != SWA_Q8) {
         swa__amx_rows((int)type, x->dim, src, to->x[which]);
         to->made |= 1 << which;
         return;
@@ -9824,15 +10106,15 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
     const size_t ld = (size_t)to->dvp;
 
     /* padded as the room's are, one right behind the other: so many numbers */
-    if (src->ring) {
+    if (src->ring && !SWA__IS_STAGED(x->type)) {
         keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
         return;
     }
     /* the rows behind these, as a rule the next tile's */
     if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size, 64);
     for (; a < b; a++, p += x->row)
-        keys->kr->round((int)keys->round[SWA__V], p, (int)x->type, x->dim,
-                        to->x[SWA__V] + (size_t)a * ld, &to->scale[SWA__V][a]);
+        swa__row_in(keys, x, (int)keys->round[SWA__V], p, to->x[SWA__V] + (size_t)a * ld,
+                    &to->scale[SWA__V][a]);
 }
 
 /* The scale of a row; what stands for one where rows have none. 1 changes no bit of K or V; a
@@ -9881,12 +10163,13 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const unsigned char *p = x->p;
         swa_type type = x->type;
         /* bf16 pairs, tiles and int8 products are made of the narrow numbers; pairs of q8 are
-           made of f32 */
-        const int widen = (keys->form == SWA__PLAIN ? keys->as_f32 && type != SWA_F32
-                           : keys->form == SWA__PAIRS || keys->form == SWA__TILE_AMX
-                               ? type == SWA_Q8
-                               : type != SWA_F32 && (off_grid || type != SWA_BF16))
-                          && !(i == SWA__K && keys->dots);
+           made of f32, and staged types of nothing else */
+        const int widen = ((keys->form == SWA__PLAIN ? keys->as_f32 && type != SWA_F32
+                            : keys->form == SWA__PAIRS || keys->form == SWA__TILE_AMX
+                                ? type == SWA_Q8
+                                : type != SWA_F32 && (off_grid || type != SWA_BF16))
+                           && !(i == SWA__K && keys->dots))
+                        || SWA__IS_STAGED(type);
         if (x->dim > 0) p += slot * x->row;
         if (off_grid && scale != NULL) { /* the last 16 slots have no 16 scales behind them */
             memcpy(to->scale[i] + a, scale + a, (size_t)(b - a) * sizeof(float));
@@ -9900,7 +10183,7 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         }
         if (widen && x->dim > 0) {
             if (i == SWA__V) swa__values_in(keys, src, p + a * x->row, a, b, to);
-            else keys->kr->widen((int)type, p, to->x[i], SWA__TILE * (size_t)x->dim);
+            else swa__tile_widen(keys, x, p, slot, a, b, to->x[i]);
             p = (const unsigned char *)to->x[i];
             type = SWA_F32;
         }
@@ -9969,7 +10252,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
             scaled |= swa__is_scaled(keys, src, x);
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32
                 && keys->form != SWA__SINGLES
-                && keys->round[x] == SWA_F32
+                && keys->round[x] == SWA_F32 && !SWA__IS_STAGED(y->type)
                 && y->dim == to->dvp) { /* V of whole rows is read where the caller has it */
                 swa__tile_put(t, x, y->p + (row - a) * y->row, y->type, NULL);
                 t->v_token = y->row / (int64_t)y->size;
@@ -10027,6 +10310,11 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
         b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
 }
 
+static int swa__has_staged(const swa__source *src) {
+    return SWA__IS_STAGED(src->x[SWA__K].type) || SWA__IS_STAGED(src->x[SWA__V].type)
+        || SWA__IS_STAGED(src->x[SWA__TAIL].type);
+}
+
 static int swa__has_q8(const swa__source *src) {
     return src->x[SWA__K].type == SWA_Q8 || src->x[SWA__V].type == SWA_Q8;
 }
@@ -10046,7 +10334,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     if (s < keys->n_kv && !keys->as_f32 && range[0] == range[1]) {
         const swa__source *src = swa__seek(in, s);
         if (src->x[SWA__K].tiled && src->pos <= b->pos + first && src->end >= b->pos + end
-            && keys->form != SWA__SINGLES && !(keys->form == SWA__PAIRS && swa__has_q8(src))) {
+            && keys->form != SWA__SINGLES && !(keys->form == SWA__PAIRS && swa__has_q8(src))
+            && !swa__has_staged(src)) {
             swa__stage_slots(src, src->first + (b->pos - src->pos), first, end, room, b);
             return;
         }
@@ -12502,6 +12791,7 @@ static void swa__fold_rows(swa__part *p) {
        V          rows of a tile, rounded into the stage, narrowed, into slots of the ring as rows
        K, tail    16 rows of a whole tile: transposed by the stage, then written as one piece;
                   fewer (decode: one), or K in rows: number by number, to where each one lies
+       staged     of all three the bytes, number by number
 
    The parts take KV heads, so that no two write one tile. */
 
@@ -12524,7 +12814,25 @@ static void swa__numbers_out(const swa__store *s, int which, int64_t row, int64_
         s->keys->kr->narrow((int)to->type, wide, narrow, pad);
         swa__numbers(swa__operand_at(to, 0, slot), to->step, narrow, (int64_t)to->size, to->dim,
                      to->size);
-        if (to->scale != NULL) *swa__operand_scale(to, 0, slot) = scale;
+        if (to->scale != NULL) *((float *)(uintptr_t)to->scale + slot) = scale;
+    }
+}
+
+/* The same in a staged type, of K, tail or V. */
+SWA__NOINLINE void swa__staged_out(const swa__store *s, int which, int64_t row, int64_t slot,
+                                   int n) {
+    const swa__operand *from = &s->from.x[which], *to = &s->ring.x[which];
+    unsigned char *bytes = (unsigned char *)s->spot.row;
+    int d;
+
+    for (; n > 0; n--, row++, slot++) {
+        const float *src = (const float *)(const void *)(from->p + row * from->row);
+        float *scale = swa__operand_scale(to, 0, slot), one;
+        for (d = 0; d < to->dim; d += 32) {
+            swa__staged_bytes((int)to->type, src + d, swa__min(32, to->dim - d), bytes + d, &one);
+            if (scale != NULL) scale[d / 32 * to->slots] = one;
+        }
+        swa__numbers(swa__operand_at(to, 0, slot), to->step, bytes, 1, to->dim, 1);
     }
 }
 
@@ -12564,7 +12872,9 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
         for (i = 0; i < SWA__OPERANDS; i++) {
             if (s->ring.x[i].dim == 0) continue;
-            if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled))
+            if (SWA__IS_STAGED(s->ring.x[i].type))
+                swa__staged_out(s, i, at - j->pos, slot, (int)n);
+            else if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled))
                 swa__tile_out(s, i, at - j->pos, slot, (int)n);
             else swa__numbers_out(s, i, at - j->pos, slot, (int)n);
         }
@@ -12692,8 +13002,6 @@ static int swa__part_ok(int phase, int phases, int part, int parts) {
     return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
 }
 
-/* By its bits, as -ffast-math lets a comparison say anything. */
-static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 /* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
    what swa__call_base and swa__call_slices fill in whole. */
 static void swa__call_begin(swa__call *call, const swa_attn *attn) {
@@ -13255,6 +13563,16 @@ static int swa__kv_forgotten(const swa_shape *s, const swa_kv *kv) {
         || (!s->v_in_k && swa__token_forgotten(kv->v_token, kv->v_head, heads, s->v_dim));
 }
 
+/* Whether rows in blocks of 32 numbers consist of whole ones, and begin with one. */
+static int swa__blocks_whole(const swa_shape *s, const swa_kv *kv) {
+    int64_t odd = 0;
+    if (swa__k_type(kv) == SWA_Q8_32) odd |= s->head_dim | kv->k_token | kv->k_head;
+    if (swa__tail_type(kv) == SWA_Q8_32 && s->tail_dim > 0)
+        odd |= s->tail_dim | kv->tail_token | kv->tail_head;
+    if (swa__v_type(kv) == SWA_Q8_32 && !s->v_in_k) odd |= s->v_dim | kv->v_token | kv->v_head;
+    return (odd & 31) == 0;
+}
+
 static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
     swa_status status;
@@ -13290,6 +13608,7 @@ static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
         if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
         if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
             return SWA_ERR_UNSUPPORTED;
+        if (SWA__STAGED && !swa__blocks_whole(s, kv)) return SWA_ERR_UNSUPPORTED;
     }
     return SWA_OK;
 }
@@ -13661,7 +13980,8 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
         return SWA_ERR_ARG;
     if (a->type == SWA_OPAQUE) return m->gemm != NULL ? SWA_OK : SWA_ERR_ARG;
     if (a->stride > 0 && a->stride < w->cols) return SWA_ERR_ARG;
-    if (a->type == SWA_Q8) return SWA_ERR_UNSUPPORTED;
+    if (a->type == SWA_Q8 || (SWA__IS_STAGED(a->type) && swa__type_ok(a->type)))
+        return SWA_ERR_UNSUPPORTED;
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
 

@@ -99,7 +99,13 @@ static const spec cases[] = {
 
     { "decode-w4096-d128", F32 | F16 | BF16 | Q8, 0, DECODE(4096) },
     { "decode-w4096-d128-int8", Q8, 0, DECODE(4096), .compute = SWA_Q8 },
-    { "decode-w4096-d128-against-f16", Q8, 0, DECODE(4096), .against = AGAINST_F16 },
+    { "decode-w4096-d128-against-f16", Q8 | STAGED, 0, DECODE(4096), .against = AGAINST_F16 },
+    { "decode-w4096-d128-mha-against-f16", 0, Q8 | STAGED, DECODE(4096), .kv_heads = 32, .against = AGAINST_F16 },
+    { "decode-w4096-d128-against-f16-avx2", 0, Q8 | STAGED, DECODE(4096), .isa = SWA_ISA_AVX2, .against = AGAINST_F16 },
+    { "prefill-8192-w1024-d128-against-f16", 0, STAGED, PREFILL(8192, 1024), .against = AGAINST_F16 },
+    { "prefill-8192-w4096-d128-chunk512-against-f16", 0, STAGED, PREFILL(512, 4096), .steps = 16,
+      .against = AGAINST_F16 },
+    { "mla-decode-n4096-h16-against-f16", 0, Q8 | STAGED, LATENT(4096, 16), .against = AGAINST_F16 },
     { "decode-w4096-d128-int8-against-f16", Q8, 0, DECODE(4096), .compute = SWA_Q8, .against = AGAINST_F16 },
     { "decode-w4096-d128-mha", F32 | F16, BF16 | Q8, DECODE(4096), .kv_heads = 32 },
     { "decode-w4096-d128-g2", 0, F32 | F16, DECODE(4096), .kv_heads = 16 },
@@ -219,16 +225,17 @@ static accuracy put_check(work *w) {
         }
     }
     acc.input = rms_value(&sum[1]);
-    acc.stored = w->type == SWA_Q8 ? 0 : rms_value(&sum[0]);
+    acc.stored = w->type >= SWA_Q8 ? 0 : rms_value(&sum[0]);
     return acc;
 }
 
 /* The accuracy that the project promises; a NaN fails too. */
 static int accuracy_holds(const spec *s, swa_type type, accuracy a) {
-    double stored = spec_decode(s) ? 2e-6 : 4e-7, input = 1;
+    double stored = spec_decode(s) || type >= SWA_Q8 ? 2e-6 : 4e-7, input = 1; /* inputs of those are normal */
     if (s->compute == SWA_BF16 || s->compute == SWA_BF16_TILE) stored = 4e-3;
     if (s->compute == SWA_Q8) stored = s->flags & INDEX ? 2e-2 : 1.2e-2;
-    if (type == SWA_Q8) input = s->compute == SWA_Q8 ? 2.4e-2 : 1.2e-2;
+    if (type == SWA_Q8 || type == SWA_Q8_32) input = s->compute == SWA_Q8 ? 2.4e-2 : 1.2e-2;
+    if (type == SWA_E4M3 || type == SWA_E5M2) input = type == SWA_E4M3 ? 5e-2 : 1e-1;
     return a.stored <= stored && a.input <= input;
 }
 
@@ -422,6 +429,7 @@ static int side_opens(const side *side, const spec *s, swa_type type, int isa, i
         .capacity = s->capacity,
         .cold = cold
     };
+    if (type > SWA_Q8) return 0; /* sides know the types that were there first */
     c.type = (int)type - (int)SWA_F32;
     c.compute = s->compute == SWA_BF16_TILE ? 4 : s->compute ? (int)s->compute - (int)SWA_F32 : 0;
     return side->open(&c);
@@ -466,7 +474,7 @@ static void run_all(options *o) {
         if (o->side && s->against != AGAINST_LIMIT && s->against != AGAINST_HALF_US) continue; /* ours beside ours */
         if (o->side) c.against = AGAINST_SIDE;
         if (o->filter && strcmp(s->name, o->filter) == 0) types |= s->more; /* asked for by its whole name */
-        for (int t = SWA_F32; t <= SWA_Q8; t++) {
+        for (int t = SWA_F32; t <= SWA_E5M2; t++) {
             if (!(types >> t & 1) || (o->type && strcmp(o->type, type_name((swa_type)t)) != 0)) continue;
             if (o->list) {
                 printf("%s %s\n", s->name, type_name((swa_type)t));
@@ -486,7 +494,8 @@ static void run_all(options *o) {
 /* ---- command line ---- */
 
 static const char usage[] =
-    "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8] [--threads 1,2] [--isa N] [--csv PATH]\n"
+    "bench [--full] [--quick] [--case SUBSTRING] [--type f32|f16|bf16|q8|q8_32|e4m3|e5m2] [--threads 1,2] [--isa N] "
+    "[--csv PATH]\n"
     "      [--beside SIDE.so] [--list]\n"
     "Without --case, --type or --quick the results also go to bench/results/CPU/latest.csv.\n";
 

@@ -195,15 +195,17 @@ static float from_f16(uint16_t h) {
     return h & 0x8000 ? -x : x;
 }
 
-/* What a ring of this type keeps of x. Q8 depends on the whole row and is read back from the ring instead. */
+/* What a ring of this type keeps of x. Q8 and all types after it are read back from the ring instead. */
 static float rounded(swa_type type, float x) {
     if (type == SWA_F16) return from_f16(to_f16(x));
     if (type == SWA_BF16) return from_bf16(to_bf16(x));
     return x;
 }
-static size_t type_bytes(swa_type type) { return type == SWA_F32 ? 4 : type == SWA_Q8 ? 1 : 2; }
+static size_t type_bytes(swa_type type) { return type == SWA_F32 ? 4 : type == SWA_F16 || type == SWA_BF16 ? 2 : 1; }
 static const char *type_name(swa_type type) {
-    static const char *const names[] = { "default", "f32", "f16", "bf16", "q8" };
+    static const char *const names[] = {
+        "default", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2"
+    };
     return names[type];
 }
 

@@ -1,17 +1,21 @@
-/* outliers.c - what int8 K and V cost where a few channels are 20 or 50 times as large as the others: one scale per row
-   (SWA_Q8), one per 32 numbers (as llama.cpp's q8_0), one per row of numbers rotated by swa_hadamard in blocks of 64.
+/* outliers.c - what int8 and fp8 K and V cost where a few channels are 20 or 50 times as large as the others: one scale
+   per row (SWA_Q8), one per 32 numbers (SWA_Q8_32), one per row of numbers rotated by swa_hadamard in blocks of 64, and
+   fp8 (SWA_E4M3, SWA_E5M2), which has no scale.
 
        cc -O2 -o build/outliers bench/outliers.c -lm && build/outliers
 
-   Attention in double over 1024 keys, 48 queries of normal(0, 2), K and V normal(0, 1). Per way: relative rms of the
-   output, and its largest error by its largest entry (V: the rms over the other channels). */
+   Attention in double over 1024 keys, 48 queries of normal(0, 2), K and V normal(0, 1), stored in a ring of the type
+   and read back. Per way: relative rms of the output, and its largest error by its largest entry (V: the rms over the
+   other channels). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 
-enum { KEYS = 1024, QUERIES = 48, MOST = 512, WAYS = 3 };
+enum { KEYS = 1024, QUERIES = 48, MOST = 512, WAYS = 5, ROTATED = 2 };
+static const swa_type types[WAYS] = { SWA_Q8, SWA_Q8_32, SWA_Q8, SWA_E4M3, SWA_E5M2 };
 static float k[KEYS][MOST], v[KEYS][MOST], k8[KEYS][MOST], v8[KEYS][MOST], q[QUERIES][MOST];
 static uint64_t state = 88172645463325252u;
 
@@ -28,18 +32,36 @@ static float normal(void) {
 static void rotated(float *x, int dim) {
     if (swa_hadamard(x, 1, 1, dim, 64) != SWA_OK) puts("swa_hadamard fails");
 }
-/* to = from as int8 holds it. */
-static void through_q8(float *to, const float *from, int dim, int way) {
-    const int group = way == 1 ? 32 : dim;
-    memcpy(to, from, (size_t)dim * sizeof *to);
-    if (way == 2) rotated(to, dim);
-    for (int g = 0; g < dim; g += group) {
-        float top = 0;
-        for (int i = g; i < g + group; i++)
-            if (fabsf(to[i]) > top) top = fabsf(to[i]);
-        for (int i = g; i < g + group && top > 0; i++) to[i] = rintf(to[i] * 127 / top) * (top / 127);
+/* to [KEYS] = from as a ring of the type holds it. */
+static void through(float (*to)[MOST], float (*from)[MOST], int dim, int way) {
+    static float rows[KEYS][MOST];
+    const swa_window w = swa_window_sliding(KEYS);
+    swa_cache_desc d = { 0 };
+    swa_cache kv;
+    swa_attn a = { 0 };
+    size_t ring, room;
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = dim;
+    d.shape.v_in_k = d.n_layers = d.n_windows = 1;
+    d.windows = &w;
+    d.k_type = types[way];
+    ring = swa_cache_bytes(&d);
+    room = swa_cache_scratch_bytes(&d, 1);
+    memcpy(rows, from, sizeof rows);
+    for (int i = 0; i < KEYS && way == ROTATED; i++) rotated(rows[i], dim);
+    a.mode = SWA_STORE_ONLY;
+    a.k.p = rows[0];
+    a.k.token = MOST;
+    void *mem = malloc(ring), *scratch = malloc(room);
+    if (swa_cache_init(&kv, &d, mem, ring) != SWA_OK || swa_cache_set_scratch(&kv, scratch, room) != SWA_OK
+        || swa_step_one(&kv, 0, 0, KEYS) != SWA_OK || swa_attend(&kv, 0, &a) != SWA_OK)
+        puts("the ring fails");
+    for (int i = 0; i < KEYS; i++) {
+        if (swa_cache_read(&kv, 0, 0, i, 1, to[i], NULL) != SWA_OK) puts("swa_cache_read fails");
+        if (way == ROTATED) rotated(to[i], dim);
     }
-    if (way == 2) rotated(to, dim);
+    free(mem);
+    free(scratch);
 }
 static void attention(float (*keys)[MOST], float (*values)[MOST], const float *query, int dim, double *out) {
     static double s[KEYS];
@@ -59,12 +81,10 @@ static void attention(float (*keys)[MOST], float (*values)[MOST], const float *q
 }
 static void compare(int dim, int large_v, int of_k, int of_v, int way) {
     double a[MOST], b[MOST], error = 0, size = 0, worst = 0, top = 0, error_rest = 0, rest = 0;
-    for (int i = 0; i < KEYS; i++) {
-        memcpy(k8[i], k[i], sizeof k[i]);
-        memcpy(v8[i], v[i], sizeof v[i]);
-        if (of_k) through_q8(k8[i], k[i], dim, way);
-        if (of_v) through_q8(v8[i], v[i], dim, way);
-    }
+    memcpy(k8, k, sizeof k);
+    memcpy(v8, v, sizeof v);
+    if (of_k) through(k8, k, dim, way);
+    if (of_v) through(v8, v, dim, way);
     for (int t = 0; t < QUERIES; t++) {
         attention(k, v, q[t], dim, a);
         attention(k8, v8, q[t], dim, b);
@@ -105,7 +125,7 @@ int main(void) {
         { "V x20", 1, 20, 0, 0, 1 }, { "V x50", 1, 50, 0, 0, 1 }, { "K +20 and V x20", 20, 20, 1, 1, 1 },
     };
     /* clang-format on */
-    printf("dim  %-18s  %-15s  %-15s  %-15s\n", "", "per row", "per 32", "per row, rotated");
+    printf("dim  %-18s  %-15s  %-15s  %-15s  %-15s  %-15s\n", "", "q8", "q8_32", "q8, rotated", "e4m3", "e5m2");
     for (int dim = 64; dim <= MOST; dim *= dim == 64 ? 2 : 4)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             data(dim, cases[c].by_k, cases[c].constant, cases[c].by_v);

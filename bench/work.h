@@ -8,6 +8,7 @@
 /* ---- what is measured ---- */
 
 enum { F32 = 1 << SWA_F32, F16 = 1 << SWA_F16, BF16 = 1 << SWA_BF16, Q8 = 1 << SWA_Q8 };
+enum { STAGED = 1 << SWA_Q8_32 | 1 << SWA_E4M3 | 1 << SWA_E5M2 };
 enum { RING, ROWS };                       /* where K and V live: swa_cache, or the caller's own rows        */
 enum { PUT = 1, NO_STORE = 2, INDEX = 4 }; /* INDEX: K is an index, and swa_select is timed           */
 enum {
@@ -56,6 +57,7 @@ static double row_numbers(const spec *s) {
 }
 static double row_bytes(const spec *s, swa_type type) {
     double scales = type == SWA_Q8 ? spec_kv_heads(s) * (spec_v_in_k(s) ? 4 : 8) : 0;
+    if (type == SWA_Q8_32) scales = row_numbers(s) / 8;
     return row_numbers(s) * (double)type_bytes(type) + scales;
 }
 
@@ -88,7 +90,7 @@ static void work_fail(work *w, const char *where, swa_status st) {
 /* Inputs and the attention arguments that both forms share. */
 static void work_inputs(work *w) {
     const spec *s = &w->s;
-    int kvh = spec_kv_heads(s), dim = spec_dim(s), normal = w->type == SWA_Q8 ? BUF_NORMAL_Q - BUF_Q : 0;
+    int kvh = spec_kv_heads(s), dim = spec_dim(s), normal = w->type >= SWA_Q8 ? BUF_NORMAL_Q - BUF_Q : 0;
     int64_t tokens = (int64_t)s->n * spec_steps(s), rows = tokens;
     if (spec_decode(s)) rows = s->start - spec_lo(s, s->start) + s->n;
     if (rows > 8192) rows = 8192; /* a longer context repeats them */
@@ -379,8 +381,8 @@ static accuracy work_check(work *w) {
         keys_of_inputs(w, SWA_F32, lo, n, kvh, k, v);
         oracle_row(&input, q, k, v, n, dk, dv, dv, scale, got);
         if (s->form == RING && !(s->flags & NO_STORE) && t == tokens - 1) keys_of_ring(w, lo, n, kvh, k, v);
-        else if (w->type != SWA_Q8) keys_of_inputs(w, w->type, lo, n, kvh, k, v);
-        else continue; /* what q8 makes of a row, only the ring tells */
+        else if (w->type < SWA_Q8) keys_of_inputs(w, w->type, lo, n, kvh, k, v);
+        else continue; /* what q8 and the rest make of a row, only the ring tells */
         oracle_row(&stored, q, k, v, n, dk, dv, dv, scale, got);
     }
     acc.stored = rms_value(&stored);

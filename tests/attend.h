@@ -79,14 +79,16 @@ static inline void at_span(at_case *c, int span) {
     c->sees.span_lo = c->start;
     c->sees.span_hi = c->start + span;
 }
+/* All that K, V and a tail can be. */
+enum { AT_TYPES = 7 };
+static const swa_type at_types[AT_TYPES] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
 /* By kind: 3 has V in K and a tail (latents), 4 a tail. Types and what happens to scores are drawn. */
 static inline void at_vary(at_case *c, int kind) {
-    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
     c->shape.v_in_k = kind == 3;
     c->shape.tail_dim = kind == 3 ? 16 : kind == 4 ? 8 : 0;
-    c->k_type = types[t_int(0, 3)];
-    c->tail_type = types[t_int(0, 3)];
-    c->v_type = kind == 3 ? c->k_type : types[t_int(0, 3)];
+    c->k_type = at_types[t_int(0, AT_TYPES - 1)];
+    c->tail_type = at_types[t_int(0, AT_TYPES - 1)];
+    c->v_type = kind == 3 ? c->k_type : at_types[t_int(0, AT_TYPES - 1)];
     c->softcap = t_int(0, 3) ? 0.0f : 20.0f;
     c->alibi = !t_int(0, 3);
     c->bias = t_int(0, 2) ? 0 : t_int(1, 2);
@@ -398,9 +400,24 @@ static inline uint16_t at_half(float x) {
     if (e < -14) return (uint16_t)((u >> 31) << 15 | (0x800000u | (u & 0x7fffffu)) >> (13 + (-14 - e)));
     return (uint16_t)((u >> 31) << 15 | (uint32_t)(e + 15) << 10 | (u & 0x7fffffu) >> 13);
 }
+static inline unsigned char at_fp8(float x, int e5m2) {
+    const int bits = e5m2 ? 2 : 3, bias = e5m2 ? 15 : 7, sign = signbit(x) ? 128 : 0;
+    int e;
+    float m;
+    if (!(x - x == 0.0f)) return 0x7f;
+    if (x >= 0.0f && x <= 0.0f) return (unsigned char)sign;
+    m = frexpf(fabsf(x), &e); /* m * 2^e, m in [1/2, 1) */
+    if (e - 1 < 1 - bias) return (unsigned char)(sign | (int)ldexpf(fabsf(x), bias - 1 + bits));
+    return (unsigned char)(sign | (e - 1 + bias) << bits | ((int)ldexpf(m, bits + 1) & ((1 << bits) - 1)));
+}
 /* A block of rows in a storage type, with strides in elements. */
 static inline void *at_typed(const at_rows_of *f, size_t floats, swa_type type) {
     uint16_t *x;
+    if (type == SWA_E4M3 || type == SWA_E5M2) {
+        unsigned char *code = (unsigned char *)t_alloc(floats);
+        for (size_t i = 0; i < floats; i++) code[i] = at_fp8(f->p[i], type == SWA_E5M2);
+        return code;
+    }
     if (type != SWA_F16 && type != SWA_BF16) return f->p;
     x = (uint16_t *)t_alloc(floats * sizeof *x);
     for (size_t i = 0; i < floats; i++) {
@@ -419,15 +436,16 @@ static inline const void *at_piece(const float *src, size_t from, size_t n, size
     *head = r.head;
     return at_typed(&r, floats, type);
 }
+static inline int at_is_q8(swa_type type) { return type == SWA_Q8 || type == SWA_Q8_32; }
 static inline swa_kv at_segment(const at_case *c, const at_data *s, int from, int n, int layout) {
     size_t hk = (size_t)c->shape.n_kv_heads, dk = (size_t)c->shape.head_dim, tail = (size_t)c->shape.tail_dim;
     size_t dv = (size_t)c->shape.v_dim, at = (size_t)from, rows = (size_t)n;
     swa_kv kv;
     memset(&kv, 0, sizeof kv);
     /* q8 values are given as the floats they stand for. */
-    kv.k_type = c->k_type == SWA_Q8 ? SWA_F32 : c->k_type;
-    kv.v_type = c->v_type == SWA_Q8 ? SWA_F32 : c->v_type;
-    kv.tail_type = c->tail_type == SWA_Q8 ? SWA_F32 : c->tail_type;
+    kv.k_type = at_is_q8(c->k_type) ? SWA_F32 : c->k_type;
+    kv.v_type = at_is_q8(c->v_type) ? SWA_F32 : c->v_type;
+    kv.tail_type = at_is_q8(c->tail_type) ? SWA_F32 : c->tail_type;
     kv.pos = c->start + from;
     kv.n = n;
     kv.k = at_piece(s->k, at, rows, hk, dk + tail, 0, dk, layout, kv.k_type, &kv.k_token, &kv.k_head);

@@ -59,7 +59,7 @@ static inline int md_wrong(md *m, const char *format, ...) {
 static inline int md_byte(md *m) { return m->left > 0 ? (m->left--, *m->bytes++) : 0; }
 static inline int md_pick(md *m, int lo, int hi) { return lo + md_byte(m) % (hi - lo + 1); }
 
-/* Numbers i/128 with |i| <= 127, and 127 in every row: f16, bf16 and q8 hold them exactly. */
+/* Numbers i/128 with |i| <= 127, and 127 in every row: f16, bf16 and q8, also by 32, hold them exactly. */
 static inline float md_value(uint32_t id, int what, int layer, int head, int d, int dim) {
     uint32_t x = id * 2654435761u ^ (uint32_t)(what * 7919 + layer * 104729 + head * 1299709 + d * 15485863);
     x ^= x >> 15;
@@ -151,7 +151,7 @@ static inline void md_make_window(md *m, int i) {
     }
 }
 static inline void md_make_desc(md *m) {
-    static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    static const swa_type types[5] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32 };
     swa_cache_desc *d = &m->desc;
     int64_t most = 0;
     d->n_layers = md_pick(m, 1, MD_LAYERS);
@@ -173,9 +173,9 @@ static inline void md_make_desc(md *m) {
     d->shape.v_in_k = md_pick(m, 0, 3) == 0;
     d->shape.v_dim = d->shape.v_in_k ? md_pick(m, 1, d->shape.head_dim) : md_pick(m, 0, 5);
     d->shape.tail_dim = md_pick(m, 0, 3) == 0 ? md_pick(m, 1, 3) : 0;
-    d->k_type = types[md_pick(m, 0, 3)];
-    d->v_type = types[md_pick(m, 0, 3)];
-    d->tail_type = types[md_pick(m, 0, 3)];
+    d->k_type = types[md_pick(m, 0, 4)];
+    d->v_type = types[md_pick(m, 0, 4)];
+    d->tail_type = types[md_pick(m, 0, 4)];
     m->parts = md_pick(m, 0, 3);
     d->isa = md_pick(m, 0, SWA_ISA_AVX512);
     if (d->isa && !swa_isa_usable(d->isa)) d->isa = 0;

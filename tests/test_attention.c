@@ -11,7 +11,8 @@
 
 static const swa_type all_types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
 static const char *type_name(swa_type t) {
-    return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8";
+    static const char *const names[] = { "", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2" };
+    return names[t];
 }
 
 /* ---- a random case, both ways ---- */
@@ -76,8 +77,8 @@ static void name_case(const at_case *c, const at_how *how) {
 static void random_case(int h, int kv, int dk, int dv, int n, int isa) {
     at_case c = at_new(h, kv, dk, dv, n);
     at_how how;
-    c.k_type = all_types[t_int(0, 3)];
-    c.v_type = all_types[t_int(0, 3)];
+    c.k_type = at_types[t_int(0, AT_TYPES - 1)];
+    c.v_type = at_types[t_int(0, AT_TYPES - 1)];
     if (t_int(0, 1)) c.start = t_int(0, 300);
     random_window(&c);
     if (c.sees.pinned && t_int(0, 1)) c.start = t_int(0, 3);
@@ -107,13 +108,13 @@ TEST_EACH_ISA(attention_other_dims) {
 }
 /* Every pair of storage types, all features on at once. */
 TEST_EACH_ISA(attention_types) {
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < 4; v++)
+    for (int k = 0; k < AT_TYPES; k++)
+        for (int v = 0; v < AT_TYPES; v++)
             for (int few = 0; few < 2; few++) {
                 at_case c = at_new(6, 2, 24, 20, 40);
                 at_how how = at_on(isa);
-                c.k_type = all_types[k];
-                c.v_type = all_types[v];
+                c.k_type = at_types[k];
+                c.v_type = at_types[v];
                 at_sliding(&c, 19);
                 c.softcap = 4.0f;
                 c.sink_logits = c.alibi = 1;
@@ -210,9 +211,9 @@ TEST_EACH_ISA(attention_latent) {
             at_how how;
             c.shape.v_in_k = i % 3 != 2;
             c.shape.tail_dim = i == 9 ? 64 : i == 4 ? 0 : t_int(1, 20);
-            c.k_type = all_types[t_int(0, 3)];
-            c.v_type = c.shape.v_in_k ? SWA_F32 : all_types[t_int(0, 3)];
-            c.tail_type = all_types[t_int(0, 3)];
+            c.k_type = at_types[t_int(0, AT_TYPES - 1)];
+            c.v_type = c.shape.v_in_k ? SWA_F32 : at_types[t_int(0, AT_TYPES - 1)];
+            c.tail_type = at_types[t_int(0, AT_TYPES - 1)];
             random_window(&c);
             random_features(&c);
             how = random_how(&c, isa);

@@ -12,7 +12,7 @@ typedef struct {
 
 /* Small ones, then some that span several blocks of 256 keys (costly, so fewer ways are tried). Of some bf16 cases the
    same in the order of tiles. */
-enum { N_CASES = 24, N_SMALL = 17 };
+enum { N_CASES = 26, N_SMALL = 17 };
 /* clang-format off */
 static const char *const bits_names[20] = { "f32", "f16 odd dims", "q8 softcap sink alibi", "bf16/f16 bias", "pinned",
     "causal", "chunked", "latent", "group 8 far away", "q8/bf16 one head", "f16 wide v", "16 heads over one",
@@ -87,13 +87,27 @@ static bits_case bits_like(int i) {
     /* clang-format on */
     return b;
 }
+static bits_case bits_staged(int latent) {
+    bits_case b;
+    b.name = latent ? "q8_32, latent, tail e5m2, blocks" : "q8_32/e4m3, blocks";
+    b.c = latent ? at_new(17, 1, 48, 40, 300) : at_new(4, 1, 40, 24, 640);
+    b.c.start = latent ? 230 : 100;
+    b.c.shape.v_in_k = latent;
+    b.c.shape.tail_dim = latent ? 5 : 0;
+    b.c.k_type = SWA_Q8_32;
+    b.c.v_type = latent ? SWA_Q8_32 : SWA_E4M3;
+    b.c.tail_type = SWA_E5M2;
+    at_sliding(&b.c, latent ? 270 : 300);
+    return b;
+}
 static bits_case bits_of(int i) {
-    static const int like[N_CASES] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
-                                       12, 13, 14, 12, 13, 15, 16, 17, 18, 19, 18, 19 };
+    static const int like[24] = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 12, 13, 15, 16, 17, 18, 19, 18, 19
+    };
     static const char *const names[4] = { "tile order, odd dims", "tile order, latent", "tile order, blocks",
                                           "tile order, latent, blocks" };
-    bits_case b = bits_like(like[i]);
-    if (i != 15 && i != 16 && i < 22) return b;
+    bits_case b = i < 24 ? bits_like(like[i]) : bits_staged(i - 24);
+    if ((i != 15 && i != 16 && i < 22) || i >= 24) return b;
     b.name = names[i < 22 ? i - 15 : i - 20];
     b.c.compute = SWA_BF16_TILE;
     return b;
@@ -250,12 +264,16 @@ TEST_EACH_ISA(bits_off_the_grid) {
     static const struct {
         int h, dk, dv, tail;
         swa_type k, v, t, compute;
-    } of[] = {
-        { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 },  { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
-        { 4, 16, 40, 0, SWA_Q8, SWA_BF16, SWA_F32, SWA_F32 },  { 4, 16, 16, 0, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 },
-        { 9, 16, 16, 0, SWA_BF16, SWA_F16, SWA_F32, SWA_F32 }, { 2, 16, 16, 6, SWA_F16, SWA_F16, SWA_Q8, SWA_F32 },
-        { 3, 8, 16, 5, SWA_F32, SWA_F32, SWA_F32, SWA_F32 },   { 4, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_BF16 }
-    };
+    } of[] = { { 1, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_F32 },
+               { 2, 20, 12, 0, SWA_F16, SWA_Q8, SWA_F32, SWA_F32 },
+               { 4, 16, 40, 0, SWA_Q8, SWA_BF16, SWA_F32, SWA_F32 },
+               { 4, 16, 16, 0, SWA_Q8, SWA_Q8, SWA_F32, SWA_Q8 },
+               { 9, 16, 16, 0, SWA_BF16, SWA_F16, SWA_F32, SWA_F32 },
+               { 2, 16, 16, 6, SWA_F16, SWA_F16, SWA_Q8, SWA_F32 },
+               { 3, 8, 16, 5, SWA_F32, SWA_F32, SWA_F32, SWA_F32 },
+               { 4, 16, 16, 0, SWA_F32, SWA_F32, SWA_F32, SWA_BF16 },
+               { 4, 40, 24, 0, SWA_Q8_32, SWA_E4M3, SWA_F32, SWA_F32 },
+               { 2, 16, 70, 6, SWA_E5M2, SWA_Q8_32, SWA_E4M3, SWA_F32 } };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         for (int odd = t_thin(isa) ? 1 + 8 * (int)(i % 2) : 1; odd < 16; odd += t_thin(isa) ? 16 : 8) {
             const t_block *mark = t_.blocks;
@@ -482,9 +500,9 @@ TEST_EACH_ISA(bits_prefix) {
 
 /* Many query heads over one KV head take the many-rows kernel, one alone the other: head by head the same bits. */
 TEST_EACH_ISA(bits_shapes) {
-    static const swa_type types[11] = { SWA_F32,  SWA_F16, SWA_BF16, SWA_Q8,  SWA_F32, SWA_F16,
-                                        SWA_BF16, SWA_Q8,  SWA_Q8,   SWA_F32, SWA_Q8 };
-    for (int t = 0; t < 11; t++) {
+    static const swa_type types[14] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_F32,   SWA_F16,  SWA_BF16,
+                                        SWA_Q8,  SWA_Q8,  SWA_F32,  SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
+    for (int t = 0; t < 14; t++) {
         enum { HEADS = 40, D = 24, N = 40 };
         at_case all = at_new(HEADS, 1, D, D, N), one = at_new(1, 1, D, D, N);
         at_data d, e;
@@ -494,6 +512,7 @@ TEST_EACH_ISA(bits_shapes) {
         at_sliding(&one, 19);
         all.k_type = all.v_type = one.k_type = one.v_type = types[t];
         all.compute = one.compute = t < 4 ? SWA_F32 : t < 8 ? SWA_BF16 : t < 9 ? SWA_Q8 : SWA_BF16_TILE;
+        if (t >= 11) all.compute = one.compute = SWA_F32;
         d = at_make(&all);
         REQUIRE(at_ring(&all, &d, &how, want, NULL));
         e = d;
@@ -547,7 +566,7 @@ static void bits_edges(float *x, size_t n) {
    kernel, K and V of all types, numbers at the edges, rings off the grid, sinks with a q of their own, and rows of the
    caller's. */
 TEST_EACH_ISA(bits_few_rows_bf16) {
-    static const int all[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 }, dims[] = { 16, 30, 64, 66 };
+    static const int all[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3 }, dims[] = { 16, 30, 64, 66 };
     for (int rows = 1; rows <= 15; rows += rows == 1 ? 3 : rows == 4 ? 1 : 4)
         for (int f = 0; f < 16; f++) {
             const t_block *mark = t_.blocks;
@@ -560,7 +579,7 @@ TEST_EACH_ISA(bits_few_rows_bf16) {
             c.start = f % 5 == 1 ? 0 : 200;
             at_sliding(&c, f % 3 ? 30 : 21);
             c.k_type = (swa_type)all[f % 4];
-            c.v_type = (swa_type)all[f < 8 ? f % 4 : f / 2 % 4];
+            c.v_type = (swa_type)all[f < 8 ? f % 4 : f / 2 % 6];
             if (f % 5 == 1) at_pinned(&c, 30 + f % 3, 9);
             if (f % 5 == 1) c.q_sink = 1;
             d = at_make(&c);

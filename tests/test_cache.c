@@ -6,9 +6,11 @@
 #include "model.h"
 #include "toy.h"
 
-static const swa_type ring_types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+enum { TYPES = 7 };
+static const swa_type ring_types[TYPES] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
 static const char *type_name(swa_type t) {
-    return t == SWA_F32 ? "f32" : t == SWA_F16 ? "f16" : t == SWA_BF16 ? "bf16" : "q8";
+    static const char *const names[] = { "", "f32", "f16", "bf16", "q8", "", "", "", "", "q8_32", "e4m3", "e5m2" };
+    return names[t];
 }
 
 static uint32_t one_text(int seq, int64_t pos) {
@@ -145,8 +147,8 @@ static void drafts_against_cold(int isa, swa_type k, swa_type v, int64_t capacit
     }
 }
 TEST_EACH_ISA(warm_after_rollback_is_cold) {
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < 4; v++) {
+    for (int k = 0; k < TYPES; k++)
+        for (int v = 0; v < TYPES; v += k < 4 ? 1 : 3) {
             drafts_against_cold(isa, ring_types[k], ring_types[v], 0, 120);
             drafts_against_cold(isa, ring_types[k], ring_types[v], 13, 60);
         }
@@ -669,29 +671,33 @@ TEST(capacity_default_and_exact) {
         }
 }
 
+static size_t scale_bytes(swa_type type, size_t dim) {
+    return type == SWA_Q8 ? 4 : type == SWA_Q8_32 ? (dim + 31) / 32 * 4 : 0;
+}
 /* What three more layers cost: their slots, K transposed and V padded to 16 numbers, a scale where the type has one;
    the layer itself, its ticket, and the interval that each of three sequences has there, 16 bytes. */
 TEST(bytes_per_layer) {
-    static const int size[4] = { 4, 2, 2, 1 };
+    static const int size[TYPES] = { 4, 2, 2, 1, 1, 1, 1 };
     const swa_window w = swa_window_sinks(100, 5);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 2 * TYPES * TYPES; i++) {
+        const int types = TYPES * TYPES;
         swa_cache_desc d = toy_desc(&w, 1, 1, 3);
         size_t slots = 16 + 112, one, k, v, tail;
-        d.k_type = ring_types[i % 4];
-        d.v_type = ring_types[i / 4 % 4];
-        d.tail_type = ring_types[(i + 1) % 4];
+        d.k_type = ring_types[i % TYPES];
+        d.v_type = ring_types[i / TYPES % TYPES];
+        d.tail_type = ring_types[(i + 1) % TYPES];
         d.shape.n_kv_heads = 2;
-        d.shape.head_dim = 21;
+        d.shape.head_dim = 41;
         d.shape.v_dim = 19;
-        d.shape.tail_dim = i < 16 ? 0 : 6;
-        d.shape.v_in_k = i >= 16 && i % 2;
-        k = 2 * slots * (size_t)(21 * size[i % 4]) + 2 * slots * (d.k_type == SWA_Q8 ? 4 : 0);
-        v = 2 * slots * (size_t)(32 * size[i / 4 % 4]) + 2 * slots * (d.v_type == SWA_Q8 ? 4 : 0);
-        tail = 2 * slots * (size_t)(6 * size[(i + 1) % 4]) + 2 * slots * (d.tail_type == SWA_Q8 ? 4 : 0);
+        d.shape.tail_dim = i < types ? 0 : 6;
+        d.shape.v_in_k = i >= types && i % 2;
+        k = 2 * slots * (size_t)(41 * size[i % TYPES]) + 2 * slots * scale_bytes(d.k_type, 41);
+        v = 2 * slots * (size_t)(32 * size[i / TYPES % TYPES]) + 2 * slots * scale_bytes(d.v_type, 19);
+        tail = 2 * slots * (size_t)(6 * size[(i + 1) % TYPES]) + 2 * slots * scale_bytes(d.tail_type, 6);
         one = swa_cache_bytes(&d);
         d.n_layers = 4;
-        t_label("types %d %d, tail %d, v_in_k %d", i % 4, i / 4 % 4, d.shape.tail_dim, d.shape.v_in_k);
-        one = swa_cache_bytes(&d) - one - 3 * 3 * (k + (d.shape.v_in_k ? 0 : v) + (i < 16 ? 0 : tail));
+        t_label("types %d %d, tail %d, v_in_k %d", i % TYPES, i / TYPES % TYPES, d.shape.tail_dim, d.shape.v_in_k);
+        one = swa_cache_bytes(&d) - one - 3 * 3 * (k + (d.shape.v_in_k ? 0 : v) + (i < types ? 0 : tail));
         CHECK(one >= 3 * 3 * 16 && one <= 3 * 640 && one % 64 == 0);
     }
 }
@@ -700,7 +706,7 @@ TEST(bytes_per_layer) {
    between both ways of saying it. */
 TEST(types_left_zero_are_as_k) {
     const swa_window w = swa_window_sinks(12, 3);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < TYPES + 1; i++) {
         swa_cache_desc named = toy_desc(&w, 1, 1, 1), zero;
         float *rows = t_random(20 * 40, 1.0f), got[2][20 * 40];
         swa_attn a;
@@ -711,8 +717,8 @@ TEST(types_left_zero_are_as_k) {
         named.shape.tail_dim = 4;
         named.shape.v_dim = 10;
         zero = named;
-        named.k_type = named.v_type = named.tail_type = i < 4 ? ring_types[i] : SWA_F32;
-        zero.k_type = i < 4 ? ring_types[i] : SWA_TYPE_DEFAULT; /* the last: all three are 0 */
+        named.k_type = named.v_type = named.tail_type = i < TYPES ? ring_types[i] : SWA_F32;
+        zero.k_type = i < TYPES ? ring_types[i] : SWA_TYPE_DEFAULT; /* the last: all three are 0 */
         t_label("type %d", i);
         memset(&a, 0, sizeof a);
         a.mode = SWA_STORE_ONLY;
@@ -810,10 +816,10 @@ static void copied_elsewhere(int isa, swa_type k, swa_type v, int64_t from_slots
 }
 TEST_EACH_ISA(copies_into_caches_of_another_size) {
     static const int64_t slots[] = { 8, 13, 16, 30 };
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < TYPES; i++)
         for (int j = 0; j < 4; j++) {
-            copied_elsewhere(isa, ring_types[i], ring_types[j], slots[i], slots[j], -1);
-            copied_elsewhere(isa, ring_types[j], ring_types[i], slots[i], slots[j], 39);
+            copied_elsewhere(isa, ring_types[i], ring_types[j], slots[i % 4], slots[j], -1);
+            copied_elsewhere(isa, ring_types[j], ring_types[i], slots[i % 4], slots[j], 39);
         }
 }
 /* A ring that was full goes on in a larger one. */
@@ -933,8 +939,8 @@ static void blob_roundtrip(int isa, swa_type k, swa_type v, int64_t capacity) {
     CHECK_BITS(x, y, 5 * TOY_DIM);
 }
 TEST_EACH_ISA(loading_is_exact) {
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < 4; v++) blob_roundtrip(isa, ring_types[k], ring_types[v], v % 2 ? 9 : 0);
+    for (int k = 0; k < TYPES; k++)
+        for (int v = 0; v < TYPES; v++) blob_roundtrip(isa, ring_types[k], ring_types[v], v % 2 ? 9 : 0);
 }
 /* Cut anywhere, any bit turned: refused, and the cache is as it was. */
 TEST(damaged_blobs_are_refused) {
@@ -1157,12 +1163,12 @@ TEST(sequences_move_between_sizes) {
     static const int64_t caps[] = { 0, 6, 7, 16, 33, 48, 100 };
     const swa_window w[2] = { swa_window_sliding(7), swa_window_sinks(5, 3) };
     for (int i = 0; i < 7 * 7; i++)
-        for (int type = 0; type < 4; type++) {
+        for (int type = 0; type < TYPES; type++) {
             swa_cache_desc from = toy_desc(w, 2, 3, 2), to;
             const t_block *before = t_.blocks;
             t_label("capacity %d to %d, %s", (int)caps[i % 7], (int)caps[i / 7], type_name(ring_types[type]));
             from.k_type = ring_types[type];
-            from.v_type = ring_types[(type + i) % 4];
+            from.v_type = ring_types[(type + i) % TYPES];
             to = from;
             from.capacity = caps[i % 7];
             to.capacity = caps[i / 7];

@@ -181,6 +181,16 @@ static const sum_case cases[] = {
     { .name = "blocks latent", .h = 8, .kv = 1, .dk = 18, .dv = 16, .tail = 5, .latent = 1, .n = 540, .W = 500,
       .compute = SWA_BF16, .chunk = 200, .parts = 4,
       .out = 0x4558675f8fe7a10c, .lse = 0xa699ffffcb499214, .kept = 0x85b7e04098459bb5 },
+    /* staged types (their hashes are of the day they came) */
+    { .name = "q8_32 and e4m3", .h = 4, .kv = 2, .dk = 40, .dv = 24, .n = 50, .W = 33, .k = SWA_Q8_32, .v = SWA_E4M3,
+      .softcap = 3.0f, .chunk = 1,
+      .out = 0xb640fe1f620ab296, .lse = 0x30731fcc759c2042, .kept = 0x244bcf60fdd3a4fc },
+    { .name = "e5m2 latent", .h = 20, .kv = 1, .dk = 48, .dv = 32, .tail = 8, .latent = 1, .n = 40, .W = 21,
+      .k = SWA_E5M2, .v = SWA_E5M2, .t = SWA_Q8_32, .chunk = 3,
+      .out = 0x60e1f2168a5aa5f8, .lse = 0xc3af1826465f91c0, .kept = 0xc3c4dcd85c65987b },
+    { .name = "blocks e4m3 and q8_32", .h = 2, .kv = 1, .dk = 33, .dv = 48, .n = 600, .W = 301, .start = 77,
+      .k = SWA_E4M3, .v = SWA_Q8_32, .compute = SWA_BF16, .chunk = 64, .parts = 3,
+      .out = 0xe32d7a457d46c0bb, .lse = 0x447fa77a99771457, .kept = 0x7c4f6f2f9ccbbf60 },
 };
 /* clang-format on */
 enum { N_CASES = sizeof cases / sizeof *cases };

@@ -261,9 +261,9 @@ static void same(const ix_case *c, const ix_found *a, const ix_found *b) {
 /* Case i of many; every field takes all its values. */
 static ix_case some_case(int i) {
     static const int heads[] = { 1, 4, 6, 64, 5, 32 }, dims[] = { 16, 40, 128, 3 };
-    static const swa_type types[] = { SWA_F32, SWA_BF16, SWA_Q8, SWA_F16 };
+    static const swa_type types[] = { SWA_F32, SWA_BF16, SWA_Q8, SWA_F16, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
     ix_case c = case_new(heads[i % 6], 1, dims[i % 4], t_int(30, 120), t_int(0, 40));
-    c.type = types[i / 2 % 4];
+    c.type = types[i / 2 % 7];
     c.linear = i % 3 == 0;
     c.weights = i % 8 != 1; /* with dims of 40, which eight rows take, both ways */
     c.whole = i % 5 == 2 && c.type == SWA_F32;

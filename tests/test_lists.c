@@ -75,7 +75,6 @@ static void lists_oracle(const at_case *c, const at_data *s, const or_window *ne
 
 /* ---- cases ---- */
 
-static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
 static swa_window near_window;
 static or_window near_oracle;
 
@@ -537,7 +536,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
         /* clang-format off */
         d.shape.n_heads = H; d.shape.n_kv_heads = G; d.shape.head_dim = D; d.shape.v_dim = V; d.shape.tail_dim = T;
         d.n_layers = 2; d.n_seqs = 2; d.windows = win; d.n_windows = 2; d.max_context = 400; d.max_rollback = 50;
-        d.k_type = types[i % 4]; d.tail_type = types[i / 2 % 4]; d.audit = 1;
+        d.k_type = at_types[i % AT_TYPES]; d.tail_type = at_types[i / 2 % AT_TYPES]; d.audit = 1;
         /* clang-format on */
         if (i % 3 == 0) d.capacity = 83;
         if (!t_cache_new(&kv[0], &d, 1)) return;

@@ -304,6 +304,7 @@ TEST(misuse) {
     d = good; d.k_padding = -1;     refused(&d, SWA_ERR_ARG);
     d = good; d.k_padding = 3;      refused(&d, SWA_ERR_ARG);       /* block 0 has 4 keys */
     d = good; d.type = SWA_Q8;      refused(&d, SWA_ERR_ARG);
+    d = good; d.type = SWA_E4M3;    refused(&d, SWA_ERR_ARG);
     d = good; d.type = (swa_type)7; refused(&d, SWA_ERR_ARG);
     d = good; d.q_pos0 = far_pos;   refused(&d, SWA_ERR_OVERFLOW);  /* 2 queries from INT64_MAX-1 on */
     d = good; d.k_pos0 = far_pos;   refused(&d, SWA_ERR_OVERFLOW);

@@ -558,11 +558,9 @@ TEST_EACH_ISA(narrow_caches) {
     static const struct {
         swa_type k, tail;
         double off;
-    } c[] = { { SWA_F16, SWA_F16, 2e-3 },
-              { SWA_BF16, SWA_BF16, 2e-2 },
-              { SWA_Q8, SWA_BF16, 2e-2 },
-              { SWA_Q8, SWA_F32, 2e-2 },
-              { SWA_Q8, SWA_Q8, 3e-2 } };
+    } c[] = { { SWA_F16, SWA_F16, 2e-3 },   { SWA_BF16, SWA_BF16, 2e-2 }, { SWA_Q8, SWA_BF16, 2e-2 },
+              { SWA_Q8, SWA_F32, 2e-2 },    { SWA_Q8, SWA_Q8, 3e-2 },     { SWA_Q8_32, SWA_Q8_32, 2e-2 },
+              { SWA_E4M3, SWA_BF16, 1e-1 }, { SWA_E5M2, SWA_E4M3, 2e-1 } };
     const int n = 70;
     setup s;
     masters w;
@@ -573,7 +571,7 @@ TEST_EACH_ISA(narrow_caches) {
     const size_t total = (size_t)(n * s.m.hidden);
     const float *x = normal(total, 1.0);
     const double *want = oracle(&s, &w, x, n);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
         double *naive = t_doubles(total);
         for (int p = 1; p < N_PATHS; p++) {
             float *once = t_floats(total), *out = t_floats(total);
@@ -1319,6 +1317,8 @@ TEST(misuse_of_the_desc) {
     INVALID(m.w_o.stride = 5, SWA_ERR_ARG);
     INVALID(m.w_uv.type = (swa_type)17, SWA_ERR_ARG);
     INVALID(m.w_uv.type = SWA_Q8, SWA_ERR_UNSUPPORTED);
+    INVALID(m.w_uv.type = SWA_E4M3, SWA_ERR_UNSUPPORTED);
+    INVALID(m.w_uv.type = (swa_type)(SWA_E5M2 + 1), SWA_ERR_ARG);
     INVALID(m.q_lora_rank = 0, SWA_ERR_ARG); /* a norm of what is not there */
     NO_SIZES(m.n_heads = 1 << 30, SWA_ERR_OVERFLOW);
     NO_SIZES((m.n_heads = 1 << 20, m.v_dim = 1 << 20), SWA_ERR_OVERFLOW);

@@ -145,10 +145,10 @@ static void check_chunks(int isa, int64_t W, int mode_windows, swa_type type, in
     }
 }
 TEST_EACH_ISA(any_chunking_has_the_same_bits) {
-    static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    static const swa_type types[7] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
     for (int64_t W = 1; W <= 9; W += W < 4 ? 1 : 5)
-        for (int mode = 0; mode < 3; mode++) check_chunks(isa, W, mode, types[(W + mode) % 4], (int)(W % 3));
-    for (int i = 0; i < 4; i++) check_chunks(isa, 5, 0, types[i], i);
+        for (int mode = 0; mode < 3; mode++) check_chunks(isa, W, mode, types[(W + mode) % 7], (int)(W % 3));
+    for (int i = 0; i < 7; i++) check_chunks(isa, 5, 0, types[i], i % 4);
 }
 
 /* A random load: sequences join with a prompt, prefill in chunks of any size beside others that decode, leave, and

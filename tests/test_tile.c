@@ -168,7 +168,6 @@ TEST_EACH_ISA(tile_sums) {
    one shot, is slow and made once for all instances; the scalar one itself goes one way of each fourth case. */
 enum { TILE_CASES = 60 };
 static at_case tile_bits_case(int i) {
-    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
     const int n = i % 8 == 3 ? t_int(270, 350) : t_int(20, 90), latent = i % 3 == 2;
     const int kv = i % 8 == 1 ? 2 : i % 2 ? 1 : t_int(1, 2);
     /* from 64 dims of V on panels take turns */
@@ -178,10 +177,10 @@ static at_case tile_bits_case(int i) {
         c.shape.v_in_k = 1;
         c.shape.tail_dim = i % 2 ? 32 : 0;
         if (c.shape.v_dim > c.shape.head_dim) c.shape.v_dim = c.shape.head_dim;
-        c.tail_type = types[t_int(0, 3)];
+        c.tail_type = at_types[t_int(0, AT_TYPES - 1)];
     }
-    c.k_type = types[t_int(0, 3)];
-    c.v_type = latent ? SWA_TYPE_DEFAULT : types[t_int(0, 3)];
+    c.k_type = at_types[t_int(0, AT_TYPES - 1)];
+    c.v_type = latent ? SWA_TYPE_DEFAULT : at_types[t_int(0, AT_TYPES - 1)];
     c.start = t_int(0, 500);
     if (i % 4 == 0) {
         c.start = 0;

@@ -183,8 +183,6 @@ static void pair_rows(pair *x) {
 
 /* ---- cases ---- */
 
-static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
-
 static at_case some_case(int kind) {
     at_case c = kind == 0 ? at_new(8, 2, 64, 64, 1)
               : kind == 1 ? at_new(3, 3, 24, 40, 1)
@@ -357,7 +355,7 @@ TEST(trees_in_every_layer) {
         swa_cache kv, straight;
         float *want;
         int row[CONTEXT], next = 0, end = 0;
-        model_make(&m, types[i % 4]);
+        model_make(&m, at_types[i % AT_TYPES]);
         want = t_floats(CONTEXT * H * 24 * LAYERS);
         REQUIRE(t_cache_new(&kv, &m.d, 2) && t_cache_new(&straight, &m.d, 1));
         while (next < CONTEXT - ROOM) {

@@ -54,7 +54,10 @@ static const spec specs[] = {
     { "tail",     2, 2, 16, 16, 4, 0, SWA_BF16, SLIDING, 24, 0, 0, 0.0f, SWA_F32 },
     { "int8",     8, 1, 20, 24, 0, 0, SWA_Q8,   SLIDING, 50, 0, 0, 0.0f, SWA_Q8 },
     { "products", 8, 2, 20, 12, 0, 0, SWA_F32,  SLIDING, 50, 0, 0, 0.0f, SWA_BF16 },
-    { "bundles",  8, 2, 20, 12, 0, 0, SWA_BF16, SLIDING, 50, 0, 0, 0.0f, SWA_BF16_TILE }
+    { "bundles",  8, 2, 20, 12, 0, 0, SWA_BF16, SLIDING, 50, 0, 0, 0.0f, SWA_BF16_TILE },
+    { "q8 by 32", 4, 2, 24, 20, 0, 0, SWA_Q8_32, SLIDING, 24, 0, 0, 0.0f, SWA_F32 },
+    { "e4m3",     4, 1, 16, 16, 0, 0, SWA_E4M3, SLIDING, 33, 0, 0, 0.0f, SWA_F32 },
+    { "e5m2",     6, 1, 24, 16, 8, 1, SWA_E5M2, SLIDING, 24, 0, 0, 0.0f, SWA_F32 }
 };
 /* clang-format on */
 
@@ -225,6 +228,7 @@ static void check_held(const data *d, const swa_cache *c, int seq, int64_t pos, 
     size_t first = (size_t)(pos * s->kv), rows = (size_t)(n * s->kv), i;
     double allowed = s->type == SWA_F32 ? 0.0 : s->type == SWA_F16 ? 0.001 : s->type == SWA_BF16 ? 0.008 : 0.0081;
     float *v = s->v_in_k ? NULL : d->held_v + first * (size_t)s->dv;
+    if (s->type == SWA_E4M3 || s->type == SWA_E5M2) allowed = s->type == SWA_E4M3 ? 0.063 : 0.126;
     expect(swa_cache_read(c, seq, 0, pos, n, d->held_k + first * (size_t)d->dkt, v) == SWA_OK, "read", s->name);
     for (i = first * (size_t)d->dkt; i < (first + rows) * (size_t)d->dkt; i++)
         if (fabs((double)d->held_k[i] - (double)d->k[i]) > allowed) wrong("K as held", s->name);

@@ -14,11 +14,14 @@ static int left_out(swa_type type) {
 #ifdef SWA_NO_Q8
     if (type == SWA_Q8) return 1;
 #endif
+#ifdef SWA_NO_STAGED
+    if (type == SWA_Q8_32 || type == SWA_E4M3 || type == SWA_E5M2) return 1;
+#endif
     return type == SWA_BOOL_KEEP; /* never a type of rows */
 }
 TEST_EACH_ISA(types_that_are_there) {
-    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
-    for (int i = 0; i < 4; i++)
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
+    for (int i = 0; i < 7; i++)
         for (int heads = 1; heads <= 8; heads *= 2) {
             at_case c = at_new(heads, 1, 20, 20, 50);
             at_data d, s;
@@ -56,8 +59,10 @@ static size_t bytes_of(swa_type type) {
     return swa_cache_bytes(&d);
 }
 TEST(types_that_are_left_out) {
-    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_BOOL_KEEP };
-    for (int i = 0; i < 5; i++) {
+    static const swa_type types[] = {
+        SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2, SWA_BOOL_KEEP
+    };
+    for (int i = 0; i < 8; i++) {
         t_label("type %d", (int)types[i]);
         CHECK((bytes_of(types[i]) == 0) == left_out(types[i]));
     }

@@ -34,6 +34,7 @@ SWITCHES = [
     ("SWA_NO_BF16", r"_bf16_(scalar|avx|neon)|(many|half)_pairs|exp_bf16|swa__sums|summed_(pv|scores|values)"),
     ("SWA_NO_Q8", r"_q8|few_dots"),
     ("SWA_NO_AMX", r"amx|swa__(turn|qk_|top_|panel_turn|takes_turns)|stage_(keys|values)$"),
+    ("SWA_NO_STAGED", r"staged|fp8"),
     ("SWA_NO_AVX2", r"avx2"),
     ("SWA_NO_AVX512", r"avx512|(many|half)_pairs"),
     ("SWA_NO_SIMD", r"avx|neon"),
@@ -42,16 +43,17 @@ SWITCHES = [
 SETS = [[name] for name, _ in SWITCHES] + [
     ["SWA_NO_AVX2", "SWA_NO_AVX512"],
     ["SWA_NO_F16", "SWA_NO_BF16", "SWA_NO_Q8"],
+    ["SWA_NO_F16", "SWA_NO_BF16", "SWA_NO_Q8", "SWA_NO_STAGED"],
     ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16",
-     "SWA_NO_Q8"],                                            # an engine like llama2.c
+     "SWA_NO_Q8", "SWA_NO_STAGED"],                           # an engine like llama2.c
     ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_F16", "SWA_NO_BF16",
-     "SWA_NO_Q8"],
+     "SWA_NO_Q8", "SWA_NO_STAGED"],
     ["SWA_NO_MLA", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16", "SWA_NO_Q8",
-     "SWA_SMALL"],
+     "SWA_NO_STAGED", "SWA_SMALL"],
     ["SWA_NO_LATENTS", "SWA_NO_MODS", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16",
-     "SWA_NO_Q8"],                                            # what Llama and Mistral do not have either
+     "SWA_NO_Q8", "SWA_NO_STAGED"],                           # what Llama and Mistral do not have either
     ["SWA_NO_LATENTS", "SWA_NO_MODS", "SWA_NO_INDEX", "SWA_NO_LISTS", "SWA_NO_MASKS", "SWA_NO_BLOB", "SWA_NO_BF16",
-     "SWA_NO_Q8", "SWA_SMALL"],                               # the least of it
+     "SWA_NO_Q8", "SWA_NO_STAGED", "SWA_SMALL"],              # the least of it
 ]
 
 
