@@ -8793,7 +8793,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 static __thread unsigned char swa__soft[8][16][64];
 /* A row of A is 32 numbers of one sum, a row of B pairs of them for 16 columns; as the manual has
    it, even and odd ones are chains of their own. */
-static void swa__soft_multiply(int c, int a, int b) {
+static SWA__AVX512_TARGET void swa__soft_multiply(int c, int a, int b) {
     int i, j, k;
 
     for (i = 0; i < 16; i++)
@@ -10597,9 +10597,8 @@ static void swa__stage_values(const swa__geo *g, const int range[4], const swa__
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) tile->v_scale = NULL;
         if (g->v_in_k) {
-            static const float none[2 * SWA__TILE];
             int d;
-            for (d = 0; seen == 0 && d < g->dvp; d++) memcpy(v + d * 16 + t % 2 * 8, none, 32);
+            for (d = 0; seen == 0 && d < g->dvp; d++) memset(v + d * SWA__TILE + t % 2 * 8, 0, 32);
             if (seen != 0)
                 swa__amx_latents(tile->k_type, g->dvp, seen, tile->k, v + t % 2 * 8);
         } else {
