@@ -213,6 +213,7 @@ TEST_EACH_ISA(tile_bits) {
         for (int k = 0; k < 3; k++) {
             how.chunk = k == 0 ? 0 : t_int(4, 60);
             how.parts = k == 2 ? 3 : 1;
+            how.k_rows = i % 7 > 4;
             if (k == 0 ? t_thin(isa) : t_leave(isa, i + i / 4, k, 4)) continue;
             t_label("case %d, %d heads of %d and %d, %d tokens, chunk %d, parts %d", i, c.shape.n_heads,
                     c.shape.head_dim, c.shape.v_dim, c.n, how.chunk, how.parts);
