@@ -9126,7 +9126,7 @@ static SWA__AVX512_TARGET void swa__amx_transpose(int columns, const float *src,
 /* K or a tail of 16 keys in rows as a tile has it, [dims/32][16][32]: nothing is to be turned. */
 static SWA__AVX512_TARGET void swa__amx_rows(int type, int dims, const void *const *src,
                                              float *to) {
-    const size_t es = swa__type_size((swa_type)type);
+    const size_t es = swa__type_size(type);
     int d, i;
 
     for (d = 0; d < dims; d += SWA__SUMMED)
@@ -9142,7 +9142,7 @@ static SWA__AVX512_TARGET void swa__amx_rows(int type, int dims, const void *con
    of seen is not set are 0. */
 static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned seen, const void *src,
                                                 float *to) {
-    const size_t es = swa__type_size((swa_type)type) * SWA__TILE;
+    const size_t es = swa__type_size(type) * SWA__TILE;
     const char *a = (const char *)src;
     int d;
 
@@ -9229,7 +9229,7 @@ SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
         if (x->wide) SWA__TILE_MULTIPLY(3, 5, 7);
         x->a[0] += SWA__TILE * SWA__TILE;
         x->a[1] += SWA__TILE * SWA__TILE;
-        x->at += SWA__TILE * SWA__PANEL;
+        x->at += 16 * SWA__PANEL;
         if (++x->step < x->steps) return;
         SWA__TILE_STORE(0, x->s, by);
         SWA__TILE_STORE(2, x->s + 16 * SWA__PANEL, by);
@@ -9239,7 +9239,7 @@ SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
         }
         x->step = 0;
         x->k += SWA__SUMMED;
-        x->s += SWA__SUMMED * SWA__PANEL;
+        x->s += 32 * SWA__PANEL;
     }
 }
 

@@ -90,8 +90,10 @@ for cc in gcc clang; do
     also "$cc -Ofast SWA_NO_SIMD" same $cc "$cc -Ofast -DSWA_NO_SIMD $warn $src -o @ -lm"
     also "$cc -Os" same $cc "$cc -Os $warn $src -o @ -lm"
     add "$cc SWA_NO_SIMD -O3" same $cc "$cc -O3 -DSWA_NO_SIMD $warn $src -o @ -lm"
-    [ "$(uname -m)" != x86_64 ] ||
+    if [ "$(uname -m)" = x86_64 ]; then
+        add "$cc -masm=intel" same $cc "$cc -O1 -masm=intel $warn $src -o @ -lm"
         add "$cc SWA_NO_AMX" same $cc "$cc -O1 -DSWA_NO_AMX $warn $src -o @ -lm"
+    fi
     also "$cc SWA_NO_AVX512" same $cc "$cc -O2 -DSWA_NO_AVX512 $warn $src -o @ -lm"
     also "$cc -flto -fPIE" same $cc "$cc -O1 -flto -fPIE -DSWA_NO_AVX512 $warn $src -o @ -lm"
     if echo 'int main(void){return 0;}' | $cc -fopenmp -x c - -o "$dir/probe" 2> /dev/null; then
