@@ -11884,14 +11884,15 @@ static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int
 static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__block *b, int r,
                             int n, swa__cursor *in, swa__sight *l) {
     const int most = (int)(sizeof l->row / sizeof l->row[0]) / 2 - SWA__OPERANDS;
-    int64_t pos = b->next_pos + (int64_t)SWA_BLOCK * r / u->n,
-            end = b->next_pos + (int64_t)SWA_BLOCK * (r + n) / u->n, row;
-    int s, i;
+    const int end = SWA_BLOCK * (r + n) / u->n;
+    int s, i, k = SWA_BLOCK * r / u->n;
 
     if (b->next_pos < 0) return;
-    s = swa__find(&j->keys, pos);
-    for (; pos < end && l->rows < most; pos++) {
+    s = swa__find(&j->keys, b->next_pos + k);
+    for (; k < end && l->rows < most; k++) {
+        const int64_t pos = b->next_pos + k;
         const swa__source *src;
+        int64_t row;
         while (s < j->keys.n_kv && j->keys.kv[s].pos + j->keys.kv[s].n <= pos) s++;
         if (s == j->keys.n_kv) return;
         src = swa__seek(in, s);
