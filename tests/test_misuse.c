@@ -1105,6 +1105,9 @@ static void misuse_rows(void) {
     b = a;
     b.out.p = NULL;
     REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
+    b = a;
+    b.lse = b.out.p + 1; /* among the rows of out */
+    REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
     for (int i = 0; i < BAD; i++) {
         int n = bad_index[i];
         REFUSE(swa_attention_part, (&r, &a, n, 0, 1), SWA_ERR_ORDER);
