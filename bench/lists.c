@@ -50,8 +50,8 @@ static swa_attn attn_of(const side *x, swa_mode mode) {
     a.v.p = x->k;
     a.out.p = x->out;
     if (s->tail) {
-        a.q_tail.p = x->q + 64;
-        a.k_tail.p = x->k + 64;
+        a.q_tail.p = x->q;
+        a.k_tail.p = x->k;
     }
     a.scale = 1.0f / sqrtf((float)(s->tail ? 192 : s->dim));
     return a;

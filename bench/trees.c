@@ -91,7 +91,7 @@ static void run(const spec *s, int samples) {
     a.mode = SWA_ATTEND_NO_STORE;
     a.q.p = a.k.p = a.v.p = q;
     a.out.p = out;
-    if (s->tail) a.q_tail.p = a.k_tail.p = q + s->dim;
+    if (s->tail) a.q_tail.p = a.k_tail.p = q;
     a.scale = 0.1f;
     for (int i = 0; i < s->n; i++) parents[i] = i < 4 ? -1 : (i - 4) / 2; /* four roots, two to each node */
     open_side(&chain, s, &a);
