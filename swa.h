@@ -9170,6 +9170,23 @@ static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned see
        tiles       q.k of 1 ......... p.v of 0 .....           q.k of 2 ......... p.v of 1
        vectors     exp2 of 0 ........ fold of 0 .... top of 1   exp2 of 1 ........ fold of 1  */
 
+/* Tiles 0 to 3 from zero; to out [32][32], of which the right half only if the panel is wide. */
+SWA__INLINE void swa__sums_zero(void) {
+    SWA__TILE_ZERO(0);
+    SWA__TILE_ZERO(1);
+    SWA__TILE_ZERO(2);
+    SWA__TILE_ZERO(3);
+}
+
+SWA__INLINE void swa__sums_store(int wide, float *out) {
+    const int by = SWA__PANEL * 4;
+    SWA__TILE_STORE(0, out, by);
+    SWA__TILE_STORE(2, out + 16 * SWA__PANEL, by);
+    if (!wide) return;
+    SWA__TILE_STORE(1, out + 16, by);
+    SWA__TILE_STORE(3, out + 16 * SWA__PANEL + 16, by);
+}
+
 /* q.k in steps of one bundle of dims for 32 keys and 32 rows, or 16 where the panel has no more: then
    what the other half holds goes nowhere. */
 typedef struct {
@@ -9210,10 +9227,7 @@ SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
         if (x->step == 0) {
             swa__qk_open(x, 0);
             x->at = x->q;
-            SWA__TILE_ZERO(0);
-            SWA__TILE_ZERO(1);
-            SWA__TILE_ZERO(2);
-            SWA__TILE_ZERO(3);
+            swa__sums_zero();
         } else if (x->step * SWA__SUMMED == x->b->g->dk) swa__qk_open(x, 1);
         SWA__TILE_LOAD(6, x->at, by);
         SWA__TILE_STREAM(4, x->a[0], 64);
@@ -9231,12 +9245,7 @@ SWA__INLINE SWA__AVX512_TARGET void swa__qk_quarter(swa__qk *x, int quarter) {
         x->a[1] += SWA__TILE * SWA__TILE;
         x->at += 16 * SWA__PANEL;
         if (++x->step < x->steps) return;
-        SWA__TILE_STORE(0, x->s, by);
-        SWA__TILE_STORE(2, x->s + 16 * SWA__PANEL, by);
-        if (x->wide) {
-            SWA__TILE_STORE(1, x->s + 16, by);
-            SWA__TILE_STORE(3, x->s + 16 * SWA__PANEL + 16, by);
-        }
+        swa__sums_store(x->wide, x->s);
         x->step = 0;
         x->k += SWA__SUMMED;
         x->s += 32 * SWA__PANEL;
@@ -9335,12 +9344,7 @@ static SWA__AVX512_TARGET void swa__turn_pv(const swa__block *b, const swa__wait
         const int second = d + SWA__TILE < b->g->dvp ? SWA__TILE * SWA__TILE : 0,
                   rows = dv - d < 0 ? dv - d + SWA__SUMMED : SWA__SUMMED;
 
-        if (d < dv) {
-            SWA__TILE_ZERO(0);
-            SWA__TILE_ZERO(1);
-            SWA__TILE_ZERO(2);
-            SWA__TILE_ZERO(3);
-        }
+        if (d < dv) swa__sums_zero();
         for (i = 0, r = 0; i < n; i++) {
             const float *a = v + (size_t)(i * b->g->dvp + d) * SWA__TILE,
                         *q = p + i * SWA__TILE * SWA__PANEL;
@@ -9367,11 +9371,7 @@ static SWA__AVX512_TARGET void swa__turn_pv(const swa__block *b, const swa__wait
                 }
         }
         if (d >= dv) break;
-        SWA__TILE_STORE(0, to, by);
-        SWA__TILE_STORE(2, to + 16 * SWA__PANEL, by);
-        if (!wide) continue;
-        SWA__TILE_STORE(1, to + 16, by);
-        SWA__TILE_STORE(3, to + 16 * SWA__PANEL + 16, by);
+        swa__sums_store(wide, to);
     }
 }
 

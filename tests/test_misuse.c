@@ -685,18 +685,19 @@ static int tangle_open(swa_cache *c, swa_attn *ok, int dv) {
     ok->lse = t_lse;
     return t_cache_new(c, &d, 1) && CHECK_OK(swa_step_one(c, 0, 0, T_N));
 }
-static void misuse_tangles(int dv) {
-    swa_cache c;
-    swa_attn ok, a;
-    t_label("tangles, V of %d", dv);
-    if (!tangle_open(&c, &ok, dv)) return;
-    ACCEPT(swa_attend, (&c, 0, &ok));
+/* The good call with one change, in a function's c, ok and a. */
 #define SPOIL(change)                                                                                                  \
     do {                                                                                                               \
         a = ok;                                                                                                        \
         change;                                                                                                        \
         REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);                                                                  \
     } while (0)
+static void misuse_tangles(int dv) {
+    swa_cache c;
+    swa_attn ok, a;
+    t_label("tangles, V of %d", dv);
+    if (!tangle_open(&c, &ok, dv)) return;
+    ACCEPT(swa_attend, (&c, 0, &ok));
     SPOIL(a.q.token = 0);
     SPOIL(a.k.token = 0);
     SPOIL(a.v.token = 0);
@@ -711,7 +712,6 @@ static void misuse_tangles(int dv) {
     SPOIL(a.stat = t_lse + 1);
     SPOIL(a.q.token = DIM; a.q.head = T_N * DIM; a.k.p = a.q.p + T_N * HEADS * DIM - 1); /* head after head */
     SPOIL(a.q.token = DIM; a.q.head = T_N * DIM + 1; a.lse = t_fused + T_N * DIM);       /* one gap, which is less */
-#undef SPOIL
 }
 /* What lies apart, if only in the gaps of another, or is laid out alike. */
 static void misuse_gaps(int dv) {
@@ -777,12 +777,6 @@ static void misuse_tangled_tail(void) {
     a = ok;
     a.v.p = k + 1; /* not looked at: hosts of many models set it always */
     ACCEPT(swa_attend, (&c, 0, &a));
-#define SPOIL(change)                                                                                                  \
-    do {                                                                                                               \
-        a = ok;                                                                                                        \
-        change;                                                                                                        \
-        REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);                                                                  \
-    } while (0)
     SPOIL(a.k.token = 0);
     SPOIL(a.k_tail.token = 0);
     SPOIL(a.q.token = a.q.head = 0);
