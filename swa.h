@@ -4946,7 +4946,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
 
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 const size_t y = at + (size_t)u * SWA__TILE * es;
-                if (near && (size_t)u * SWA__TILE * es % 64 == 0)
+                if (near && (size_t)(u + j) * SWA__TILE * es % 64 == 0) /* in turn: see SWV_KEY */
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
                 SWV_UNROLL for (i = 0; i < R; i++)
@@ -5108,21 +5108,23 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
     }
 }
 
-/* p.v of one key, V at in.at, and a line of the stream for each line of it. A macro, because gcc
-   multiplies by a lane only where `number`, row i's p, stands in the FMA itself. The stream's row
-   may end before this key; pf.at, which the loop moves by a key's share, then skips the gap. */
+/* p.v of one key, V at in.at, and a line of the stream for each line of it: between its products,
+   because an instruction that fetches holds a buffer that loads want too, and four in a row fill
+   them. A macro, because gcc multiplies by a lane only where `number`, row i's p, stands in the FMA
+   itself. The stream's row may end before this key; pf.at, which the loop moves by a key's share,
+   then skips the gap. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
         pf.left = pf.per - 1; \
     } \
-    SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) \
-        SWA__FETCH(pf.at + off[(size_t)(j * 4) / es], pf.l1); \
-    SWV_UNROLL for (j = 0; j < NW; j++) \
+    SWV_UNROLL for (j = 0; j < NW; j++) { \
+        if ((size_t)(j * SWV_N) * es % 64 == 0) \
+            SWA__FETCH(pf.at + off[j * SWV_N / SWA__TILE], pf.l1); \
         x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
-    SWV_UNROLL for (i = 0; i < R; i++) \
-        SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
+        SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
+    } \
 } while (0)
 
 /* p.v of R rows over keys of a tile, NW vectors of dims each, of which the 16s from in.dims on are
@@ -5130,7 +5132,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
 SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const float *p,
                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                              SWV (*acc)[8]) {
-    const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
+    const size_t es = SWA__FN(size)(type);
     size_t off[8];                       /* of each 16 dims, in bytes */
     SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
