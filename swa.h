@@ -4151,6 +4151,9 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
     const float *q, *w; /* q as the few-rows shape has it, SWA__FEW rows each stride; [rows]      */
     size_t q_stride;
     float *s, *sum;                      /* 8192 floats; [rows/per][256], added to                */
+    float *wide; /* [INDEX_KEYS][dk]: narrow K is brought here by `widen`, the instance's, and stays
+                    in L1 for all rows                                                            */
+    void (*widen)(int type, const void *src, float *dst, size_t n);
 } swa__scores;
 #endif
 
@@ -4946,7 +4949,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
 
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 const size_t y = at + (size_t)u * SWA__TILE * es;
-                if (near && (size_t)u * SWA__TILE * es % 64 == 0)
+                if (near && (size_t)(u + j) * SWA__TILE * es % 64 == 0) /* in turn: see SWV_KEY */
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
                 SWV_UNROLL for (i = 0; i < R; i++)
@@ -5108,21 +5111,23 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
     }
 }
 
-/* p.v of one key, V at in.at, and a line of the stream for each line of it. A macro, because gcc
-   multiplies by a lane only where `number`, row i's p, stands in the FMA itself. The stream's row
-   may end before this key; pf.at, which the loop moves by a key's share, then skips the gap. */
+/* p.v of one key, V at in.at, and a line of the stream for each line of it: between its products,
+   because an instruction that fetches holds a buffer that loads want too, and four in a row fill
+   them. A macro, because gcc multiplies by a lane only where `number`, row i's p, stands in the FMA
+   itself. The stream's row may end before this key; pf.at, which the loop moves by a key's share,
+   then skips the gap. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
         pf.left = pf.per - 1; \
     } \
-    SWV_UNROLL for (j = 0; j < (int)((line + 63) / 64); j++) \
-        SWA__FETCH(pf.at + off[(size_t)(j * 4) / es], pf.l1); \
-    SWV_UNROLL for (j = 0; j < NW; j++) \
+    SWV_UNROLL for (j = 0; j < NW; j++) { \
+        if ((size_t)(j * SWV_N) * es % 64 == 0) \
+            SWA__FETCH(pf.at + off[j * SWV_N / SWA__TILE], pf.l1); \
         x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
-    SWV_UNROLL for (i = 0; i < R; i++) \
-        SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
+        SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
+    } \
 } while (0)
 
 /* p.v of R rows over keys of a tile, NW vectors of dims each, of which the 16s from in.dims on are
@@ -5130,7 +5135,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
 SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const float *p,
                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                              SWV (*acc)[8]) {
-    const size_t es = SWA__FN(size)(type), line = (size_t)NW * SWV_N * es;
+    const size_t es = SWA__FN(size)(type);
     size_t off[8];                       /* of each 16 dims, in bytes */
     SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
@@ -5927,6 +5932,20 @@ static SWV_TARGET int SWA__FN(index_scores)(int rows, const swa__block *b, const
     return b->added.sum != NULL ? at : v[0];
 }
 
+/* Narrow K of the vectors [v[0], v[1]), which lies where the ring has it, to x->wide. */
+static void SWA__FN(index_widen)(swa__block *b, const swa__scores *x, const int v[2]) {
+    const size_t n = SWA__TILE * (size_t)b->g->dk;
+    float *to = x->wide;
+    int t;
+
+    for (t = v[0] * SWV_N / SWA__TILE; t < v[1] * SWV_N / SWA__TILE; t++, to += n) {
+        if (b->tile[t].k_type == SWA_F32) continue;
+        x->widen(b->tile[t].k_type, b->tile[t].k, to, n);
+        b->tile[t].k = to;
+        b->tile[t].k_type = SWA_F32;
+    }
+}
+
 /* sum += w * max(q.k, least), for each list row after row: x->sum [lists][256], of `per` rows each.
    So few keys at a time that they stay in L1 while all rows come by:
 
@@ -5954,6 +5973,7 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
             v[1] = range[i + 1] / SWV_N;
             if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
                 v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
+            if (!b->g->dots) SWA__FN(index_widen)(b, x, v);
 
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_pass(x->rows - r, own ? 8 : 4);
@@ -9583,7 +9603,9 @@ typedef struct {
     const swa__kernels *kr;
     swa_shape shape;                     /* of the rows                                           */
     swa_type  round[SWA__OPERANDS];      /* rows are rounded to these types first                 */
-    int       as_f32;                    /* tiles are wanted widened: many rows share them        */
+    int       as_f32, late;              /* tiles are wanted widened: many rows share them; late:
+                                            those that lie whole in the ring, and on the grid, by
+                                            the kernel                                            */
     int       form;                      /* ... but SWA__SINGLES are made of bf16 as it lies on
                                             the grid, SWA__PAIRS of 16 bits; PLAIN: of f32        */
     int       dots;                      /* ... and K in bytes, [dims/4][16][4], for integer dots */
@@ -10174,7 +10196,8 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         swa_type type = x->type;
         /* bf16 pairs, tiles and int8 products are made of the narrow numbers; pairs of q8 are
            made of f32, and staged types of nothing else */
-        const int widen = ((keys->form == SWA__PLAIN ? keys->as_f32 && type != SWA_F32
+        const int widen = ((keys->form == SWA__PLAIN
+                                ? keys->as_f32 && type != SWA_F32 && (off_grid || !keys->late)
                             : keys->form == SWA__PAIRS || keys->form == SWA__TILE_AMX
                                 ? type == SWA_Q8
                                 : type != SWA_F32 && (off_grid || type != SWA_BF16))
@@ -10827,6 +10850,7 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
             || swa__tail_dims(&j->geo) > 0))
         j->geo.form = SWA__SINGLES;
     j->keys.as_f32 = !j->few;
+    j->keys.late = 0;
     /* the other two orders of tiles are made of f32 */
     j->keys.form = swa__form_of(&j->geo);
     if (j->keys.form == SWA__TILE_SINGLES || j->keys.form == SWA__TILE_PAIRS)
@@ -14956,6 +14980,7 @@ typedef struct {                         /* one part of it                      
     const swa__select *s;
     swa__part p;
     float *sum;             /* [tokens of a batch][lists of a KV head][256]                       */
+    float *wide;            /* [SWA__INDEX_KEYS][dk]                                              */
     uint32_t *rank, *count; /* [256] of a block's entries; [2^DIGIT]                              */
     swa__best best, kept;   /* [tokens of a batch][lists] with top + spare; [2][lists] with top   */
 } swa__picker;
@@ -14995,6 +15020,7 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
     /* scores of a step of rows, and what few_shifted moves by way of the sinks' */
     swa__take(w, base, &w->s, (size_t)SWA_BLOCK * SWA__PANEL);
     swa__take(w, base, &x->sum, rows / (size_t)s->per * SWA_BLOCK);
+    swa__take(w, base, &x->wide, SWA__INDEX_KEYS * (size_t)s->call.shape.head_dim);
     swa__room_carve(&s->call.shape, base, w);
     x->rank = (uint32_t *)(void *)swa__take_bytes(w, base, SWA_BLOCK * 4);
     x->count = (uint32_t *)(void *)swa__take_bytes(w, base, 4u << SWA__DIGIT);
@@ -15196,6 +15222,8 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     scores.least = s->ix.linear ? -FLT_MAX : 0.0f;
     scores.s = w->s;
     scores.sum = x->sum;
+    scores.wide = x->wide;
+    scores.widen = s->call.kr->widen;
     scores.rows = u->n;
     scores.q = w->q;
     scores.q_stride = swa__index_q(s);
@@ -15317,7 +15345,8 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
    for all rows, though the rows are few. */
 static const swa__job *swa__index_job(swa__picker *x, int i) {
     const swa__job *j = swa__job_of(&x->p, i);
-    x->p.job.keys.as_f32 = !j->geo.dots;           /* dot products of int8 read K where it is */
+    /* dot products of int8 read K where it is */
+    x->p.job.keys.as_f32 = x->p.job.keys.late = !j->geo.dots;
     return j;
 }
 
