@@ -4121,6 +4121,7 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
     int   first_block;      /* of this panel: nothing to fold into yet                            */
     int   fetch;            /* many rows: fetch the next block's, or the list's next K on the way */
     int   nr;               /* rows of the panel                                                  */
+    int   most;             /* lines of a stretch in row, at most                                 */
     int   rows, per;        /* many rows: fetched in q.k, `per` with a group of keys: out that
                                this panel writes next and q of the next panel. A line comes
                                several times if they are less than 64 bytes apart: that keeps
@@ -6489,57 +6490,52 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
     }
 }
 
-/* p of `keys` keys that lie 16 apart, next numbers from one to the next; stored times V's scale,
-   unless that is NULL. They belong to one sum, so they are added in their order; only exp2 has them
-   side by side. At an edge, hidden keys are told by their score: exp2 gives them 2^-126, and a row
-   that sees none of the block, whose maximum is SWA__NONE, 1. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(exp_keys)(int keys, int next, int edge, const float *scale,
-                                            float *s, SWV top, SWV sum) {
+/* p of `keys` neighbours, nr numbers from one to the next; stored times V's scale, unless that is
+   NULL, and added to the keys' sums, [][NV]. hide: hidden keys are told by their score; exp2 gives
+   them 2^-126, and a row that sees none of the block, whose maximum is SWA__NONE, 1. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nr, int hide, const float *scale,
+                                             float *s, SWV top, SWV *sum) {
     SWV p[4];
     int i;
 
     SWV_UNROLL for (i = 0; i < keys; i++)
-        p[i] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * next), top), SWV_SET1(-126.0f));
+        p[i] = SWV_MAX(SWV_SUB(SWV_LOAD(s + i * nr), top), SWV_SET1(-126.0f));
     SWA__FN(exp2_near)(keys, p);
     SWV_UNROLL for (i = 0; i < keys; i++) {
-        if (edge) p[i] = SWV_FROM(SWV_LOAD(s + i * next), SWV_SET1(-3.4e38f), p[i]);
-        sum = SWV_ADD(sum, p[i]);
+        if (hide) p[i] = SWV_FROM(SWV_LOAD(s + i * nr), SWV_SET1(-3.4e38f), p[i]);
+        sum[i * NV] = SWV_ADD(sum[i * NV], p[i]);
     }
 
     if (scale != NULL)
-        SWV_UNROLL for (i = 0; i < keys; i++) p[i] = SWV_MUL(p[i], SWV_SET1(scale[i * SWA__TILE]));
-    SWV_UNROLL for (i = 0; i < keys; i++) SWV_STORE(s + i * next, p[i]);
-    return sum;
+        SWV_UNROLL for (i = 0; i < keys; i++) p[i] = SWV_MUL(p[i], SWV_SET1(scale[i]));
+    SWV_UNROLL for (i = 0; i < keys; i++) SWV_STORE(s + i * nr, p[i]);
 }
 
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree.
-   Panels of any width share it. One sum after the other, each down all its keys, so that it stays
-   in a register; the next key of a sum is 16 rows of s on. */
+   Of keys in [seen[0], seen[1]) none is hidden. Panels of any width share it. Sums are in memory,
+   which is idle here: so keys come in their order, and few of them one by one. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
-                                                int edge, float *s, const SWV *top, SWV *l) {
+                                                const int seen[2], float *s, const SWV *top,
+                                                SWV *l) {
     const int most = SWV_N == 8 ? 2 : 4; /* keys at once: AVX2's 16 registers do not hold four    */
     const int nr = nv * SWV_N;
     SWV lanes[SWA__TILE][NV];            /* the 16 sums of each row */
     float scales[SWA_BLOCK];
-    const float *scale = swa__v_scales(b, range, scales);
-    int i, j, k, r, w;
+    const float *scale = swa__v_scales(b, range, scales), *of;
+    int i, j, k, n, r, w;
 
     for (i = 0; i < SWA__TILE; i++)
-        for (j = 0; j < nv; j++) {
-            float *at = s + j * SWV_N;
-            SWV sum = SWV_SET1(0.0f);
-            /* the first key from range[r] on that is i mod 16 */
-            for (r = 0; r < 4; r += 2) {
-                k = range[r] + ((i - range[r]) & (SWA__TILE - 1));
-                for (; k + (most - 1) * SWA__TILE < range[r + 1]; k += most * SWA__TILE)
-                    sum = SWA__FN(exp_keys)(most, SWA__TILE * nr, edge,
-                                            scale != NULL ? scale + k : NULL, at + k * nr, top[j],
-                                            sum);
-                for (; k < range[r + 1]; k += SWA__TILE)
-                    sum = SWA__FN(exp_keys)(1, SWA__TILE * nr, edge, scale != NULL ? scale + k : NULL,
-                                            at + k * nr, top[j], sum);
-            }
-            lanes[i][j] = sum;
+        for (j = 0; j < nv; j++) lanes[i][j] = SWV_SET1(0.0f);
+    for (r = 0; r < 4; r += 2)
+        for (k = range[r]; k < range[r + 1]; k += n) {
+            SWV *sum = lanes[k % SWA__TILE];
+            float *at = s + k * nr;
+            of = scale != NULL ? scale + k : NULL;
+            n = k % most == 0 && k + most <= range[r + 1] && k >= seen[0] && k + most <= seen[1]
+                    ? most : 1;
+            for (j = 0; j < nv; j++, at += SWV_N)
+                if (n == most) SWA__FN(exp_keys)(most, nr, 0, of, at, top[j], sum + j);
+                else SWA__FN(exp_keys)(1, nr, k < seen[0] || k >= seen[1], of, at, top[j], sum + j);
         }
 
     for (w = 8; w > 0; w /= 2)
@@ -6912,6 +6908,17 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SW
     }
 }
 
+/* Keys [seen[0], seen[1]) of which none is hidden. Only a window's plain edge tells: beside sinks,
+   missing keys or modifications it is all or nothing. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_seen)(const swa__block *b, const swa__sight *n,
+                                              int seen[2]) {
+    const int any = n->lo[0] < n->hi[0] || b->present != NULL, mods = swa__has_mods(n);
+    const int edge = n->lo[1] < n->full_lo || n->hi[1] > n->full_hi;
+
+    seen[0] = mods ? 0 : n->full_lo;
+    seen[1] = any || (mods && edge) ? 0 : mods ? SWA_BLOCK : n->full_hi;
+}
+
 /* One block, one panel. pairs: products by the bf16 instruction. s is [256][nr] throughout: scores,
    then p of the same keys; what it holds of keys outside the ranges is never read. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__block *b,
@@ -6950,11 +6957,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     else
 #endif
     {
-        /* a key may have been computed that some row does not see */
-        const int edge =
-            n->lo[0] < n->hi[0] || n->lo[1] < n->full_lo || n->hi[1] > n->full_hi
-            || b->present != NULL;
-        SWA__FN(many_exp)(nv, b, range, edge, s, top, sum);
+        int seen[2];
+        SWA__FN(many_seen)(b, n, seen);
+        SWA__FN(many_exp)(nv, b, range, seen, s, top, sum);
     }
 
     SWA__FN(many_maxima)(nv, top, sum, to, a, c);
@@ -11867,8 +11872,14 @@ static void swa__pack_both(const swa__job *j, const swa__unit *u, const swa__scr
     if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end);
 }
 
+/* Groups of keys in a panel's q.k, at least one. */
+static int swa__sight_groups(const swa__sight *l) {
+    const int groups = (l->hi[1] - l->lo[1]) / 8;
+    return groups > 1 ? groups : 1;
+}
+
 /* Rows [r, end) of q or out, of so many numbers, are fetched in the panel's q.k: those that lie one
-   behind the other, up to 32 lines, as one. */
+   behind the other, up to l->most lines, as one. */
 static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int end,
                             int numbers, swa__sight *l) {
     const int lines = numbers / 16;
@@ -11879,7 +11890,7 @@ static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in 
     for (i = 0; i < end - r; i++) {
         const char *p = (const char *)(in->p + at[i]);
         swa__stretch *to = &l->row[l->rows];
-        if (i > 0 && to[-1].p + to[-1].lines * 64 == p && to[-1].lines + lines <= 32) {
+        if (i > 0 && to[-1].p + to[-1].lines * 64 == p && to[-1].lines + lines <= l->most) {
             to[-1].lines += lines;
             continue;
         }
@@ -11890,14 +11901,16 @@ static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in 
 }
 
 /* So is the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a unit it
-   is as large as L2, and writing to it waits too. */
+   is as large as L2, and writing to it waits too. Not on Intel where heads are small: those are 1
+   MB of 2. */
 static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int nr,
                             swa__sight *l) {
     const int lines = nr * j->geo.dk / (8 * 16);
+    const int large = j->geo.near == 0 || j->geo.dk + j->geo.dv > SWA__SMALL_DIMS;
     const char *p = (const char *)(w->q + (size_t)r * (size_t)(j->geo.dk + j->geo.dt));
     int i;
 
-    for (i = 0; i < 8; i++, l->rows++) {
+    for (i = 0; large && i < 8; i++, l->rows++) {
         l->row[l->rows].p = p + i * lines * 64;
         l->row[l->rows].lines = lines;
     }
@@ -11935,19 +11948,23 @@ static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__bl
    cores wait once 16 are on their way. */
 static void swa__sight_pace(const swa__job *j, swa__sight *l) {
     const int dk = j->geo.dk, steps = swa__form_of(&j->geo) == SWA__PAIRS ? (dk + 1) / 2 : dk;
-    int i, groups = (l->hi[1] - l->lo[1]) / 8, each;
+    const int groups = swa__sight_groups(l);
+    int i, each, nth;
 
-    if (groups < 1) groups = 1;
     l->per = (l->rows + groups - 1) / groups;
     if (l->per == 0) return;
     if (l->per > steps) l->per = steps;
     each = steps / l->per;
 
-    for (i = 0; i < l->rows || i % l->per != 0; i++) {
+    /* nth: of a group's, the last of which takes the steps that are left */
+    for (i = nth = 0; i < l->rows || nth != 0; i++) {
         swa__stretch *to = &l->row[i];
         if (i >= l->rows) to->p = NULL;
-        else to->apart = to->lines < each ? to->lines * 64 / each : 64;
-        to->lines = i % l->per == l->per - 1 ? steps - each * (l->per - 1) : each;
+        else to->apart = to->lines < each ? (int)((unsigned)to->lines * 64 / (unsigned)each) : 64;
+        to->lines = each;
+        if (++nth < l->per) continue;
+        to->lines = steps - each * (l->per - 1);
+        nth = 0;
     }
 }
 
@@ -11959,15 +11976,23 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     const swa_attn *a = &j->call->a;
     const swa_in out = { a->out.p, a->out.token, a->out.head };
     const int group = j->call->group, nr = j->call->kr->nr;
-    const int next = end + nr < u->n ? end + nr : u->n;
+    const int next = end + nr < u->n ? end + nr : u->n, groups = swa__sight_groups(l);
+    /* as long as it has not been packed */
+    const int packs = end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE;
     /* of lists and trees more may come, and a split is not the end of a row */
     const int ends = u->partial == NULL && j->parents == NULL && swa__list_of(b) == NULL
                      && w->hi[(u->r0 + end - 1) / group - u->r0 / group] - b->pos <= SWA_BLOCK;
 
+    /* to all groups of keys alike, but a line in 8 dims may come, and 32 at most: W=128 takes 0.965
+       of the time that it took when they came by 32, half of the groups having none */
+    l->most = ((ends ? (end - r) * j->geo.dv : 0) + (packs ? (next - end) * j->geo.dk : 0))
+            / (16 * groups) + 1;
+    if (l->most < j->geo.dk / 8) l->most = j->geo.dk / 8;
+    if (l->most > 32) l->most = 32;
+
     l->rows = 0;
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
-    /* as long as it has not been packed */
-    if (end < u->n && swa__packs_late(j) && w->m[end] <= SWA__NONE) {
+    if (packs) {
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
         swa__sight_room(j, w, end, nr, l);
     }
@@ -12571,8 +12596,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     swa__unit_windows(j, t0, last + 1, w);
     swa__unit_begin(j, u, w, &b);
     /* a place ahead holds as long as units follow one another as the heads do */
-    if (u->n < j->rows || (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)))
-        p->ahead.in.h = -1;
+    if (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)) p->ahead.in.h = -1;
 
     for (i = 0; i < u->blocks; i++) {
         if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
@@ -12717,49 +12741,64 @@ static void swa__unit_deal(swa__part *p, const swa__unit *u, swa__costs *share) 
         swa__unit_run(p, u);
 }
 
-/* All units of one job, in a fixed order. base: its first partial result. */
-static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
+/* A unit of a split, each block by itself: its results wait for phase 1, as [head][row][block], so
+   that a row's stand side by side for the fold. base: the job's first one. */
+static void swa__unit_split(swa__part *p, swa__unit *u, size_t base, swa__costs *share) {
     const swa__job *j = &p->job;
-    const size_t size = swa__partial_bytes(&p->call->shape) / sizeof(float),
-                 blocks = (size_t)j->all.n;
-    const int most = j->few ? cut->few : cut->many, listed = swa__listed(p->call),
-              group = p->call->group;
+    const size_t blocks = (size_t)j->all.n,
+                 row = base + ((size_t)u->h * (size_t)j->rows + (size_t)u->r0) * blocks;
     float *split = (float *)(void *)p->call->split;
     size_t b;
+
+    u->blocks = 1;
+    u->partial_row = swa__partial_bytes(&p->call->shape) / sizeof(float) * blocks;
+    for (b = 0, u->at = -1; b < blocks; b++) {
+        u->at = swa__block_from(&j->keys, &u->list, u->at + 1);
+        u->partial = split + (row + b) * (u->partial_row / blocks);
+        swa__unit_deal(p, u, share);
+    }
+}
+
+/* All units of one job, in a fixed order: the same rows of one KV head after the other, for what a
+   token has of q, out, K and V lies side by side (W=1024: 0.96 of the time of head by head, which
+   goes through these pages once for each). Lists of neighbouring tokens share keys: there head by
+   head. base: its first partial result. */
+static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__costs *share) {
+    const swa__job *j = &p->job;
+    const int most = j->few ? cut->few : cut->many, listed = swa__listed(p->call),
+              group = p->call->group, heads = p->call->shape.n_kv_heads;
     swa__unit u;
 
     u.list = j->all;
     u.partial = NULL;
-    u.partial_row = size * blocks;
+    u.h = u.r0 = 0;
 
-    for (u.h = 0; u.h < p->call->shape.n_kv_heads; u.h++)
-        for (u.r0 = 0; u.r0 < j->rows; u.r0 += u.n) {
-            u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
-            /* of one token */
-            if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
-            if (!cut->split) {
-                /* the blocks that these rows touch; a tree's nodes do not ascend in position, so
-                   that its list stays */
-                if (u.n < j->rows && !listed && j->parents == NULL)
-                    u.list =
-                        swa__blocks_of(j, u.r0 / p->call->group, (u.r0 + u.n - 1) / p->call->group);
-                u.blocks = u.list.n;
-                u.at = swa__block_from(&j->keys, &u.list, 0);
-                swa__unit_deal(p, &u, share);
-                continue;
-            }
-
-            /* each block by itself: its results wait for phase 1, as [head][row][block], so that a
-               row's stand side by side for the fold */
-            u.blocks = 1;
-            for (b = 0, u.at = -1; b < blocks; b++) {
-                u.at = swa__block_from(&j->keys, &u.list, u.at + 1);
-                u.partial =
-                    split
-                    + (base + ((size_t)u.h * (size_t)j->rows + (size_t)u.r0) * blocks + b) * size;
-                swa__unit_deal(p, &u, share);
-            }
+    while (u.h < heads && u.r0 < j->rows) {
+        u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
+        /* of one token */
+        if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
+        if (cut->split) {
+            swa__unit_split(p, &u, base, share);
+        } else {
+            /* the blocks that these rows touch; a tree's nodes do not ascend in position, so that
+               its list stays */
+            if (u.n < j->rows && !listed && j->parents == NULL)
+                u.list = swa__blocks_of(j, u.r0 / group, (u.r0 + u.n - 1) / group);
+            u.blocks = u.list.n;
+            u.at = swa__block_from(&j->keys, &u.list, 0);
+            swa__unit_deal(p, &u, share);
         }
+
+        if (listed) u.r0 += u.n;
+        else u.h++;
+        if (u.h == heads) {
+            u.h = 0;
+            u.r0 += u.n;
+        } else if (u.r0 == j->rows) {
+            u.r0 = 0;
+            u.h++;
+        }
+    }
 }
 
 static size_t swa__job_partials(const swa__job *j) {
