@@ -1380,7 +1380,7 @@ static int swa__key_streams(void) {
    not 0, panels of AVX-512 ask for K so far ahead, and whole ones for V 16 keys ahead: Granite
    Rapids takes 0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash
    less), and 0.87 of that of MLA's 16 heads, which are half a panel. A list's blocks of 32 keys and
-   more go through p.v as ordinary blocks do then, and q.k fetches rows of V beside tiles of K: 0.87
+   more go through p.v as ordinary blocks do then, and q.k fetches rows of V beside tiles of K: 0.85
    of the time of 16 blocks of 128 in f16. Zen 4 took 1.1 with such rows in q.k. */
 static int swa__fetches_near(void) {
 #if SWA__X86
