@@ -1379,7 +1379,9 @@ static int swa__key_streams(void) {
    way of what comes from memory. 0 asks for the line that is read, which costs nothing. Where it is
    not 0, panels of AVX-512 ask for K so far ahead, and whole ones for V 16 keys ahead: Granite
    Rapids takes 0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash
-   less), and 0.87 of that of MLA's 16 heads, which are half a panel. */
+   less), and 0.87 of that of MLA's 16 heads, which are half a panel. A list's blocks of 32 keys and
+   more go through p.v as ordinary blocks do then, and q.k fetches rows of V beside tiles of K: 0.85
+   of the time of 16 blocks of 128 in f16. Zen 4 took 1.1 with such rows in q.k. */
 static int swa__fetches_near(void) {
 #if SWA__X86
     return __builtin_cpu_is("intel") ? 1024 : 0;
@@ -4288,6 +4290,26 @@ static const swa__list *swa__tree_of(const swa__block *b) {
     return swa__list_of(b) != NULL && b->list->tree ? b->list : NULL;
 }
 
+/* What p.v fetches at each step of the rows that a list's next keys take. */
+SWA__NOINLINE void swa__list_fetch(swa__list *x) {
+    int i;
+    for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
+        swa__stretch *next = &x->next[x->ahead];
+        SWA__PREFETCH(next->p);
+        next->p += 64;
+        next->lines--;
+        x->ahead += next->lines <= 0;
+    }
+}
+
+#if SWA__LISTS
+/* Whether a list's blocks have so many keys that each goes through p.v as an ordinary block does,
+   see swa__fetches_near. */
+static int swa__list_long(const swa__block *b) {
+    return b->g->near > 0 && b->list->n >= 32 * b->list->blocks;
+}
+#endif
+
 /* What is fetched in `steps` steps of q.k of the mr keys from k on, a line each, and nothing (NULL)
    in the last ones: of the tile at next, by its first keys all of it or (pairs, where a step covers
    two dims) by each its share; or of the rows that a list's next keys take. Returns how many
@@ -6629,9 +6651,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
 
 /* A panel's p.v: V in `spans` stretches; more: o, times a, is added to the block's, times c. */
 typedef struct {
-    const swa__v_span *span;
+    swa__v_span *span;
     int spans, more;
-    const SWV *a, *c;                    /* [nv] */
+    SWV *a, *c;                          /* [nv] */
     const float *next;                   /* q of the panel behind this one, which is fetched      */
     float *o;                            /* [dv][nr]                                              */
 } SWA__FN(panel_pv);
@@ -6811,16 +6833,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
 SWV_INLINE SWV_TARGET int SWA__FN(list_pv)(int rows, int across, int nv, const swa__block *b,
                                            const swa__pv *of) {
     swa__list *x = b->list;
-    int i, d;
+    int d;
 
     for (d = 0; d + rows <= b->g->dv; d += rows) {
-        for (i = 0; i < x->per_step && x->ahead < x->n_ahead; i++) {
-            swa__stretch *next = &x->next[x->ahead];
-            SWA__PREFETCH(next->p);
-            next->p += 64;
-            next->lines--;
-            x->ahead += next->lines <= 0;
-        }
+        swa__list_fetch(x);
         SWA__FN(list_dims)(rows, across, nv, x, of, d);
     }
     return d;
@@ -6840,6 +6856,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     of.o = to->o; \
     of.more = !n->first_block; \
     SWA__FN(list_exp)(nv, b, s, to->m, to->l); \
+    if (swa__list_long(b)) return; \
     /* a constant, as in many_pv; what fills no step of dims goes by two, then one by one */ \
     if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
     else d = SWA__FN(list_pv)(rows, 1, nv, b, &of); \
@@ -6908,6 +6925,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SW
     }
 }
 
+<<<<<<< HEAD
 /* Keys [seen[0], seen[1]) of which none is hidden. Only a window's plain edge tells: beside sinks,
    missing keys or modifications it is all or nothing. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_seen)(const swa__block *b, const swa__sight *n,
@@ -6917,6 +6935,35 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_seen)(const swa__block *b, const swa__si
 
     seen[0] = mods ? 0 : n->full_lo;
     seen[1] = any || (mods && edge) ? 0 : mods ? SWA_BLOCK : n->full_hi;
+=======
+/* p.v of a panel's block, or of a list's blocks of many keys one after the other, folded into o dim
+   by dim. of: all but what the spans are, and `more`. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_values)(int pairs, int nv, const swa__block *b,
+                                                const swa__sight *n, SWA__FN(panel_pv) *of,
+                                                int range[4], const float *s) {
+    const swa__geo *g = b->g;
+    const int mr = MR * NV / nv;
+    swa__list *list = pairs ? NULL : swa__list_of(b);
+    int i, j, d;
+
+    for (i = 0; i == 0 || (list != NULL && i < list->blocks); i++) {
+        if (list != NULL) {
+            range[0] = range[1] = range[2] = list->start[i];
+            range[3] = list->start[i + 1];
+            for (j = 0; j < nv; j++) {
+                of->a[j] = SWV_LOAD(list->fold[i][0] + j * SWV_N);
+                of->c[j] = SWV_LOAD(list->fold[i][1] + j * SWV_N);
+            }
+        }
+        of->more = i > 0 || !n->first_block;
+        of->spans = swa__v_spans(b, range, pairs ? 2 : 1, nv * SWV_N, s, of->span);
+        for (d = 0; d + mr <= g->dv; d += mr) {
+            if (list != NULL) swa__list_fetch(list);
+            SWA__FN(many_pv)(mr, pairs, nv, g, of, d);
+        }
+        for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, of, d);
+    }
+>>>>>>> w-lists
 }
 
 /* One block, one panel. pairs: products by the bf16 instruction. s is [256][nr] throughout: scores,
@@ -6925,11 +6972,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
                                                const swa__sight *n, const float *const q[2],
                                                float *s, const swa__total *to) {
     const swa__geo *g = b->g;
-    const int mr = MR * NV / nv, form = swa__form_of(g);
+    const int form = swa__form_of(g);
     SWA__FN(panel_pv) of;
     SWV top[NV], sum[NV], a[NV], c[NV];
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];   /* each interval's tiles, if none adjoins */
-    int range[4], j, d;
+    int range[4], j;
 
     /* scores, maxima; this first: SSE behind the first vector waits hundreds of cycles on Intel */
     swa__ranges(n, swa__key_grain(form), range);
@@ -6944,6 +6991,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         else
 #endif
         SWA__FN(list)(b, n, s, to);
+        if (swa__list_long(b)) goto values;
         return;
     }
 #endif
@@ -6978,16 +7026,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         return;
     }
 #endif
-
+#if SWA__LISTS
+values:
+#endif
     of.span = span;
-    of.spans = swa__v_spans(b, range, pairs ? 2 : 1, nv * SWV_N, s, span);
-    of.more = !n->first_block;
     of.a = a;
     of.c = c;
     of.o = to->o;
     of.next = q[1] + (g->dk + swa__tail_dims(g)) * nv * SWV_N;
-    for (d = 0; d + mr <= g->dv; d += mr) SWA__FN(many_pv)(mr, pairs, nv, g, &of, d);
-    for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, &of, d);
+    SWA__FN(many_values)(pairs, nv, b, n, &of, range, s);
 }
 
 #define SWV_MANY(name, pairs, nv) \
@@ -12226,11 +12273,11 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
 }
 
 /* What n listed keys from pos on take of memory, as far as one segment holds them: rows go onto the
-   list of what is fetched, tiles of K to the batch's tiles from *t on. Returns how many keys that
-   are. */
+   list of what is fetched, tiles of K to the batch's tiles from *t on, or onto that list too, see
+   swa__fetches_near. Returns how many keys that are. */
 static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t) {
     swa__list *list = x->b.list;
-    const int s = swa__find(x->in.keys, pos);
+    const int s = swa__find(x->in.keys, pos), tiles = x->b.g->near > 0;
     const swa__source *src;
     int64_t row;
     int i;
@@ -12243,19 +12290,43 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     row = src->first + (pos - src->pos);
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *y = &src->x[i];
-        int64_t tile = row / SWA__TILE * SWA__TILE;
+        int64_t tile = row / SWA__TILE * SWA__TILE, bytes = (int64_t)y->size * y->dim;
+        const unsigned char *p = y->p + row * y->row;
         if (y->dim == 0) continue;
         /* each tile of the batch fetches one of a ring's; rows that follow one another are one
            stretch, with what lies between them */
-        for (; y->tiled && i == SWA__K && tile < row + n && *t * SWA__TILE < list->n;
+        for (; y->tiled && i == SWA__K && !tiles && tile < row + n && *t * SWA__TILE < list->n;
              tile += SWA__TILE)
             x->b.tile[(*t)++].next = (const char *)y->p + tile * y->row;
-        if (y->tiled || list->n_ahead == 2 * SWA_BLOCK) continue;
-        list->next[list->n_ahead].p = (const char *)y->p + row * y->row;
-        list->next[list->n_ahead++].lines =
-            (int)(((n - 1) * y->row + (int64_t)y->size * y->dim + 63) / 64);
+        if (y->tiled && i == SWA__K && tiles) {
+            p = y->p + tile * y->row;
+            bytes = ((row + n - 1) / SWA__TILE * SWA__TILE - tile + SWA__TILE) * y->row;
+        } else if (y->tiled) continue;
+        else bytes += (n - 1) * y->row;
+        if (list->n_ahead == 2 * SWA_BLOCK) continue;
+        list->next[list->n_ahead].p = (const char *)p;
+        list->next[list->n_ahead++].lines = (int)((bytes + 63) / 64);
     }
     return n;
+}
+
+/* Of so many lines for each panel q.k takes what fits between its steps, and p.v the rest: where
+   tiles are not among the stretches, all or nothing. */
+static void swa__gather_pace(swa__gather *x, int64_t lines, int tiles) {
+    const swa__geo *g = x->b.g;
+    swa__list *list = x->b.list;
+    int64_t steps = g->dv / 8;
+
+    list->per_key = list->per_step = 0;
+    if (g->near > 0) {
+        list->per_key = (int)swa__min64(lines / list->n + 1, g->dk / SWA__TILE);
+        lines -= (int64_t)list->per_key * list->n;
+        if (swa__list_long(&x->b)) steps = list->blocks * (int64_t)(g->dv / 16);
+    } else if (tiles == 0 && lines / list->n < g->dk / SWA__TILE) {
+        list->per_key = (int)(lines / list->n) + 1;
+        return;
+    }
+    if (lines > 0) list->per_step = (int)swa__min64(lines / (steps + 1) + 1, 64);
 }
 
 /* The keys from number e on, as many as may be the next batch: what the kernel fetches meanwhile,
@@ -12284,13 +12355,8 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
         SWA__PREFETCH(list->next[n].p);
     }
 
-    /* lines per panel: in q.k if they fit between its steps, else in p.v's */
     list->per_key = list->per_step = 0;
-    if (list->n_ahead == 0) return;
-    lines = lines / panels + 1;
-    if (t == 0 && lines / list->n < x->b.g->dk / SWA__TILE)
-        list->per_key = (int)(lines / list->n) + 1;
-    else list->per_step = (int)swa__min64(lines / (x->b.g->dv / 8 + 1) + 1, 64);
+    if (list->n_ahead > 0) swa__gather_pace(x, lines / panels + 1, t);
 }
 
 /* The order of a block's sums: by key mod 16, then the tree over those that have a key. */

@@ -68,14 +68,21 @@ static inline float md_value(uint32_t id, int what, int layer, int head, int d, 
     if (d == (int)(id % (uint32_t)dim)) return x & 64 ? 127.0f / 128.0f : -127.0f / 128.0f;
     return (float)((int)(x % 255u) - 127) / 128.0f;
 }
+/* What a ring of such a type is given: fp8 (of e5m2's three bits) the three highest bits of i. */
+static inline float md_held(swa_type type, float x) {
+    int e;
+    float m = frexpf(x, &e);
+    return type == SWA_E4M3 || type == SWA_E5M2 ? ldexpf(truncf(m * 8.0f) / 8.0f, e) : x;
+}
 /* Row of one token: K is [head_dim | tail_dim], both with a full-scale number, so that q8 is exact in either. */
 static inline void md_row(const md *m, uint32_t id, int layer, int what, int heads, float *row) {
     int hd = m->shape.head_dim, td = m->shape.tail_dim, dim = what == 2 ? m->dv : m->dk;
+    const swa_type k_type = what == 1 ? m->desc.k_type : SWA_F32, tail_type = what == 1 ? m->desc.tail_type : SWA_F32;
     for (int h = 0; h < heads; h++)
         for (int d = 0; d < dim; d++)
-            if (what == 2) row[h * dim + d] = md_value(id, 2, layer, h, d, dim);
-            else if (d < hd) row[h * dim + d] = md_value(id, what, layer, h, d, hd);
-            else row[h * dim + d] = md_value(id, what + 8, layer, h, d - hd, td);
+            if (what == 2) row[h * dim + d] = md_held(m->desc.v_type, md_value(id, 2, layer, h, d, dim));
+            else if (d < hd) row[h * dim + d] = md_held(k_type, md_value(id, what, layer, h, d, hd));
+            else row[h * dim + d] = md_held(tail_type, md_value(id, what + 8, layer, h, d - hd, td));
 }
 
 /* ---- the slots ---- */
@@ -151,7 +158,7 @@ static inline void md_make_window(md *m, int i) {
     }
 }
 static inline void md_make_desc(md *m) {
-    static const swa_type types[5] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32 };
+    static const swa_type types[7] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3, SWA_E5M2 };
     swa_cache_desc *d = &m->desc;
     int64_t most = 0;
     d->n_layers = md_pick(m, 1, MD_LAYERS);
@@ -173,9 +180,9 @@ static inline void md_make_desc(md *m) {
     d->shape.v_in_k = md_pick(m, 0, 3) == 0;
     d->shape.v_dim = d->shape.v_in_k ? md_pick(m, 1, d->shape.head_dim) : md_pick(m, 0, 5);
     d->shape.tail_dim = md_pick(m, 0, 3) == 0 ? md_pick(m, 1, 3) : 0;
-    d->k_type = types[md_pick(m, 0, 4)];
-    d->v_type = types[md_pick(m, 0, 4)];
-    d->tail_type = types[md_pick(m, 0, 4)];
+    d->k_type = types[md_pick(m, 0, 6)];
+    d->v_type = types[md_pick(m, 0, 6)];
+    d->tail_type = types[md_pick(m, 0, 6)];
     m->parts = md_pick(m, 0, 3);
     d->isa = md_pick(m, 0, SWA_ISA_AVX512);
     if (d->isa && !swa_isa_usable(d->isa)) d->isa = 0;
