@@ -6925,7 +6925,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SW
     }
 }
 
-<<<<<<< HEAD
 /* Keys [seen[0], seen[1]) of which none is hidden. Only a window's plain edge tells: beside sinks,
    missing keys or modifications it is all or nothing. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_seen)(const swa__block *b, const swa__sight *n,
@@ -6935,7 +6934,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_seen)(const swa__block *b, const swa__si
 
     seen[0] = mods ? 0 : n->full_lo;
     seen[1] = any || (mods && edge) ? 0 : mods ? SWA_BLOCK : n->full_hi;
-=======
+}
+
 /* p.v of a panel's block, or of a list's blocks of many keys one after the other, folded into o dim
    by dim. of: all but what the spans are, and `more`. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_values)(int pairs, int nv, const swa__block *b,
@@ -6963,7 +6963,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_values)(int pairs, int nv, const swa__bl
         }
         for (; d < g->dv; d++) SWA__FN(many_pv)(1, pairs, nv, g, of, d);
     }
->>>>>>> w-lists
 }
 
 /* One block, one panel. pairs: products by the bf16 instruction. s is [256][nr] throughout: scores,
