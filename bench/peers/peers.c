@@ -282,11 +282,11 @@ static void compare_product(options *o, const char *name, work *w, const int *si
 }
 static void run_products(options *o) {
     static const int sizes[][3] = { { 512, 128, 256 }, { 512, 4096, 128 }, { 512, 128, 4096 } };
-    spec s = { .name = "product", .n = 512, .window = 4096, .start = 8192, .compute = swa_compute_fastest(SWA_ISA_BEST) };
+    spec s = { .name = "product", .n = 512, .window = 4096, .start = 8192 };
     static work w;
     char name[96];
     int most = 1, ready = 0;
-    if (s.compute != SWA_BF16_TILE) s.compute = SWA_BF16;
+    s.compute = swa_compute_fastest(SWA_ISA_BEST) == SWA_BF16_TILE ? SWA_BF16_TILE : SWA_BF16;
     for (int i = 0; i < o->n_threads; i++)
         if (o->threads[i] > most) most = o->threads[i];
     for (size_t x = 0; x < sizeof sizes / sizeof *sizes; x++) {
