@@ -1256,6 +1256,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  else
 #    define SWA__UNROLL _Pragma("GCC unroll 16")
 #  endif
+/* in a function that only fetches: gcc sees no effect in that, and drops calls of it */
+#  define SWA__STAYS() __asm__ volatile("")
 /* into L2: see swa__fetch_l1 */
 #  define SWA__PREFETCH(p) __builtin_prefetch((p), 0, 2)
 #  define SWA__PREFETCH_L1(p) __builtin_prefetch((p), 0, 3)
@@ -1275,6 +1277,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__HOLDS(x) ((void)0)
 #  define SWA__ROLLED
 #  define SWA__UNROLL
+#  define SWA__STAYS() ((void)0)
 #  define SWA__PREFETCH(p) ((void)(p))
 #  define SWA__PREFETCH_L1(p) ((void)(p))
 #  define SWA__PREFETCH_ONCE(p) ((void)(p))
@@ -4364,6 +4367,8 @@ SWA__INLINE const swa__stretch *swa__rows_meanwhile(const swa__sight *n, int k, 
 SWA__NOINLINE void swa__rows_fetch(const swa__sight *n, int k, int mr) {
     const swa__stretch *rows = swa__rows_meanwhile(n, k, mr);
     int i, at;
+
+    SWA__STAYS();
     /* the last group's may be fewer */
     for (i = 0; rows != NULL && i < n->per && rows[i].p != NULL; i++)
         for (at = 0; at < rows[i].lines * rows[i].apart; at += 64) SWA__PREFETCH(rows[i].p + at);
@@ -7789,7 +7794,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int wi
             const char *soon = w + in->ahead;
             SWA__APART(soon);            /* or gcc takes a register for each line */
             SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
-                SWA__PREFETCH(soon + (size_t)j * 64);
+                SWA__PREFETCH_L1(soon + (size_t)j * 64);
         }
 
         SWV_UNROLL for (j = 0; j < C; j++)
@@ -9194,6 +9199,72 @@ static SWA__AVX512_TARGET void swa__amx_transpose(int columns, const float *src,
     _mm256_zeroupper();
 }
 
+/* Eight numbers in bf16 of rows `by` bytes apart in each quarter: of rows i, 8 + i, 16 + i, 24 + i,
+   the first 16 of which lie from a on, the others from b on. Loads, and no shuffle. */
+SWA__INLINE SWA__AVX512_TARGET __m512i swa__quarters(const char *a, const char *b, size_t by) {
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)a));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(const void *)(a + 8 * by)), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(const void *)b), 2);
+    return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(const void *)(b + 8 * by)), 3);
+}
+
+/* 8 by 8 numbers of 16 bits in each quarter. */
+SWA__INLINE SWA__AVX512_TARGET void swa__turn_quarters(__m512i *x) {
+    __m512i y[8];
+    int i;
+
+    SWA__UNROLL for (i = 0; i < 8; i += 2) {
+        y[i] = _mm512_unpacklo_epi16(x[i], x[i + 1]);
+        y[i + 1] = _mm512_unpackhi_epi16(x[i], x[i + 1]);
+    }
+    SWA__UNROLL for (i = 0; i < 8; i += 4) {
+        x[i] = _mm512_unpacklo_epi32(y[i], y[i + 2]);
+        x[i + 1] = _mm512_unpackhi_epi32(y[i], y[i + 2]);
+        x[i + 2] = _mm512_unpacklo_epi32(y[i + 1], y[i + 3]);
+        x[i + 3] = _mm512_unpackhi_epi32(y[i + 1], y[i + 3]);
+    }
+    SWA__UNROLL for (i = 0; i < 4; i++) {
+        y[2 * i] = _mm512_unpacklo_epi64(x[i], x[4 + i]);
+        y[2 * i + 1] = _mm512_unpackhi_epi64(x[i], x[4 + i]);
+    }
+    SWA__UNROLL for (i = 0; i < 8; i++) x[i] = y[i];
+}
+
+/* n times 32 rows of 16 numbers in bf16 (see swa__quarters), each `along` bytes behind the one
+   before, transposed: 16 rows of 32, which may come where they lay. Stops before numbers below tiny
+   that are not zeros; returns how many times are left. Fetched are K of two turns on and the next
+   32 rows of V, these in the order of memory: column by column, half a line of each row in a turn,
+   they came late. */
+static SWA__AVX512_TARGET int swa__amx_turn(int n, const char *a, const char *b, size_t by,
+                                            size_t along, float tiny, float *to) {
+    const __m512i one = _mm512_set1_epi16(1),
+                  limit = _mm512_set1_epi16((short)((swa__bits_of(tiny) >> 16) * 2 - 1));
+    const size_t next = along > 32 ? along : 512;
+    const char *soon = a + (along > 32 ? 2 * along : 32 * by);
+    __m512i x[8], y[8], least;
+    int i;
+
+    for (; n > 0; n--, a += along, b += along, soon += next, to += SWA__TILE * SWA__TILE) {
+        least = limit;
+        SWA__UNROLL for (i = 0; i < 8; i++) {
+            x[i] = swa__quarters(a + (size_t)i * by, b + (size_t)i * by, by);
+            y[i] = swa__quarters(a + (size_t)i * by + 16, b + (size_t)i * by + 16, by);
+            SWA__PREFETCH_L1(soon + i * 64);
+            SWA__PREFETCH_L1(soon + (b - a) + i * 64);
+            /* without its sign, and zero as the largest of all */
+            least = _mm512_min_epu16(least, _mm512_sub_epi16(_mm512_add_epi16(x[i], x[i]), one));
+            least = _mm512_min_epu16(least, _mm512_sub_epi16(_mm512_add_epi16(y[i], y[i]), one));
+        }
+        if (_mm512_cmpneq_epu16_mask(least, limit) != 0) break;
+        swa__turn_quarters(x);
+        SWA__UNROLL for (i = 0; i < 8; i++) _mm512_storeu_si512(to + i * SWA__TILE, x[i]);
+        swa__turn_quarters(y);
+        SWA__UNROLL for (i = 0; i < 8; i++) _mm512_storeu_si512(to + (8 + i) * SWA__TILE, y[i]);
+    }
+    _mm256_zeroupper();
+    return n;
+}
+
 /* K or a tail of 16 keys in rows as a tile has it, [dims/32][16][32]: nothing is to be turned. */
 static SWA__AVX512_TARGET void swa__amx_rows(int type, int dims, const void *const *src,
                                              float *to) {
@@ -9225,6 +9296,16 @@ static SWA__AVX512_TARGET void swa__amx_latents(int type, int dims, unsigned see
         _mm256_storeu_si256((__m256i *)(void *)to, _mm512_castsi512_si256(x));
         _mm256_storeu_si256((__m256i *)(void *)(to + SWA__TILE), _mm512_extracti64x4_epi64(x, 1));
     }
+    _mm256_zeroupper();
+}
+
+/* The same of two tiles in bf16 whose keys are all seen and of which no number is too small: whole
+   rows of 32 keys. */
+static SWA__AVX512_TARGET void swa__amx_join(int dims, const char *a, const char *b, float *to) {
+    for (; dims > 0; dims--, a += 32, b += 32, to += SWA__TILE)
+        _mm512_storeu_si512(to, _mm512_inserti64x4(_mm512_castsi256_si512(
+                                    _mm256_loadu_si256((const __m256i *)(const void *)a)),
+                                _mm256_loadu_si256((const __m256i *)(const void *)b), 1));
     _mm256_zeroupper();
 }
 
@@ -10659,59 +10740,101 @@ static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__r
 }
 #endif
 #if SWA__AMX
-/* The same for Intel's tiles: K or a tail of a tile of keys, made of what it holds, by way of
-   pairs. */
-static void swa__stage_keys(int dims, int type, const void *src, float *pairs, float *to) {
+/* The same for Intel's tiles: K or a tail of a tile of keys, made of what it holds. Of bf16 at once,
+   but 32 dims one of which is too small, and of other types, by way of pairs. v not NULL: there
+   are such dims of V too, whose half of the rows it is. */
+static void swa__stage_keys(int dims, int type, const char *src, float *pairs, float *to,
+                            float *v) {
+    const int each = type == SWA_BF16 ? SWA__SUMMED : dims, tile = SWA__TILE * SWA__TILE;
+    int d = 0, at;
+
     if (type == SWA_BF16_TILE) return;   /* made of rows already: swa__rows_in */
-    swa__to_pairs(type, dims, 0xffffu, SWA__TILE, SWA__TINY_QK, src, pairs);
-    for (; dims > 0; dims -= SWA__SUMMED, pairs += SWA__TILE * SWA__TILE, to += SWA__TILE * SWA__TILE)
-        swa__amx_transpose(SWA__TILE, pairs, SWA__TILE, 0, to);
+    for (; d < dims; d += each) {
+        if (type == SWA_BF16)
+            d = dims - SWA__SUMMED * swa__amx_turn((dims - d) / SWA__SUMMED, src + d * 32,
+                                                   src + (d + 16) * 32, 32, 1024,
+                                                   SWA__TINY_QK, to + d / SWA__SUMMED * tile);
+        if (d == dims) return;
+        if (v != NULL) swa__amx_latents(type, each, 0xffffu, src + d * 32, v + d * SWA__TILE);
+        swa__to_pairs(type, each, 0xffffu, SWA__TILE, SWA__TINY_QK, src + d * 32, pairs);
+        for (at = 0; at < each; at += SWA__SUMMED)
+            swa__amx_transpose(SWA__TILE, pairs + at * SWA__TILE / 2, SWA__TILE, 0,
+                               to + (d + at) / SWA__SUMMED * tile);
+    }
 }
 
-/* V by bundles of 32 keys, both halves of which are written: keys that are not staged are zeros,
-   without scales. It comes from its own rows, or from K before that is made. */
-static void swa__stage_values(const swa__geo *g, const int range[4], const swa__room *room,
-                              swa__block *b) {
-    const size_t half = (size_t)(SWA__TILE / 2 * g->dvp);
-    int t;
+/* V of two tiles, one bundle of 32 keys, both halves of which are written: keys that are not staged
+   are zeros, without scales. It comes from its own rows, or from K before that is made. */
+static void swa__stage_values(const swa__geo *g, const unsigned seen[2], const swa__tile *two,
+                              float *pairs, float *v) {
+    const size_t ld = (size_t)g->dvp, half = SWA__TILE / 2 * ld;
+    int i, d;
 
-    for (t = range[0] / SWA__SUMMED * 2; t * SWA__TILE < range[3] || t % 2 != 0; t++) {
-        swa__tile *tile = &b->tile[t];
-        float *v = room->v + t / 2 * SWA__TILE * g->dvp, *pairs = room->row + t % 2 * (int)half;
-        const unsigned seen = swa__tile_seen(range, t);
-        if (seen == 0) tile->v_scale = NULL;
-        if (g->v_in_k) {
-            int d;
-            for (d = 0; seen == 0 && d < g->dvp; d++) memset(v + d * SWA__TILE + t % 2 * 8, 0, 32);
-            if (seen != 0)
-                swa__amx_latents(tile->k_type, g->dvp, seen, tile->k, v + t % 2 * 8);
-        } else {
-            if (seen == 0) memset(pairs, 0, half * sizeof *pairs);
-            else swa__to_pairs(tile->v_type, SWA__TILE, seen, (size_t)g->dvp, SWA__TINY_V, tile->v, pairs);
-            if (t % 2 != 0)
-                swa__amx_transpose(g->dvp, room->row, (size_t)g->dvp, SWA__TILE * SWA__TILE, v);
-        }
-        tile->v = v;
+    if (!g->v_in_k && (seen[0] & seen[1]) == 0xffffu && two[0].v_type == SWA_BF16
+        && two[1].v_type == SWA_BF16
+        && swa__amx_turn(g->dvp / SWA__TILE, (const char *)two[0].v, (const char *)two[1].v, 2 * ld,
+                         32, SWA__TINY_V, v) == 0)
+        return;
+    for (i = 0; i < 2; i++) {
+        if (g->v_in_k && seen[i] != 0)
+            swa__amx_latents(two[i].k_type, g->dvp, seen[i], two[i].k, v + i * 8);
+        else if (g->v_in_k)
+            for (d = 0; d < g->dvp; d++) memset(v + d * SWA__TILE + i * 8, 0, 32);
+        else if (seen[i] != 0)
+            swa__to_pairs(two[i].v_type, SWA__TILE, seen[i], ld, SWA__TINY_V, two[i].v,
+                          pairs + (size_t)i * half);
+        else memset(pairs + (size_t)i * half, 0, half * sizeof *pairs);
     }
+    if (!g->v_in_k) swa__amx_transpose(g->dvp, pairs, ld, SWA__TILE * SWA__TILE, v);
+}
+
+/* V and K of its dims of two tiles of latents that are seen whole, in bf16: some dims after others,
+   while they are in L1. Returns how many dims of K are made: 0 of other tiles. */
+static int swa__stage_latents(const swa__geo *g, const unsigned seen[2], const swa__tile *two,
+                              float *pairs, float *k, float *v) {
+    int d, i, n;
+
+    if (!g->v_in_k || g->dvp % SWA__SUMMED != 0 || (seen[0] & seen[1]) != 0xffffu
+        || two[0].k_type != SWA_BF16 || two[1].k_type != SWA_BF16)
+        return 0;
+    for (d = 0; d < g->dvp; d += n) {
+        const char *const at[2] = { (const char *)two[0].k + d * 32,
+                                    (const char *)two[1].k + d * 32 };
+        n = swa__min(64, g->dvp - d);
+        swa__amx_join(n, at[0], at[1], v + d * SWA__TILE);
+        for (i = 0; i < 2; i++)
+            swa__stage_keys(n, SWA_BF16, at[i], pairs, k + i * SWA__TILE * (g->dk + g->dt) + d * 8,
+                            v + d * SWA__TILE + i * 8);
+    }
+    return d;
 }
 
 static void swa__stage_amx(const swa__geo *g, const int range[4], const swa__room *room,
                            swa__block *b) {
-    int t;
+    int t, from = 0;
 
-    /* before K, whose q8 scale is multiplied in; V's stays with the tile, and multiplies p */
-    swa__stage_values(g, range, room, b);
-    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
+    for (t = range[0] / SWA__SUMMED * 2; t * SWA__TILE < range[3] || t % 2 != 0; t++) {
         swa__tile *tile = &b->tile[t];
-        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt);
-        if (swa__tile_seen(range, t) == 0) continue;
+        const unsigned seen[2] = { swa__tile_seen(range, t), swa__tile_seen(range, t | 1) };
+        float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
+              *v = room->v + t / 2 * SWA__TILE * g->dvp;
+
+        if (seen[0] == 0) tile->v_scale = NULL;
+        /* both tiles' V before K, whose q8 scale is multiplied in; V's stays, and multiplies p */
+        if (t % 2 == 0) {
+            from = swa__stage_latents(g, seen, tile, room->row, k, v);
+            if (from == 0) swa__stage_values(g, seen, tile, room->row, v);
+        }
+        tile->v = v;
+        if (seen[0] == 0) continue;
         swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-        swa__stage_keys(g->dk, tile->k_type, tile->k, room->row, k);
+        swa__stage_keys(g->dk - from, tile->k_type, (const char *)tile->k + from * 32, room->row,
+                        k + from * 8, NULL);
         tile->k = k;
         if (g->dt == 0) continue;
         k += SWA__TILE * g->dk;
         swa__tile_scaled(g->dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-        swa__stage_keys(g->dt, tile->tail_type, tile->tail, room->row, k);
+        swa__stage_keys(g->dt, tile->tail_type, (const char *)tile->tail, room->row, k, NULL);
         tile->tail = k;
     }
 }
@@ -11963,7 +12086,8 @@ static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int
 }
 
 /* And a panel's share of the keys that the stage will take for the next block, from segment s on:
-   rows of the caller's, and of a ring what no kernel asks for. */
+   rows of the caller's, and of a ring what no kernel asks for; but not latents, one long stretch,
+   which the hardware fetches faster than tiles could share the lines on their way. */
 static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__block *b, int r,
                             int n, swa__cursor *in, swa__sight *l) {
     const int most = (int)(sizeof l->row / sizeof l->row[0]) / 2 - SWA__OPERANDS;
@@ -11983,7 +12107,8 @@ static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__bl
         row = src->first + (pos - src->pos);
         for (i = 0; i < SWA__OPERANDS; i++) {
             const swa__operand *x = &src->x[i];
-            if (x->dim == 0 || (x->tiled && swa__form_of(&j->geo) < SWA__FORMS)) continue;
+            if (x->dim == 0 || (x->tiled && (j->geo.v_in_k || swa__form_of(&j->geo) < SWA__FORMS)))
+                continue;
             l->row[l->rows].p = (const char *)x->p + row * x->row;
             l->row[l->rows++].lines = (x->dim * (int)x->size + 63) / 64;
         }

@@ -224,6 +224,43 @@ TEST_EACH_ISA(tile_bits) {
         t_free_to(mark);
     }
 }
+/* K and V in bf16 around the numbers below which they are zeros, and true zeros: a scale makes them count. K lies in
+   place in the ring, or is moved first where positions are no slots. */
+TEST_EACH_ISA(tile_tiny) {
+    for (int i = 0; i < 4; i++) {
+        const t_block *mark = t_.blocks;
+        at_case c = at_new(20, 1, 64, 64, 300);
+        const size_t size = (size_t)c.n * at_o_row(&c), rows = (size_t)c.n * 20;
+        float *out[2] = { t_floats(size), t_floats(size) }, *lse[2] = { t_floats(rows), t_floats(rows) };
+        at_data d;
+        at_how how;
+        t_seed((uint64_t)i);
+        c.shape.v_in_k = i % 2;
+        c.k_type = SWA_BF16;
+        c.v_type = i % 2 ? SWA_TYPE_DEFAULT : SWA_BF16;
+        c.compute = SWA_BF16_TILE;
+        c.scale = 0x1p58f;
+        c.start = i < 2 ? 0 : 5;
+        at_sliding(&c, 256 + i * 11);
+        d = at_make(&c);
+        /* some tiles hold none that is too small, and some in the last dims only */
+        for (int k = 0; k < c.n * 64; k++) {
+            const int low = k / 64 / 16 % 3 == 2 || (k / 64 / 16 % 3 == 1 && k % 64 < 32);
+            d.k[k] *= low ? 0x1p-54f : t_int(0, 9) == 0 ? 0 : i % 2 && k % 7 == 0 ? 0x1p-82f : 0x1p-56f;
+            if (d.v) d.v[k] *= low ? 1 : t_int(0, 9) == 0 ? 0 : 0x1p-82f;
+        }
+        for (int k = 0; k < 2; k++) {
+            memset(&how, 0, sizeof how);
+            how.isa = k ? isa : SWA_ISA_SCALAR;
+            how.chunk = 60; /* the keys before it are read from the ring */
+            REQUIRE(at_ring(&c, &d, &how, out[k], lse[k]));
+        }
+        t_label("case %d", i);
+        CHECK_BITS(out[1], out[0], size);
+        CHECK_BITS(lse[1], lse[0], rows);
+        t_free_to(mark);
+    }
+}
 TEST(tile_compute_fastest) {
     CHECK_INT(swa_compute_fastest(SWA_ISA_SCALAR), SWA_F32);
     CHECK_INT(swa_compute_fastest(SWA_ISA_NEON), SWA_F32);
