@@ -631,7 +631,8 @@ typedef enum {
                                                 4 to 16 tokens 0.4;
                                                 MLA 0.23, 16 heads 0.6;
                                                 fewer than 16 rows 0.9,
-                                                over f32 rows 1.8
+                                                over f32 rows 1.8;
+                                                prefill of q8 0.26
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
    Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
@@ -4113,7 +4114,7 @@ enum {
 };
 /* 2^-56, 2^-82 and 2^-112. A number in bf16 has 8 bits, so q and K from 2^-56 on are multiples of
    2^-63, and their products of 2^-126; p from 2^-30 on and V from 2^-82 on likewise. V in q8 is an
-   integer, and p has its scale. */
+   integer in SWA_BF16, and p has its scale; in SWA_BF16_TILE V is times its scale, as all else. */
 #define SWA__TINY_QK 1.3877788e-17f
 #define SWA__TINY_V  2.0679515e-25f
 #define SWA__TINY_PV 1.9259299e-34f /* p times V's q8 scale; p itself counts from 2^-30 on */
@@ -4680,7 +4681,8 @@ static const float swa__sides[2][16] = {
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
              tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE; bf16: see SWA__SINGLES
      block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then
-             one tree; p times V's q8 scale; o = one FMA chain over the keys from zero
+             one tree; p times V's q8 scale (V, in the order of tiles); o = one FMA chain over
+             the keys from zero
      fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
              l = fma(li, c, l*a), o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is
              the identity
@@ -8748,14 +8750,24 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__words(int first, int step) {
                             _mm512_mullo_epi32(i, _mm512_set1_epi32(step)));
 }
 
+/* Numbers in f32, see below. */
+SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_of(__m512 x, __m512 y, __m512i *cut) {
+    __m512i z;
+
+    /* 1, 3, 5, ...: the upper halves of x, then those of y */
+    *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
+                                     _mm512_castps_si512(y));
+    /* what would round to infinity: as integers with a sign, positive numbers end at 0x7f7f;
+       without one, negative ones at 0xff7f */
+    z = _mm512_min_epi16((__m512i)_mm512_cvtne2ps_pbh(y, x), _mm512_set1_epi16(0x7f7f));
+    return _mm512_min_epu16(z, _mm512_set1_epi16((short)0xff7f));
+}
+
 /* 16 numbers of row a, then of row b, of f32, f16 or bf16, rounded to bf16; cut: the same with bits
    cut off instead, which tell by 16 bits what is below a power of two (no number of f16 is).
    Stored bf16 is finite. */
 SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a, const void *b,
                                                         __m512i *cut) {
-    __m512 x, y;
-    __m512i z;
-
     if (type == SWA_BF16)
         return *cut = _mm512_inserti64x4(
                    _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)a)),
@@ -8764,15 +8776,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512i swa__pair_avx512(int type, const void *a,
         return *cut = (__m512i)_mm512_cvtne2ps_pbh(
                    _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)b)),
                    _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)a)));
-    x = _mm512_loadu_ps(a);
-    y = _mm512_loadu_ps(b);
-    /* 1, 3, 5, ...: the upper halves of x, then those of y */
-    *cut = _mm512_permutex2var_epi16(_mm512_castps_si512(x), swa__words(0x30001, 0x40004),
-                                     _mm512_castps_si512(y));
-    /* what would round to infinity: as integers with a sign, positive numbers end at 0x7f7f;
-       without one, negative ones at 0xff7f */
-    z = _mm512_min_epi16((__m512i)_mm512_cvtne2ps_pbh(y, x), _mm512_set1_epi16(0x7f7f));
-    return _mm512_min_epu16(z, _mm512_set1_epi16((short)0xff7f));
+    return swa__pair_of(_mm512_loadu_ps(a), _mm512_loadu_ps(b), cut);
 }
 
 /* Which of them are not below tiny. */
@@ -9160,6 +9164,39 @@ static SWA__AVX512_TARGET void swa__to_pairs(int type, int rows, unsigned keep, 
     _mm256_zeroupper();
 }
 
+#if SWA__AMX
+/* The same of V in f32 or q8, times the scales of its 16 keys, before it is rounded: a function of
+   its own, since a branch in the other costs all that have no scale. */
+static SWA__AVX512_TARGET void swa__scaled_pairs(int type, unsigned keep, size_t ld,
+                                                 const float *scale, const void *src, float *dst) {
+    const size_t es = swa__type_size(type);
+    const char *p = (const char *)src;
+    size_t i;
+    int r, n;
+
+    for (r = 0; r < SWA__TILE; r += 2, p += 2 * ld * es, dst += ld) {
+        const unsigned two = keep >> r & 3;
+        const __mmask32 both = (two & 1 ? 0xffffu : 0) | (two & 2 ? 0xffff0000u : 0);
+        /* one that is not kept is not read: the other stands in, and is masked */
+        const int at[2] = { two == 2, two != 1 };
+        if (two == 0) memset(dst, 0, ld * sizeof *dst);
+        for (i = 0; two != 0 && i < ld; i += 16) {
+            __m512 x[2];
+            __m512i cut, y;
+            SWA__UNROLL for (n = 0; n < 2; n++) {
+                const char *from = p + ((size_t)at[n] * ld + i) * es;
+                x[n] = type == SWA_Q8 ? swa__load_avx512(SWA_Q8, from) : _mm512_loadu_ps(from);
+                x[n] *= _mm512_set1_ps(scale[r + at[n]]);
+                SWA__PREFETCH_L1(from + SWA__TILE * ld * es);     /* the next tile, as a rule */
+            }
+            y = swa__pair_of(x[0], x[1], &cut);
+            _mm512_storeu_ps(dst + i, swa__pair_mix(both & swa__pair_counts(cut, SWA__TINY_V), y));
+        }
+    }
+    _mm256_zeroupper();
+}
+#endif
+
 /* K of a tile that holds V in its first dims too, by the same loads: V [dv][8 pairs of keys]. */
 static SWA__AVX512_TARGET void swa__latent_pairs(const swa__geo *g, int type, unsigned seen,
                                                  const void *src, float *k, float *v) {
@@ -9415,8 +9452,7 @@ static SWA__AVX512_TARGET void swa__qk_steps(swa__qk *x, int n) {
 }
 
 /* p of a waiting panel and its sums l, as many_exp_bf16, while q.k of the next one runs. */
-static SWA__AVX512_TARGET void swa__turn_exp(const swa__block *b, const swa__waiting *w,
-                                             swa__qk *next, __m512 *l) {
+static SWA__AVX512_TARGET void swa__turn_exp(const swa__waiting *w, swa__qk *next, __m512 *l) {
     const int left = (next->hi - next->k + SWA__SUMMED - 1) / SWA__SUMMED * next->steps,
               wide = w->n > SWA__TILE, turns = (1 + wide) * (w->end - w->from) / SWA__TILE,
               each = (left + turns - 1) / turns;
@@ -9429,12 +9465,10 @@ static SWA__AVX512_TARGET void swa__turn_exp(const swa__block *b, const swa__wai
         for (i = 0; i < SWA__TILE; i++) sum[i] = _mm512_setzero_ps();
         top = _mm512_loadu_ps(w->top + j * SWA__TILE);
         for (k = w->from; k < w->end; k += SWA__TILE) {
-            const float *scale = swa__tile_of(b, k)->v_scale;
             on = each == 1 && next->k < next->hi;
             SWA__ROLLED for (i = 0; i < 4; i++) {
                 swa__exp_bf16_avx512(SWA__TILE_AMX, SWA__PANEL, s + (k + 4 * i) * SWA__PANEL,
-                                     s + (k / 2 + 2 * i) * SWA__PANEL,
-                                     scale != NULL ? scale + 4 * i : NULL, top, sum + 4 * i);
+                                     s + (k / 2 + 2 * i) * SWA__PANEL, NULL, top, sum + 4 * i);
                 if (on) swa__qk_quarter(next, i);
                 else if (each > 1) swa__qk_steps(next, each * (i + 1) / 4 - each * i / 4);
             }
@@ -9540,7 +9574,7 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 
     next.k = next.hi = next.steps = next.wide = x.k = x.end = 0;
     if (n != NULL) swa__qk_begin(b, n, wide, q, s, &next);
-    if (w->n > 0) swa__turn_exp(b, w, &next, sum);
+    if (w->n > 0) swa__turn_exp(w, &next, sum);
     swa__qk_steps(&next, SWA_BLOCK * SWA_BLOCK);
     if (n != NULL) swa__top_begin(n, s, &x);
     if (w->n > 0) {
@@ -10327,11 +10361,12 @@ static void swa__tile_slots(const swa__keys *keys, const swa__source *src, int64
         const unsigned char *p = x->p;
         swa_type type = x->type;
         /* bf16 pairs, tiles and int8 products are made of the narrow numbers; pairs of q8 are
-           made of f32, and staged types of nothing else */
+           made of f32, but for V's with its scale, and staged types of nothing else */
         const int widen = ((keys->form == SWA__PLAIN
                                 ? keys->as_f32 && type != SWA_F32 && (off_grid || !keys->late)
-                            : keys->form == SWA__PAIRS || keys->form == SWA__TILE_AMX
-                                ? type == SWA_Q8
+                            : keys->form == SWA__PAIRS ? type == SWA_Q8
+                            : SWA__AMX && keys->form == SWA__TILE_AMX
+                                ? type == SWA_Q8 && i != SWA__V
                                 : type != SWA_F32 && (off_grid || type != SWA_BF16))
                            && !(i == SWA__K && keys->dots))
                         || SWA__IS_STAGED(type);
@@ -10600,14 +10635,24 @@ static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
 
 #if SWA__BF16
 /* For SWA_BF16_TILE a q8 tile's scales are multiplied in before its numbers are rounded: it has no
-   chain of K alone, nor one of the tail, that a scale could follow. What has one was staged, so
-   that k is ours. */
+   chain of K alone, nor one of the tail, that a scale could follow, and of V that costs less than p
+   times the scale in each panel. What has one was staged, so that it is ours. */
 SWA__NOINLINE void swa__tile_scaled(int dims, const float **scale, float *k) {
     int d, i;
     if (*scale == NULL) return;
     for (d = 0; d < dims; d++, k += SWA__TILE)
         for (i = 0; i < SWA__TILE; i++) k[i] *= (*scale)[i] < 0.0f ? 1.0f : (*scale)[i];
     *scale = NULL;
+}
+
+/* V's rows, of the keys that are seen. */
+static void swa__values_scaled(unsigned seen, int dvp, const float *scale, float *v) {
+    int i, d, n;
+    for (i = 0; scale != NULL && i < SWA__TILE; i++, v += dvp) {
+        const float mul = scale[i];
+        for (d = 0; seen >> i & 1 && d < dvp; d += SWA__TILE)
+            for (n = 0; n < SWA__TILE; n++) v[d + n] *= mul;
+    }
 }
 #endif
 
@@ -10626,18 +10671,20 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
         const float *rows = (const float *)tile->v;
         const unsigned seen = swa__tile_seen(range, t);
         if (seen == 0) continue;
-        /* V before K: where it is part of K, that is rewritten below, maybe where it lies. Its q8
-           scale stays with the tile, and multiplies p */
+#if SWA__BF16
+        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+        if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
+        if (!call->shape.v_in_k)
+            swa__values_scaled(seen, dvp, tile->v_scale, (float *)(uintptr_t)tile->v);
+        tile->v_scale = NULL;
+#endif
+        /* V before K: where it is part of K, that is rewritten below, maybe where it lies */
         if (call->shape.v_in_k) {        /* V as rows: where the last tile's will be, so that
                                             they stay in L1 */
             swa__tile_to_rows(call, (const float *)tile->k, last);
             rows = last;
         }
         call->kr->to_form(form, SWA__TILE, seen, dvp, SWA__TINY_V, rows, v);
-#if SWA__BF16
-        swa__tile_scaled(dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
-        if (dt > 0) swa__tile_scaled(dt, &tile->tail_scale, (float *)(uintptr_t)tile->tail);
-#endif
         /* all keys of K: what nobody sees is masked, as a score */
         call->kr->to_form(form, dk, 0xffffu, SWA__TILE, SWA__TINY_QK, (const float *)tile->k, k);
         tile->k = k;
@@ -10764,8 +10811,9 @@ static void swa__stage_keys(int dims, int type, const char *src, float *pairs, f
 }
 
 /* V of two tiles, one bundle of 32 keys, both halves of which are written: keys that are not staged
-   are zeros, without scales. It comes from its own rows, or from K before that is made. */
-static void swa__stage_values(const swa__geo *g, const unsigned seen[2], const swa__tile *two,
+   are zeros. It comes from its own rows, times their scales, or from K, which gets its own here,
+   before that is made. */
+static void swa__stage_values(const swa__geo *g, const unsigned seen[2], swa__tile *two,
                               float *pairs, float *v) {
     const size_t ld = (size_t)g->dvp, half = SWA__TILE / 2 * ld;
     int i, d;
@@ -10776,14 +10824,17 @@ static void swa__stage_values(const swa__geo *g, const unsigned seen[2], const s
                          32, SWA__TINY_V, v) == 0)
         return;
     for (i = 0; i < 2; i++) {
-        if (g->v_in_k && seen[i] != 0)
-            swa__amx_latents(two[i].k_type, g->dvp, seen[i], two[i].k, v + i * 8);
-        else if (g->v_in_k)
+        swa__tile *x = &two[i];
+        float *half_of = pairs + (size_t)i * half;
+        if (g->v_in_k && seen[i] != 0) {
+            swa__tile_scaled(g->dk, &x->k_scale, (float *)(uintptr_t)x->k);
+            swa__amx_latents(x->k_type, g->dvp, seen[i], x->k, v + i * 8);
+        } else if (g->v_in_k) {
             for (d = 0; d < g->dvp; d++) memset(v + d * SWA__TILE + i * 8, 0, 32);
-        else if (seen[i] != 0)
-            swa__to_pairs(two[i].v_type, SWA__TILE, seen[i], ld, SWA__TINY_V, two[i].v,
-                          pairs + (size_t)i * half);
-        else memset(pairs + (size_t)i * half, 0, half * sizeof *pairs);
+        } else if (seen[i] == 0) memset(half_of, 0, half * sizeof *half_of);
+        else if (x->v_scale != NULL)
+            swa__scaled_pairs(x->v_type, seen[i], ld, x->v_scale, x->v, half_of);
+        else swa__to_pairs(x->v_type, SWA__TILE, seen[i], ld, SWA__TINY_V, x->v, half_of);
     }
     if (!g->v_in_k) swa__amx_transpose(g->dvp, pairs, ld, SWA__TILE * SWA__TILE, v);
 }
@@ -10819,12 +10870,12 @@ static void swa__stage_amx(const swa__geo *g, const int range[4], const swa__roo
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
               *v = room->v + t / 2 * SWA__TILE * g->dvp;
 
-        if (seen[0] == 0) tile->v_scale = NULL;
-        /* both tiles' V before K, whose q8 scale is multiplied in; V's stays, and multiplies p */
+        /* both tiles' V before K */
         if (t % 2 == 0) {
             from = swa__stage_latents(g, seen, tile, room->row, k, v);
             if (from == 0) swa__stage_values(g, seen, tile, room->row, v);
         }
+        tile->v_scale = NULL;            /* is in V now */
         tile->v = v;
         if (seen[0] == 0) continue;
         swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
