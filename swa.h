@@ -5353,7 +5353,7 @@ SWV_ROWS(4)
     else { const int T = SWA_F32; body } } while (0)
 
 /* The eight sums of R rows and the keys of one or two tiles: sum j*R + i is of row i and tile j. */
-SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const float *q,
+SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, const swa__geo *g, const float *q,
                                               const char *const *k, SWA__FN(stream) pf, SWV *acc) {
     const size_t dim = SWA__TILE * SWA__FN(size)(type);
     const int NW = 8 / R, lines = NW * (int)dim / 32;
@@ -5362,22 +5362,24 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
     int i, j, d;
 
     SWV_UNROLL for (j = 0; j < NW; j++) at[j] = k[j];
-    for (d = 0; d < dk; d += 2, q += SWA__FEW) {
-        /* as many lines of V as two dims of these tiles are */
-        SWV_UNROLL for (j = 0; j < lines; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
+    for (d = 0; d < g->dk; d += 2, q += SWA__FEW) {
+        /* K's tile has a dim of 16 keys in a row: two of them become pairs, for all rows. As many
+           lines of V are fetched between as two dims of these tiles are, and K goes into L1 */
+        SWV_UNROLL for (j = 0; j < NW; j++, at[j - 1] += 2 * dim) {
+            SWV_UNROLL for (i = 0; i < lines / NW; i++)
+                SWA__FETCH(pf.at + (j * (lines / NW) + i) * 64, pf.l1);
+            SWA__PREFETCH_L1(at[j] + g->near);
+            if (dim == 64) SWA__PREFETCH_L1(at[j] + g->near + 64);
+            x = SWV_LOAD_PAIR(type, at[j], at[j] + dim, SWA__TINY_QK);
+            SWV_UNROLL for (i = 0; i < R; i++) SWV_FMA2_AT(q + i, x, acc[j * R + i]);
+        }
+        SWV_UNROLL for (i = 0; i < 8; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
         pf.at += lines * 64;
         pf.left -= lines;
         if (pf.left <= 0) {
             pf.at += pf.gap;
             pf.left += pf.per;
         }
-
-        /* K's tile has a dim of 16 keys in a row: two of them become pairs, for all rows */
-        SWV_UNROLL for (j = 0; j < NW; j++, at[j - 1] += 2 * dim) {
-            x = SWV_LOAD_PAIR(type, at[j], at[j] + dim, SWA__TINY_QK);
-            SWV_UNROLL for (i = 0; i < R; i++) SWV_FMA2_AT(q + i, x, acc[j * R + i]);
-        }
-        SWV_UNROLL for (i = 0; i < 8; i++) __asm__("" : SWV_CONSTRAINT(acc[i]));
     }
 }
 
@@ -5385,7 +5387,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, int dk, const flo
    `other` is v, the second four sums are of the same tile: of rows 4 to 7, or the same again. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, const float *q,
                                                float *s, int v, int other) {
-    const int dk = b->g->dk, type = b->tile[v].k_type;
+    const int type = b->tile[v].k_type;
     const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[v]);
     const char *at[2];
     SWV acc[8], x, y;
@@ -5394,8 +5396,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
     at[0] = (const char *)b->tile[v].k;
     at[1] = (const char *)b->tile[other].k;
     SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
-    if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, dk, q, at, pf, acc);
-    else SWV_BY_PAIRS(type, SWA__FN(pair_dims)(4, T, dk, q, at, pf, acc););
+    if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, b->g, q, at, pf, acc);
+    else SWV_BY_PAIRS(type, SWA__FN(pair_dims)(4, T, b->g, q, at, pf, acc););
 
     /* without scales times 1, which changes no bit */
     x = y = SWV_SET1(1.0f);
@@ -5431,21 +5433,25 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
     const size_t row = SWV_N * SWA__FN(size)(type), skip = 2 * (size_t)in.row - (size_t)NW * row;
     const char *a = in.at, *c = in.at + in.row;  /* the two keys of a pair */
     const float *last = p + SWA__TILE / 2;
+    const char *soon[2];
     SWV x;
     int i, j;
 
     for (; p < last; p++, a += skip, c += skip) {
-        /* two keys a turn, each of which brings its lines */
+        /* two keys a turn, each of which brings its lines, between the products: see SWV_KEY */
         SWV_UNROLL for (i = 0; i < 2; i++, pf.at += in.step) {
             if (pf.left-- == 0) {
                 pf.at += pf.gap;
                 pf.left = pf.per - 1;
             }
-            SWV_UNROLL for (j = 0; j < NW * (int)row / 64; j++)
-                SWA__FETCH(pf.at + j * 64, pf.l1);
+            soon[i] = pf.at;
         }
 
         SWV_UNROLL for (j = 0; j < NW; j++, a += row, c += row) {
+            if ((size_t)j * row % 64 == 0) {
+                SWA__FETCH(soon[0] + (size_t)j * row, pf.l1);
+                SWA__FETCH(soon[1] + (size_t)j * row, pf.l1);
+            }
             x = SWV_LOAD_PAIR(type, a, c, SWA__TINY_V);
             SWV_UNROLL for (i = 0; i < R; i++)
                 SWV_FMA2_AT(p + i * SWA_BLOCK, x, acc[i * NW + j]);
@@ -9683,7 +9689,16 @@ static int swa__likes_streams(const swa__kernels *kr) {
 }
 
 /* What an instance may use of its CPU beyond the base: products of bf16 pairs, and (below) of four
-   int8. Either way the bits are the base's. */
+   int8. Either way the bits are the base's. Few rows, which wait for memory, take pairs wherever
+   they run: the half rate of Intel's hides behind it. */
+static int swa__runs_pairs(const swa__kernels *kr) {
+#if SWA__AVX512_DOT
+    return kr->many[SWA__PAIRS][0] != NULL && __builtin_cpu_supports("avx512bf16");
+#else
+    (void)kr;
+    return 0;
+#endif
+}
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
     return kr->many[SWA__PAIRS][0] != NULL && swa__likes_pairs();
@@ -11070,6 +11085,8 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
 
     j->rows = j->n * call->group;
     j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
+    if (j->few && swa__form_of(&j->geo) == SWA__SINGLES && swa__runs_pairs(call->kr))
+        j->geo.form = SWA__PAIRS;
     if (j->few && swa__form_of(&j->geo) == SWA__PAIRS
         && (call->kr->many[SWA__PAIRS][1] == NULL || j->geo.dk % 2 != 0 || j->geo.dvp % 64 != 0
             || swa__tail_dims(&j->geo) > 0))
