@@ -622,16 +622,17 @@ typedef enum {
                           bf16 latents;
                           without pairs 1.2-1.6
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
-                          both; without pairs
-                          1.7-2.1
+                          both; pairs by half
+                          as fast (Intel) 1.2;
+                          without 1.7-2.1
      8 rows               1; 0.8 over bf16      -                     -
-     by Intel's tiles,    -                     prefill 0.24; W=1024  -
-     over bf16 rows                             0.31, 512 causal 0.5,
-     (Granite Rapids)                           W=128 0.8; chunks of
-                                                4 to 16 tokens 0.4;
-                                                MLA 0.23, 16 heads 0.6;
+     by Intel's tiles,    -                     prefill 0.25; W=1024  -
+     over bf16 rows                             0.29, 512 causal 0.43,
+     (Granite Rapids)                           W=128 0.65; chunks of
+                                                4 to 16 tokens 0.35;
+                                                MLA 0.19, 16 heads 0.43;
                                                 fewer than 16 rows 0.9,
-                                                over f32 rows 1.8;
+                                                over f32 rows 1.6;
                                                 prefill of q8 0.26
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
@@ -7802,7 +7803,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int wi
             const char *soon = w + in->ahead;
             SWA__APART(soon);            /* or gcc takes a register for each line */
             SWV_UNROLL for (j = 0; j < C * SWV_N * (int)es / 64; j++)
-                SWA__PREFETCH_L1(soon + (size_t)j * 64);
+                SWA__PREFETCH(soon + (size_t)j * 64);
         }
 
         SWV_UNROLL for (j = 0; j < C; j++)
@@ -12503,13 +12504,12 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
 }
 
 /* Of so many lines for each panel q.k takes what fits between its steps, and p.v the rest: where
-   tiles are not among the stretches, all or nothing. */
+   tiles are not among the stretches, all or nothing. Either takes none so far. */
 static void swa__gather_pace(swa__gather *x, int64_t lines, int tiles) {
     const swa__geo *g = x->b.g;
     swa__list *list = x->b.list;
     int64_t steps = g->dv / 8;
 
-    list->per_key = list->per_step = 0;
     if (g->near > 0) {
         list->per_key = (int)swa__min64(lines / list->n + 1, g->dk / SWA__TILE);
         lines -= (int64_t)list->per_key * list->n;
