@@ -4681,9 +4681,9 @@ static const float swa__sides[2][16] = {
    The canonical order, which every kernel here keeps to the letter, so that all give the same bits:
      score   one FMA chain over the numbers of a K row from zero (K, times its q8 scale, then the
              tail), then softcap, ALiBi, bias; hidden keys become SWA__NONE; bf16: see SWA__SINGLES
-     block   m = maximum; p = exp2(s - m), hidden keys 0; l = 16 partial sums by key mod 16, then
-             one tree; p times V's q8 scale (V, in the order of tiles); o = one FMA chain over
-             the keys from zero
+     block   m = maximum; p = exp2(s - m), or exp2_bf16 where products are in bf16, hidden keys 0;
+             l = 16 partial sums by key mod 16, then one tree; p times V's q8 scale (V, in the order
+             of tiles); o = one FMA chain over the keys from zero
      fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
              l = fma(li, c, l*a), o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is
              the identity
@@ -4838,6 +4838,32 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(exp2)(SWV x) {
     x = SWV_MAX(x, SWV_SET1(-126.0f));
     SWA__FN(exp2_near)(1, &x);
     return x;
+}
+
+/* The least score whose p counts in bf16 products: below 2^-30 it is zero, see SWA__TINY_V. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(counts_from)(SWV top) {
+    return SWV_MAX(SWV_SUB(top, SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
+}
+
+/* p of n scores y in bf16 products: 2^(y - top) rounded to bf16, 0 where y is below `lower`. 2^x =
+   2^whole * (1 + a polynomial of degree 3 on [0, 1] that is 0 at 0, wrong by 8.6e-5, a 45th of
+   bf16's last bit). A bf16's bits are an integer, 128 * (whole + 127 + polynomial); added to 3 *
+   2^22 by the last multiplication it is rounded, to nearest even, and is the lower half of the
+   sum's bits. */
+SWV_INLINE SWV_TARGET void SWA__FN(exp2_bf16)(int n, const SWV *y, SWV top, SWV lower, SWV *p) {
+    SWV whole[4], x[4];
+    int i;
+
+    SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(y[i], top);
+    SWV_UNROLL for (i = 0; i < n; i++) whole[i] = SWV_FLOOR(x[i]);
+    SWV_UNROLL for (i = 0; i < n; i++) x[i] = SWV_SUB(x[i], whole[i]);
+    SWV_UNROLL for (i = 0; i < n; i++)
+        p[i] = SWV_FMA(SWV_SET1(9.864581108f), x[i], SWV_SET1(29.13855934f));
+    SWV_UNROLL for (i = 0; i < n; i++)
+        whole[i] = SWV_FMA(whole[i], SWV_SET1(128.0f), SWV_SET1(12582912.0f + 127 * 128));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], SWV_SET1(88.97494507f));
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_FMA(p[i], x[i], whole[i]);
+    SWV_UNROLL for (i = 0; i < n; i++) p[i] = SWV_RAISED(y[i], lower, p[i]);
 }
 
 /* p times V's scale, and rounded again; what comes out below SWA__TINY_PV is 0, so that no product
@@ -5682,9 +5708,8 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
               gap = v[0] < v[1] && v[1] < v[2] ? v[1] : -1;      /* to v[2] */
     int x, i;
 
-    /* hidden keys, whose SWA__NONE is below -3.4e38, give 0; in bf16 so does p below 2^-30, see
-       SWA__TINY_V */
-    none = SWV_SET1(bf16 && m - 30.0f > -3.4e38f ? m - 30.0f : -3.4e38f);
+    /* hidden keys, whose SWA__NONE is below -3.4e38, give 0 */
+    none = bf16 ? SWA__FN(counts_from)(vm) : SWV_SET1(-3.4e38f);
     SWV_UNROLL for (i = 0; i < PER; i++) sum[i] = SWV_SET1(0.0f);
 
     /* tile by tile, so that lane n of vector i is key i*SWV_N + n mod 16 */
@@ -5694,8 +5719,8 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
 
-            p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
-            if (bf16) p = SWV_TO_BF16(p);
+            if (bf16) SWA__FN(exp2_bf16)(1, &y, vm, none, &p);
+            else p = SWV_FROM(y, none, SWA__FN(exp2)(SWV_SUB(y, vm)));
             sum[i] = SWV_ADD(sum[i], p);
 
             /* l is of p alone; the scale is V's */
@@ -6589,32 +6614,19 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 #else
 #  define SWV_EXPS 1
 #endif
-SWV_INLINE SWV_TARGET SWV SWA__FN(p_to_bf16)(SWV p) {
-#ifdef SWV_BINADE
-    /* added to 2^16 times its power of two, and taken away again, a number has 8 bits left, rounded
-       to nearest even by the addition */
-    const SWV two = SWV_BINADE(p);
-    return SWV_FMA(two, SWV_SET1(-65536.0f), SWV_FMA(two, SWV_SET1(65536.0f), p));
-#else
-    return SWV_TO_BF16(p);
-#endif
-}
-
 SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
-    /* p below 2^-30 counts as zero: see SWA__TINY_V */
-    const SWV lower = SWV_MAX(SWV_SUB(top, SWV_SET1(30.0f)), SWV_SET1(-3.4e38f));
-    SWV p[4];
+    const SWV lower = SWA__FN(counts_from)(top);
+    SWV y[4], p[4];
     int i, at;
 
     for (at = 0; at < 4; at += SWV_EXPS) {
-        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) p[i] = SWV_SUB(SWV_LOAD(s + i * nr), top);
-        SWA__FN(exp2_near)(SWV_EXPS, p + at);
-        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) {
-            p[i] = SWV_FROM(SWV_LOAD(s + i * nr), lower, SWA__FN(p_to_bf16)(p[i]));
-            sum[i] = SWV_ADD(sum[i], p[i]);
-            if (scale != NULL) p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
-        }
+        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) y[i] = SWV_LOAD(s + i * nr);
+        SWA__FN(exp2_bf16)(SWV_EXPS, y + at, top, lower, p + at);
+        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) sum[i] = SWV_ADD(sum[i], p[i]);
+        if (scale != NULL)
+            SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++)
+                p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
     }
 
 #ifdef SWV_PAIR
@@ -6631,7 +6643,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, f
     }
 #endif
     /* one number a row; where one chain takes pairs, the second of a pair goes first */
-    for (i = 0; i < 4; i++) SWV_STORE(to + (form == SWA__SINGLES ? i ^ 1 : i) * nr, p[i]);
+    at = form == SWA__SINGLES ? nr : 0;
+    SWV_UNROLL for (i = 0; i < 4; i++)
+        SWV_STORE(to + (i & 2) * nr + (i & 1 ? nr - at : at), p[i]);
 }
 
 /* The same in bf16, over whole tiles, so that keys come in their order and four of them are two
@@ -6646,14 +6660,16 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
     int i, j, k, r, w;
 
     for (j = 0; j < nv; j++) {
+        const SWV most = top[j];
         for (i = 0; i < SWA__TILE; i++) sum[i] = SWV_SET1(0.0f);
         for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += 4) {
-                const float *scale = swa__tile_of(b, k)->v_scale;
-                SWA__FN(exp_bf16)(form, nr, s + k * nr + j * SWV_N,
-                                  s + swa__stored(form, k) * nr + j * SWV_N,
-                                  scale != NULL ? scale + k % SWA__TILE : NULL, top[j],
-                                  sum + k % SWA__TILE);
+            for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
+                const float *scale = swa__tile_of(b, k)->v_scale, *from = s + k * nr + j * SWV_N;
+                float *to = s + swa__stored(form, k) * nr + j * SWV_N;
+                const int by = swa__stored(form, 4) * nr;
+                SWA__ROLLED for (i = 0; i < SWA__TILE; i += 4, from += 4 * nr, to += by)
+                    SWA__FN(exp_bf16)(form, nr, from, to, scale != NULL ? scale + i : NULL, most,
+                                      sum + i);
             }
         /* the tree, as in many_exp */
         for (w = 8; w > 0; w /= 2)
@@ -8019,7 +8035,6 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_FROM
 #undef SWV_ABS
 #undef SWV_WITHIN
-#undef SWV_BINADE
 #undef SWV_SWAP
 #undef SWV_SINCE
 #undef SWV_AT
@@ -8055,6 +8070,8 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_MAX
 #undef SWV_MIN
 #undef SWV_RINT
+#undef SWV_FLOOR
+#undef SWV_RAISED
 #undef SWV_SCALE
 #undef SWV_PICK
 #undef SWV_TRANSPOSE
@@ -8161,6 +8178,8 @@ static float swa__scale(float p, float n) {
 #define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
 #define SWV_MIN(a, b)           ((a) < (b) ? (a) : (b))
 #define SWV_RINT(x)             swa__rint(x)
+#define SWV_FLOOR(x)            floorf(x)
+#define SWV_RAISED(x, lo, p)    ((x) >= (lo) ? swa__float_of(swa__bits_of(p) << 16) : 0.0f)
 #define SWV_SCALE(p, n)         swa__scale((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
 #define SWV_TRANSPOSE(r)        ((void)(r))
@@ -8268,6 +8287,9 @@ SWA__INLINE float32x4_t swa__halves_neon(const unsigned char *p, int n) {
 #define SWV_MAX(a, b)           vmaxq_f32((a), (b))
 #define SWV_MIN(a, b)           vminq_f32((a), (b))
 #define SWV_RINT(x)             vrndnq_f32(x)
+#define SWV_FLOOR(x)            vrndmq_f32(x)
+#define SWV_RAISED(x, lo, p)    vreinterpretq_f32_u32(vandq_u32(vcgeq_f32((x), (lo)), \
+                                    vshlq_n_u32(vreinterpretq_u32_f32(p), 16)))
 /* n + 3 * 2^22 ends in n as an integer, and 23 bits up that is an exponent; the rest is shifted
    out */
 #define SWV_SCALE(p, n)         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), \
@@ -8567,6 +8589,8 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_MAX(a, b)           wasm_f32x4_pmax((b), (a))
 #define SWV_MIN(a, b)           wasm_f32x4_pmin((b), (a))
 #define SWV_RINT(x)             wasm_f32x4_nearest(x)
+#define SWV_FLOOR(x)            wasm_f32x4_floor(x)
+#define SWV_RAISED(x, lo, p)    wasm_v128_and(wasm_f32x4_ge((x), (lo)), wasm_i32x4_shl((p), 16))
 #define SWV_SCALE(p, n)         wasm_i32x4_add((p), wasm_i32x4_shl(wasm_i32x4_trunc_sat_f32x4(n), 23))
 #define SWV_PICK(x, lo, hi, a, b) wasm_v128_bitselect((a), (b), wasm_v128_and(wasm_f32x4_ge((x), (lo)), \
                                     wasm_f32x4_lt((x), (hi))))
@@ -8656,6 +8680,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm256_min_ps((a), (b))
 #define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define SWV_FLOOR(x)            _mm256_round_ps((x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+#define SWV_RAISED(x, lo, p)    _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), \
+                                    _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(p), 16)))
 #define SWV_SCALE(p, n)         _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), \
                                     _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)))
 #define SWV_PICK(x, lo, hi, a, b) _mm256_blendv_ps((b), (a), _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), \
@@ -8675,7 +8702,6 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_STORE_Q8(p, v)      swa__store_q8_avx2((p), (v))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx2(x)
 #define SWV_ABS(x)              _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)))
-#define SWV_BINADE(x)           _mm256_and_ps((x), _mm256_castsi256_ps(_mm256_set1_epi32(0x7f800000)))
 #define SWV_SWAP(x)             _mm256_permute_ps((x), 0xb1)
 /* p where the mask is all ones; 0, without a register for it, elsewhere */
 #define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
@@ -8835,6 +8861,10 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_MAX(a, b)           _mm512_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm512_min_ps((a), (b))
 #define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define SWV_FLOOR(x)            _mm512_roundscale_ps((x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+/* the number whose bf16 is p's lower half where x >= lo, else 0 */
+#define SWV_RAISED(x, lo, p)    _mm512_castsi512_ps(_mm512_maskz_slli_epi32( \
+                                    _mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), _mm512_castps_si512(p), 16))
 #define SWV_SCALE(p, n)         _mm512_scalef_ps((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) _mm512_mask_blend_ps((__mmask16)(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ) & \
                                     _mm512_cmp_ps_mask((x), (hi), _CMP_LT_OQ)), (b), (a))
@@ -8858,8 +8888,6 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_ABS(x)              _mm512_abs_ps(x)
 /* 2: the smaller magnitude, with the sign of x */
 #define SWV_WITHIN(x, most)     _mm512_range_ps((x), (most), 2)
-#define SWV_BINADE(x)           _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), \
-                                    _mm512_set1_epi32(0x7f800000)))
 #define SWV_SWAP(x)             _mm512_permute_ps((x), 0xb1)
 #define SWV_LEAVE()             _mm256_zeroupper()
 #define SWV_FROM(x, lo, p)      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (p))

@@ -681,7 +681,8 @@ TEST_EACH_ISA(attention_bf16_bound) {
         t_label("case %d: error %.3f of the bound; beside the rounded case %.2e at most, %.2e rms", i, worst, apart,
                 square);
         CHECK(worst <= 1);
-        CHECK(apart < 4e-3 && square < 1e-4); /* a p or q on a midpoint may fall to its other side: one of many */
+        /* a p or q near a midpoint may fall to its other side: of p one in 25, as its exp2 is off by 8.6e-5 at most */
+        CHECK(apart < 4e-3 && square < 3e-4);
     }
 }
 /* Rows outside every query's window, still resident in a large ring or handed over in a segment, may be NaN. */
