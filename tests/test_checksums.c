@@ -1,8 +1,9 @@
 /* test_checksums.c - the same bits as ever: hashes of outputs stored in this file, of every type, window, score
    modification and shape of kernel. test_bits says that the ways of computing agree with each other; this says that
-   they agree with the library as it was when the hashes were taken (commit 0041486; bf16 products since their exp2 has bf16's bits). Inputs come from an integer
-   generator, seeded by the case's name, so nothing else moves them. A hash that has to change is a change of the bits
-   promise between versions: SWA_CHECKSUMS=1 prints the new ones. */
+   they agree with the library as it was when the hashes were taken (commit 0041486; bf16 products: 2026-11-25, when
+   their exp2 became one of bf16). Inputs come from an integer generator, seeded by the case's name, so nothing else
+   moves them. A hash that has to change is a change of the bits promise between versions: SWA_CHECKSUMS=1 prints the
+   new ones. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "attend.h"
