@@ -4011,6 +4011,8 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
     int64_t      next_gap;         /* bytes between its rows, if they are the caller's; else 0    */
     int64_t      v_token;          /* stride of V's rows; dvp, but for the caller's own rows      */
     int k_type, tail_type, v_type;
+    int turned;                          /* of SWA__SINGLES: neighbouring keys of K and the tail
+                                            have changed places                                   */
 } swa__tile;
 enum { SWA__STRETCHES = 16 };
 /* Memory to fetch: so many lines, so many bytes from one to the next. */
@@ -4188,10 +4190,11 @@ typedef void swa__many(const swa__block *b, const swa__sight *n, const float *co
                        const swa__total *to);
 
 #if SWA__BF16
-/* Rows of ld numbers of a type; those whose bit of keep (by row mod 16) is not set, and numbers
-   below tiny, are 0. The first v_rows hold V too, of the keys whose bit of seen is set. */
+/* Rows of ld numbers of a type, F32 or BF16; those whose bit of keep (by row mod 16) is not set,
+   those of keys whose bit of seen is not set, by place mod 16, and numbers below tiny are 0. turn:
+   neighbours in a row change places as well. */
 typedef struct {
-    int type, rows, ld, v_rows;          /* F32 or BF16                                           */
+    int type, rows, ld, turn;
     unsigned keep, seen;
     float tiny;
 } swa__formed;
@@ -4202,7 +4205,7 @@ static swa__formed swa__formed_as(int type, int rows) {
     x.type = type;
     x.rows = rows;
     x.ld = SWA__TILE;
-    x.v_rows = 0;
+    x.turn = 0;
     x.keep = x.seen = 0xffff;
     x.tiny = SWA__TINY_QK;
     return x;
@@ -4250,9 +4253,9 @@ typedef struct {
     void (*to_form)(int form, int rows, unsigned keep, int ld, float tiny, const float *src,
                     float *dst);
 #if SWA__BF16
-    /* The same in the form SWA__SINGLES; dst may be src where that is f32. And of K of 16 keys,
-       ld = 16, that holds V: V, to v [v_rows][16]. */
-    void (*singles)(const swa__formed *x, const void *src, float *dst, float *v);
+    /* The same in the form SWA__SINGLES; dst may be src where that is f32 and nothing is turned.
+       Returns 1 if a number that was kept was below tiny. */
+    int (*singles)(const swa__formed *x, const void *src, float *dst);
 #endif
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
     void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
@@ -4283,6 +4286,10 @@ SWA__INLINE int swa__has_mods(const swa__sight *n) { return SWA__MODS && n->mods
 SWA__INLINE int swa__form_of(const swa__geo *g) { return SWA__BF16 ? g->form : SWA__PLAIN; }
 SWA__INLINE int swa__tail_dims(const swa__geo *g) { return SWA__LATENTS ? g->dt : 0; }
 SWA__INLINE int swa__v_across(const swa__geo *g) { return SWA__LATENTS ? g->v_across : 1; }
+/* Whether the dims of V that is part of K have changed places, each with its neighbour. */
+SWA__INLINE int swa__v_turned(const swa__geo *g) {
+    return SWA__BF16 && swa__v_across(g) > 1 && swa__form_of(g) == SWA__SINGLES;
+}
 
 /* The tile of key k >= 0 (unsigned: a quotient of ints takes four instructions more). */
 SWA__INLINE const swa__tile *swa__tile_of(const swa__block *b, int k) {
@@ -6458,6 +6465,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_LOAD(before + i * SWV_N);
 }
 
+/* Scores of a tile whose keys have changed places, back where they belong. */
+SWV_INLINE SWV_TARGET void SWA__FN(many_turned)(int nv, const swa__tile *t, SWV *acc) {
+    SWV first;
+    int i, j;
+
+    if (!t->turned) return;
+    SWV_UNROLL for (i = 0; i < MR * NV; i += 2 * nv)
+        SWV_UNROLL for (j = i; j < i + nv; j++) {
+            first = acc[j];
+            acc[j] = acc[j + nv];
+            acc[j + nv] = first;
+        }
+}
+
 /* Keys from k on that a row's window does not show are hidden: those before its first key (side 0),
    those behind its last (1). How far k is from there, against a key's number: one comparison. Key
    k+i is not before first if k - first >= -i, and before last if last - (k+1) >= i: -i and i stand
@@ -6514,6 +6535,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                 done = at != sums;
             } else {
                 SWA__FN(many_chains)(pairs, nv, b, n, k, q[w], acc);
+                if (!pairs && swa__v_turned(b->g)) SWA__FN(many_turned)(nv, swa__tile_of(b, k), acc);
                 if (n->q_scale[w] != NULL)
                     SWV_UNROLL for (i = 0; i < mr; i++)
                         SWV_UNROLL for (j = 0; j < nv; j++)
@@ -6692,7 +6714,10 @@ typedef struct {
    The sums never leave the registers in between: a chain runs over all spans, however V is cut. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const swa__geo *g,
                                             const SWA__FN(panel_pv) *of, int d) {
-    const int nr = nv * SWV_N;
+    const int nr = nv * SWV_N, turned = !pairs && swa__v_turned(g);
+    const int row = rows == 1 && (d ^ turned) < g->dk ? d ^ turned : d;
+    const int by = rows > 1 && turned ? nr : 0;
+    float *even = of->o + (size_t)d * (size_t)nr + by, *odd = even + nr - 2 * by;
     const swa__v_span *span;
     SWA__FN(operands) in;
     SWV acc[MR * NV], x;
@@ -6715,7 +6740,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
         if (swa__v_across(g) > 1) {
             in.rs = pairs ? SWA__TILE / 2 : SWA__TILE;
             in.cs = 1;
-            in.a = span->v + (size_t)d * in.rs;
+            in.a = span->v + (size_t)row * in.rs;
             SWA__FN(mk)(pairs, rows, nv, 1, in, acc);
         } else {
             in.a = span->v + d;
@@ -6728,7 +6753,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     /* of the first block o is not read: nobody has written it */
     SWV_UNROLL for (i = 0; i < rows; i++)
         SWV_UNROLL for (j = 0; j < nv; j++) {
-            float *at = of->o + (size_t)(d + i) * (size_t)nr + j * SWV_N;
+            float *at = (i & 1 ? odd : even) + (i / 2 * 2 * nv + j) * SWV_N;
             x = of->more ? SWV_MUL(SWV_LOAD(at), of->a[j]) : SWV_SET1(0.0f);
             SWV_STORE(at, SWV_FMA(acc[i * nv + j], of->c[j], x));
         }
@@ -7383,47 +7408,53 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
    change places, a last one without a neighbour stays. Rows that are not kept are not read: they
    may lie behind their array's end. Keys that nobody sees are, and may hold anything: SWV_WITHIN
    makes a number of it, and it is below FLT_MAX. */
-SWV_INLINE SWV_TARGET void SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
-                                               float *to, float *v) {
+SWV_INLINE SWV_TARGET int SWA__FN(singles_of)(int type, const swa__formed *x, const char *at,
+                                              float *to) {
     const size_t es = swa__type_size(type), row = (size_t)x->ld * es;
     const int ld = x->ld;
-    float tiny[SWA__TILE];               /* of V, whose lanes are keys: nothing passes FLT_MAX */
+    const SWV never = SWV_SET1(FLT_MAX);
+    float tiny[SWA__TILE];               /* nothing passes FLT_MAX */
+    SWV least = never;                   /* of the sizes that were seen */
     int r, i, j;
 
-    for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? SWA__TINY_V : FLT_MAX;
+    for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? x->tiny : FLT_MAX;
     for (r = 0; r < x->rows; r += 2, at += 2 * row, to += 2 * ld) {
-        const int two = r + 1 < x->rows, in_v = x->v_rows - r,
-                  has0 = x->keep >> (r & 15) & 1, has1 = two && (x->keep >> (r & 15) & 2);
+        const int two = r + 1 < x->rows, has0 = x->keep >> (r & 15) & 1,
+                  has1 = two && (x->keep >> (r & 15) & 2);
+        /* of a row that is not kept the row beside it stands in for what is loaded */
         const char *other = has1 ? at + row : at, *one = has0 ? at : other;
-        /* and of a row that is not kept: FLT_MAX. The row beside it stands in for what is loaded */
-        const SWV least[2] = { SWV_SET1(has0 ? x->tiny : FLT_MAX),
-                               SWV_SET1(has1 ? x->tiny : FLT_MAX) };
 
         if (!has0 && !has1) memset(to, 0, (size_t)(ld + two * ld) * sizeof *to);
         for (i = 0; i < ld && (has0 || has1); i += SWV_N) {
+            const SWV from = SWV_LOAD(tiny + i % SWA__TILE);
             SWV z[2], y, size;
             z[0] = SWA__FN(load)(type, one + (size_t)i * es);
             z[1] = SWA__FN(load)(type, other + (size_t)i * es);
             SWV_UNROLL for (j = 0; j < 2; j++) {
+                /* row 0 of the two goes second, unless it is alone */
+                float *place = to + (j || !two ? 0 : ld) + (SWV_N == 1 && x->turn ? i ^ 1 : i);
                 z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
                 y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
                 size = SWV_ABS(z[j]);
-                /* row 0 of the two goes second, unless it is alone */
-                if (!j || two) SWV_STORE(to + i + (j || !two ? 0 : ld), SWV_FROM(size, least[j], y));
-                if (j < in_v)            /* there neighbouring keys change places */
-                    SWV_STORE(v + j * SWA__TILE + (SWV_N == 1 ? i ^ 1 : i),
-                              SWV_SWAP(SWV_FROM(size, SWV_LOAD(tiny + i), y)));
+                least = SWV_MIN(least, size);
+                y = SWV_FROM(size, (j ? has1 : has0) ? from : never, y);
+                if (j && !two) continue;
+                if (x->turn) SWV_STORE(place, SWV_SWAP(y));
+                else SWV_STORE(place, y);
             }
         }
-        if (in_v > 0) v += 2 * SWA__TILE;
     }
+
+    SWV_STORE(tiny, least);
+    for (i = 1; i < SWV_N; i++) tiny[0] = tiny[i] < tiny[0] ? tiny[i] : tiny[0];
+    return tiny[0] < x->tiny;
 }
 
-static SWV_TARGET void SWA__FN(singles)(const swa__formed *x, const void *src, float *to,
-                                        float *v) {
-    if (x->type == SWA_BF16) SWA__FN(singles_of)(SWA_BF16, x, (const char *)src, to, v);
-    else SWA__FN(singles_of)(SWA_F32, x, (const char *)src, to, v);
+static SWV_TARGET int SWA__FN(singles)(const swa__formed *x, const void *src, float *to) {
+    const int small = x->type == SWA_BF16 ? SWA__FN(singles_of)(SWA_BF16, x, (const char *)src, to)
+                                          : SWA__FN(singles_of)(SWA_F32, x, (const char *)src, to);
     SWV_LEAVE();
+    return small;
 }
 #endif
 
@@ -10742,6 +10773,30 @@ static void swa__stage_bf16(const swa__call *call, int form, const int range[4],
 }
 
 #if SWA__BF16
+/* V that is part of K, of one tile, as K's rows lie: neighbouring dims have changed places, and
+   neighbouring keys, which p.v takes pair by pair. Where K's keys are turned as well, all of them
+   seen, and no number counts in V but not in K, that is what K becomes: one copy of the latents in
+   L2 in place of two. Makes K, too. */
+static void swa__latent_singles(const swa__call *call, const swa__geo *g, unsigned seen, float *k,
+                                float *v, swa__tile *tile) {
+    const int even = g->dv + (g->dv & 1);
+    swa__formed as_k = swa__formed_as(tile->k_type, g->dk),
+                as_v = swa__formed_as(tile->k_type, swa__min(g->dk, even));
+    int apart;
+
+    as_k.turn = tile->turned;
+    as_v.turn = 1;
+    as_v.seen = seen;
+    as_v.tiny = SWA__TINY_V;
+    apart = seen != 0xffffu || !tile->turned;
+    if (apart) call->kr->singles(&as_v, tile->k, v);   /* first: K may lie where it came from */
+    if (call->kr->singles(&as_k, tile->k, k) && !apart) {
+        apart = 1;
+        call->kr->singles(&as_v, tile->k, v);
+    }
+    tile->v = apart ? v : k;
+}
+
 /* The same for SWA__SINGLES, from what the tiles hold: f32, or bf16 where a tile lies on the grid
    of the ring (swa__tile_slots has widened all else). */
 static void swa__stage_singles(const swa__call *call, const swa__geo *g, const int range[4],
@@ -10751,31 +10806,31 @@ static void swa__stage_singles(const swa__call *call, const swa__geo *g, const i
     for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
         swa__tile *tile = &b->tile[t];
         float *k = room->k + (size_t)t * SWA__TILE * (size_t)(g->dk + g->dt),
-              *v = room->v + t * SWA__TILE * g->dvp;
+              *tail = k + SWA__TILE * g->dk, *v = room->v + t * SWA__TILE * g->dvp;
         const unsigned seen = swa__tile_seen(range, t);
         swa__formed x;
 
         if (seen == 0) continue;
-        x = swa__formed_as(tile->k_type, g->dk);
-        x.seen = seen;
-        if (g->v_in_k) x.v_rows = g->dv;
-        call->kr->singles(&x, tile->k, k, v);
-        tile->k = k;
-        tile->k_type = SWA_F32;
-        if (!g->v_in_k) {
+        tile->turned = g->v_in_k && tile->k != k && tile->tail != tail && tile->k_scale == NULL
+                       && tile->tail_scale == NULL;
+        if (g->v_in_k) swa__latent_singles(call, g, seen, k, v, tile);
+        else {
+            x = swa__formed_as(tile->k_type, g->dk);
+            call->kr->singles(&x, tile->k, k);
             x = swa__formed_as(tile->v_type, SWA__TILE);
             x.ld = g->dvp;
             x.keep = seen;
             x.tiny = SWA__TINY_V;
-            call->kr->singles(&x, tile->v, v, NULL);
+            call->kr->singles(&x, tile->v, v);
+            tile->v = v;
         }
-        tile->v = v;
-        tile->v_type = SWA_F32;
+        tile->k = k;
+        tile->k_type = tile->v_type = SWA_F32;
         if (g->dt == 0) continue;
-        k += SWA__TILE * g->dk;
         x = swa__formed_as(tile->tail_type, g->dt);
-        call->kr->singles(&x, tile->tail, k, NULL);
-        tile->tail = k;
+        x.turn = tile->turned;
+        call->kr->singles(&x, tile->tail, tail);
+        tile->tail = tail;
         tile->tail_type = SWA_F32;
     }
 }
@@ -11280,7 +11335,7 @@ static void swa__q_to_form(const swa__kernels *kr, int form, int dims, int ld, f
     swa__formed x = swa__formed_as(SWA_F32, dims);
 
     x.ld = ld;
-    if (form == SWA__SINGLES) kr->singles(&x, q, q, NULL);
+    if (form == SWA__SINGLES) kr->singles(&x, q, q);
     else kr->to_form(form, dims, 0xffffu, ld, SWA__TINY_QK, q, q);
 }
 #endif
