@@ -311,7 +311,8 @@ static void take_samples(samples *r, work *w, const rival *base, const options *
         double t = work_sample(w, &lost), late = now() - began;
         limits l;
         if (base) r->base[r->n] = rival_sample(base, &lost2);
-        after = limits_sample(w->p, w->isa, limit_s);
+        /* between the two sides it would leave ours, which is next, cold caches */
+        after = base ? before : limits_sample(w->p, w->isa, limit_s);
         l = limits_better(before, after);
         before = after;
         r->time[r->n] = t;
