@@ -4179,8 +4179,9 @@ typedef struct {
     float *s;                            /* [256][32] scores; then p, in the first half           */
     float  top[SWA__PANEL];              /* their maxima                                          */
     int    from, end, more;              /* keys, by bundles of 32; 1: `to` holds blocks already  */
-    int    r, n, ends;                   /* its first row in the unit, how many (0: none waits),
-                                            and whether this is the last block that they see      */
+    int    r, n, place, ends;            /* its first row in the unit, how many (0: none waits),
+                                            where they stand in the scratch, and whether this is
+                                            the last block that they see                          */
 } swa__waiting;
 #endif
 
@@ -11399,9 +11400,10 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
 }
 
 /* q of a unit's rows [r, end), scaled and transposed: few rows (all) in their steps, many as
-   panels, where rows past the end repeat the last row. sink: of the sinks' own q. */
+   panels, where rows past the end repeat the last row. sink: of the sinks' own q; place: the row of
+   the scratch that row r has. */
 static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratch *w, int sink,
-                        int r, int end) {
+                        int r, int end, int place) {
     const swa_attn *a = &j->call->a;
     const swa_in in[2] = { sink ? a->q_sink : a->q, sink ? a->q_sink_tail : a->q_tail };
     float *q = sink ? w->q_sink : w->q, *scale = w->q_scale + (sink ? w->rows : 0);
@@ -11419,7 +11421,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         return;
     }
 
-    for (q += (size_t)r * (size_t)(dk + dt); r < end; r += nr, q += (dk + dt) * nr) {
+    for (q += (size_t)place * (size_t)(dk + dt); r < end; r += nr, q += (dk + dt) * nr) {
         float *to;
         nr = swa__panel_rows(j, end - r);
         to = q + swa__stored(form, dk) * nr;
@@ -11642,25 +11644,25 @@ static int swa__panel_empty(int rows, const float *m) {
     return rows == 0;
 }
 
-/* The panel of n rows from row r of the unit on: o [dvp][nr]. */
-static void swa__panel_clear(const swa__job *j, int r, int nr, const swa__scratch *w) {
-    memset(w->o + (size_t)r * (size_t)j->geo.dvp, 0,
-           (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
-    swa__rows_clear(nr, w->m + r, w->l + r);
+/* A panel: o [dvp][nr]. */
+static void swa__panel_clear(const swa__job *j, int nr, const swa__total *to) {
+    memset(to->o, 0, (size_t)nr * (size_t)j->geo.dvp * sizeof(float));
+    swa__rows_clear(nr, to->m, to->l);
 }
 
-/* Its results go out, with a sink logit folded in; l of its first row says so. */
-static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n,
+/* Its results go out, o from row `place` of the scratch, with a sink logit folded in; l of its first
+   row says so. */
+static void swa__panel_out(const swa__job *j, const swa__unit *u, int r, int n, int place,
                            const swa__scratch *w) {
     const int nr = swa__panel_rows(j, n), dv = j->geo.dv;
-    const swa__total to = { w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r, w->l + r };
+    const swa__total to = { w->o + (size_t)place * (size_t)j->geo.dvp, w->m + r, w->l + r };
     const swa_out *rows = &j->call->a.out;
     float *out[SWA__PANEL];
     int64_t at[SWA__PANEL];
     int i, fold = 0, more = swa__more_out(j);
 
     /* rows that saw nothing give 0 */
-    if (swa__panel_empty(n, to.m)) swa__panel_clear(j, r, nr, w);
+    if (swa__panel_empty(n, to.m)) swa__panel_clear(j, nr, &to);
     swa__places(j, rows->token, rows->head, u->h, u->r0 + r, n, at);
     for (i = 0; i < nr; i++) {
         w->mb[i] = SWA__NONE;
@@ -12216,9 +12218,9 @@ static int swa__packs_late(const swa__job *j) {
 }
 
 static void swa__pack_both(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                           int end) {
-    swa__pack_q(j, u, w, 0, r, end);
-    if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end);
+                           int end, int place) {
+    swa__pack_q(j, u, w, 0, r, end, place);
+    if (swa__has_q_sink(j)) swa__pack_q(j, u, w, 1, r, end, place);
 }
 
 /* Groups of keys in a panel's q.k, at least one. */
@@ -12345,7 +12347,8 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
     if (ends) swa__sight_rows(j, u, &out, r, end, j->geo.dv, l);
     if (packs) {
         swa__sight_rows(j, u, &a->q, end, next, j->geo.dk, l);
-        swa__sight_room(j, w, end, nr, l);
+        /* after a panel that no other block reaches comes another, as a rule: see swa__block_many */
+        if (!ends || !l->first_block) swa__sight_room(j, w, end, nr, l);
     }
     return ends;
 }
@@ -12353,10 +12356,12 @@ static int swa__panel_ends(const swa__job *j, const swa__unit *u, const swa__scr
 /* A panel has seen a block: its results go out if there is no more to be seen. A split has a result
    for each row, also of those that saw nothing: phase 1 folds all. */
 static void swa__panel_end(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
-                           int n, int ends) {
-    if (ends) swa__panel_out(j, u, r, n, w);
+                           int n, int place, int ends) {
+    const swa__total to = { w->o + (size_t)r * (size_t)j->geo.dvp, w->m + r, w->l + r };
+
+    if (ends) swa__panel_out(j, u, r, n, place, w);
     if (u->partial == NULL) return;
-    if (swa__panel_empty(n, w->m + r)) swa__panel_clear(j, r, swa__panel_rows(j, n), w);
+    if (swa__panel_empty(n, to.m)) swa__panel_clear(j, swa__panel_rows(j, n), &to);
     swa__panel_keep(j, u, r, n, w);
 }
 
@@ -12373,7 +12378,7 @@ static int swa__takes_turns(const swa__job *j, const swa__block *b, const swa__s
 static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__block *b, const swa__sight *l, const swa__waiting *next,
                             swa__waiting *x) {
-    const size_t at = next != NULL ? (size_t)next->r : 0;
+    const size_t at = next != NULL ? (size_t)next->place : 0;
     float *s = w->s, most[SWA__PANEL];
     int range[4];
 
@@ -12381,7 +12386,7 @@ static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__sc
     if (x->n > 0 && x->s == s) s = w->room.v + SWA_BLOCK / 2 * j->geo.dvp;
     swa__turn(b, next != NULL ? l : NULL, next != NULL && next->n > SWA__TILE,
               w->q + at * (size_t)(j->geo.dk + j->geo.dt), s, x, most);
-    if (x->n > 0) swa__panel_end(j, u, w, x->r, x->n, x->ends);
+    if (x->n > 0) swa__panel_end(j, u, w, x->r, x->n, x->place, x->ends);
     x->n = 0;
     if (next == NULL) return;
 
@@ -12393,12 +12398,14 @@ static void swa__panel_turn(const swa__job *j, const swa__unit *u, const swa__sc
     x->end = range[3];
     x->more = !l->first_block;
     x->to.o = w->o + at * (size_t)j->geo.dvp;
-    x->to.m = w->m + at;
-    x->to.l = w->l + at;
+    x->to.m = w->m + x->r;
+    x->to.l = w->l + x->r;
 }
 #endif
 
-/* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1. */
+/* One block, panel after panel: the kernel folds; of a split the results are kept for phase 1.
+   Panels that no other block reaches have q and o in one place, behind all others', one after the
+   other: it stays in cache, and leaves more of it to the rest. */
 static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__block *b, swa__sight *l) {
     const swa__kernels *kr = j->call->kr;
@@ -12406,7 +12413,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
     const int form = j->geo.form;
     swa__cursor ahead = swa__cursor_at(&j->keys, u->h);
-    int r, n, nr, ends;
+    int r, n, nr, ends, place;
 #if SWA__AMX
     swa__waiting waits, next;
     memset(&next, 0, sizeof next);
@@ -12422,7 +12429,6 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
 
     for (r = 0; r < u->n; r += nr) {
-        const size_t at = (size_t)r;
         n = u->n - r < kr->nr ? u->n - r : kr->nr;
         nr = swa__panel_rows(j, n);
         swa__sight_fill(j, u, w, r, n, b, l);
@@ -12432,17 +12438,25 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
         l->fetch = r == 0 || (swa__list_of(b) != NULL && b->list->per_key > 0);
         l->nr = nr;
         ends = 0;
+        place = r;
         /* a panel that sees nothing of the block keeps what it has */
         if (l->lo[0] < l->hi[0] || l->lo[1] < l->hi[1]) {
-            const float *const q[2] = { q_sink + at * dkt, w->q + at * dkt };
-            const swa__total to = { w->o + at * dvp, w->m + r, w->l + r };
+            const float *q[2];
+            swa__total to;
             ends = swa__panel_ends(j, u, w, r, r + n, b, l);
+            if (ends && l->first_block && swa__packs_late(j)) place = w->rows - SWA__PANEL;
+            q[0] = q_sink + (size_t)place * dkt;
+            q[1] = w->q + (size_t)place * dkt;
+            to.o = w->o + (size_t)place * dvp;
+            to.m = w->m + r;
+            to.l = w->l + r;
             swa__sight_keys(j, u, b, r, n, &ahead, l);
             swa__sight_pace(j, l);
-            if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n);
+            if (l->first_block && swa__packs_late(j)) swa__pack_both(j, u, w, r, r + n, place);
 #if SWA__AMX
             next.r = r;
             next.n = n;
+            next.place = place;
             next.ends = ends;
             if (swa__takes_turns(j, b, l)) {
                 swa__panel_turn(j, u, w, b, l, &next, &waits);
@@ -12452,7 +12466,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
             kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
         }
-        swa__panel_end(j, u, w, r, n, ends);
+        swa__panel_end(j, u, w, r, n, place, ends);
     }
 #if SWA__AMX
     swa__panel_turn(j, u, w, b, l, NULL, &waits);
@@ -12492,7 +12506,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
 
     swa__block_begin(j, b);
     b->stream = swa__unit_streams(j, u);
-    if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n);
+    if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n, 0);
     /* whole panels: the kernel folds their idle places too */
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
@@ -12506,7 +12520,7 @@ static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scra
         memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr)
-        if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, w);
+        if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, i, w);
 }
 
 #if SWA__LISTS
@@ -13237,11 +13251,17 @@ static void swa__fold_rows(swa__part *p) {
                   fewer (decode: one), or K in rows: number by number, to where each one lies
        staged     of all three the bytes, number by number
 
-   The parts take KV heads, so that no two write one tile. */
+   The parts take KV heads, so that no two write one tile. A part goes through all of its heads tile
+   by tile, since a token's rows lie side by side: 0.99 of the time of 512 tokens, store and all. */
 
 /* What is stored for one run: this step's rows into the ring, of the KV head that both have come
-   to. */
-typedef struct { const swa__keys *keys; swa__source from, ring; swa__spot spot; } swa__store;
+   to. past: whole tiles go past the caches. */
+typedef struct {
+    const swa__keys *keys;
+    swa__source from, ring;
+    swa__spot spot;
+    int past;
+} swa__store;
 
 /* n rows of K or tail, from row `row` on, into slots of one tile, or into rows: each is rounded and
    narrowed beside the stage, and then dealt out over the dims. */
@@ -13280,6 +13300,22 @@ SWA__NOINLINE void swa__staged_out(const swa__store *s, int which, int64_t row, 
     }
 }
 
+/* Many new rows are read next when all other layers have been: written past the caches they need
+   not be read before they are written. Intel alone: not measured elsewhere. */
+static int swa__stores_past(const swa__keys *keys, int64_t rows) {
+    return SWA__X86 && swa__fetches_near() > 0 && rows >= SWA_BLOCK
+        && keys->kr != swa__kernels_of(SWA_ISA_SCALAR);
+}
+
+#if SWA__X86
+static void swa__copy_past(void *to, const void *from, size_t bytes) {
+    size_t i;
+    for (i = 0; i < bytes; i += 16)
+        _mm_stream_si128((__m128i *)((char *)to + i),
+                         _mm_load_si128((const __m128i *)((const char *)from + i)));
+}
+#endif
+
 /* n rows of one operand into slots of one tile: V, and K or tail of all 16, by way of the stage. */
 static void swa__tile_out(swa__store *s, int which, int64_t row, int64_t slot, int n) {
     const swa__operand *to = &s->ring.x[which];
@@ -13294,18 +13330,42 @@ static void swa__tile_out(swa__store *s, int which, int64_t row, int64_t slot, i
         in += a * s->spot.dvp;
         numbers = (size_t)n * (size_t)s->spot.dvp;
     }
+#if SWA__X86
+    /* whole lines, or they are written by parts */
+    if (s->past && n == SWA__TILE && ((uintptr_t)out & 63) == 0) {
+        if (to->type != SWA_F32) {
+            s->keys->kr->narrow((int)to->type, in, s->spot.row, numbers);
+            in = s->spot.row;
+        }
+        swa__copy_past(out, in, numbers * to->size);
+    } else
+#endif
     s->keys->kr->narrow((int)to->type, in, out, numbers);
     if (to->scale != NULL)
         memcpy((float *)(uintptr_t)to->scale + slot, s->spot.scale[which] + a,
                (size_t)n * sizeof(float));
 }
 
-/* The run's rows of one KV head; of more than the ring holds the last ones. */
-static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__seq *seq,
-                            swa__store *s) {
-    const int64_t end = j->pos + j->n;
-    int64_t at = j->pos, n, slot;
+/* n rows of one KV head, from row `row` on, into slots of one tile. */
+static void swa__store_tile(swa__store *s, int64_t row, int64_t slot, int n) {
     int i;
+
+    for (i = 0; i < SWA__OPERANDS; i++) {
+        if (s->ring.x[i].dim == 0) continue;
+        if (SWA__IS_STAGED(s->ring.x[i].type)) swa__staged_out(s, i, row, slot, n);
+        else if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled))
+            swa__tile_out(s, i, row, slot, n);
+        else swa__numbers_out(s, i, row, slot, n);
+    }
+}
+
+/* The run's rows of every `parts`th KV head from h on; of more than the ring holds the last ones. */
+static void swa__store_run(const swa__job *j, const swa__layer *l, const swa__seq *seq, int from,
+                           int parts, swa__store *s) {
+    const int64_t end = j->pos + j->n;
+    const int heads = j->keys.shape.n_kv_heads;
+    int64_t at = j->pos, n, slot;
+    int h;
 
     for (; at < end; at += n) {
         /* older rows would not survive */
@@ -13314,13 +13374,15 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
         /* up to the end of the tile, of the run, of the sinks, and of the ring */
         n = swa__min64(SWA__TILE - (slot & (SWA__TILE - 1)), end - at);
         n = swa__min64(n, at < l->pinned ? l->pinned - at : l->cap - (slot - l->sink_slots));
-        for (i = 0; i < SWA__OPERANDS; i++) {
-            if (s->ring.x[i].dim == 0) continue;
-            if (SWA__IS_STAGED(s->ring.x[i].type))
-                swa__staged_out(s, i, at - j->pos, slot, (int)n);
-            else if (i == SWA__V || (n == SWA__TILE && s->ring.x[i].tiled))
-                swa__tile_out(s, i, at - j->pos, slot, (int)n);
-            else swa__numbers_out(s, i, at - j->pos, slot, (int)n);
+        s->from = j->fresh;
+        s->ring = j->ring;
+        swa__source_head(&s->from, from);
+        swa__source_head(&s->ring, from);
+        for (h = from;; h += parts) {
+            swa__store_tile(s, at - j->pos, slot, (int)n);
+            if (h + parts >= heads) break;
+            swa__source_head(&s->from, parts);
+            swa__source_head(&s->ring, parts);
         }
     }
 }
@@ -13329,26 +13391,30 @@ static void swa__store_head(const swa__job *j, const swa__layer *l, const swa__s
 static void swa__store_rows(swa__part *p) {
     const swa__call *call = p->call;
     const swa__layer *l = swa__layer_of(call->c, call->layer);
-    int64_t unit = 0, *stored;
+    const int heads = call->keys.shape.n_kv_heads;
+    int64_t *stored;
     swa__store s;
-    int i, h;
+    int i, past = 0;
 
     swa__spot_of(&call->keys, &p->w->room, 0, &s.spot);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
+        /* heads of all runs go round the parts: the first of this run's that is this part's */
+        const int from = (int)((p->part + p->parts - (int64_t)i * heads % p->parts) % p->parts);
         s.keys = &j->keys;
-        s.from = j->fresh;
-        s.ring = j->ring;
+        past |= s.past = swa__stores_past(&j->keys, j->n);
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
         /* the other parts do not look */
         if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;
-        for (h = 0; h < call->keys.shape.n_kv_heads; h++, unit++) {
-            if (unit % p->parts == p->part) swa__store_head(j, l, swa__seq_of(call->c, seq), &s);
-            swa__source_head(&s.from, 1);
-            swa__source_head(&s.ring, 1);
-        }
+        if (from < heads) swa__store_run(j, l, swa__seq_of(call->c, seq), from, p->parts, &s);
     }
+#if SWA__X86
+    /* before another thread is told that they are there */
+    if (past) _mm_sfence();
+#else
+    (void)past;
+#endif
 }
 
 /* ---- a call: its checks, its memory, its phases ---- */
