@@ -3972,7 +3972,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      PAIR, LOAD_PAIR        two rows' bf16 as one; FMA2, FMA2_AT: products of such pairs; DOTS:
                             of integers; STORE_UPPER: upper halves, 16 bits each
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
-     BINADE(x)              the power of two in x > 0, if that costs an operation
+     RAISED(x, lo, p)       the number whose bf16 is the lower half of p's bits where x >= lo,
+                            else 0
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
@@ -4255,7 +4256,7 @@ typedef struct {
                     float *dst);
 #if SWA__BF16
     /* The same in the form SWA__SINGLES; dst may be src where that is f32 and nothing is turned.
-       Returns 1 if a number that was kept was below tiny. */
+       Returns 1 if a number that was read was below tiny, kept or not. */
     int (*singles)(const swa__formed *x, const void *src, float *dst);
 #endif
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
@@ -8922,7 +8923,6 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_MIN(a, b)           _mm512_min_ps((a), (b))
 #define SWV_RINT(x)             _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define SWV_FLOOR(x)            _mm512_roundscale_ps((x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
-/* the number whose bf16 is p's lower half where x >= lo, else 0 */
 #define SWV_RAISED(x, lo, p)    _mm512_castsi512_ps(_mm512_maskz_slli_epi32( \
                                     _mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), _mm512_castps_si512(p), 16))
 #define SWV_SCALE(p, n)         _mm512_scalef_ps((p), (n))
