@@ -8191,6 +8191,11 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
     return (float)i;
 }
 
+static float swa__floorf(float x) {      /* likewise; C89, which some compilers are, has no floorf */
+    const float whole = swa__rint(x);
+    return whole > x ? whole - 1.0f : whole;
+}
+
 #if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
 /* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as clang
    makes any under -ffast-math where the CPU has none. The product is exact in double; the sum is
@@ -8239,7 +8244,7 @@ static float swa__scale(float p, float n) {
 #define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
 #define SWV_MIN(a, b)           ((a) < (b) ? (a) : (b))
 #define SWV_RINT(x)             swa__rint(x)
-#define SWV_FLOOR(x)            floorf(x)
+#define SWV_FLOOR(x)            swa__floorf(x)
 #define SWV_RAISED(x, lo, p)    ((x) >= (lo) ? swa__float_of(swa__bits_of(p) << 16) : 0.0f)
 #define SWV_SCALE(p, n)         swa__scale((p), (n))
 #define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
@@ -12609,8 +12614,9 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
     for (i = 0; i < SWA__OPERANDS; i++) {
         const swa__operand *y = &src->x[i];
         int64_t tile = row / SWA__TILE * SWA__TILE, bytes = (int64_t)y->size * y->dim;
-        const unsigned char *p = y->p + row * y->row;
+        const unsigned char *p;
         if (y->dim == 0) continue;
+        p = y->p + row * y->row;
         /* each tile of the batch fetches one of a ring's; rows that follow one another are one
            stretch, with what lies between them */
         for (; y->tiled && i == SWA__K && !tiles && tile < row + n && *t * SWA__TILE < list->n;
