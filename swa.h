@@ -4072,6 +4072,7 @@ typedef struct {                         /* what all rows of a call share       
     int64_t bias_first, bias_n;          /* its columns, as in swa_attn                           */
     int   v_across, v_along; /* many rows: V's strides from dim to dim and from key to key        */
     int   form;              /* of the products, below                                            */
+    int   rounds;            /* few rows: of SINGLES or TILE_SINGLES, on numbers as they lie      */
     int   dots;              /* q and K in q8: integer dot products                               */
     int   streams, near;     /* see swa__key_streams (few rows), swa__fetches_near                */
 #if SWA__BF16
@@ -4769,6 +4770,11 @@ static const float swa__sides[2][16] = {
 #else
 #  define SWV_PAIRED(g) 0
 #endif
+#ifdef SWV_ROUNDS                        /* ... or numbers that the kernel rounds                 */
+#  define SWV_ROUNDED(g) ((g)->rounds)
+#else
+#  define SWV_ROUNDED(g) 0
+#endif
 
 /* ---- numbers in and out, exp2, tanh ---- */
 
@@ -4886,6 +4892,14 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(scale_to_bf16)(SWV p, SWV scale) {
     p = SWV_MUL(p, scale);
     return SWV_PICK(p, SWV_SET1(SWA__TINY_PV), SWV_SET1(FLT_MAX), SWV_TO_BF16(p), SWV_SET1(0.0f));
 }
+
+#if SWA__BF16
+/* What bf16 products take: saturated, rounded, and 0 below tiny. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
+    x = SWV_WITHIN(x, SWV_SET1(3.38953139e38f));
+    return SWV_FROM(SWV_ABS(x), tiny, SWV_TO_BF16(x));
+}
+#endif
 
 /* An odd polynomial below 5/8 (6e-9 relative before rounding), (1-t)/(1+t) with t = exp(-2|x|)
    above. */
@@ -5572,6 +5586,168 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
 #undef SWV_BY_PAIRS
 #endif
 
+#ifdef SWV_ROUNDS
+/* The same in bf16 for four rows, the last ones of which may be nobody's, by FMAs on numbers that
+   are rounded as they come: where pairs have half the rate of FMAs, or none. `tile`: in the order of
+   SWA_BF16_TILE, whose even and odd numbers have chains of their own in each bundle. */
+
+/* 16 numbers as products take them. Stored bf16 is finite, and no f16 is below tiny. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(rounded)(int type, const char *p, SWV tiny) {
+    const SWV x = SWA__FN(load)(type, p);
+    return type == SWA_F32   ? SWA__FN(to_bf16_or_zero)(x, tiny)
+         : type == SWA_F16 ? SWV_TO_BF16(x)
+                           : SWV_FROM(SWV_ABS(x), tiny, x);
+}
+
+/* Of f16 SWA_BF16_TILE has f32 made by the stage. */
+#define SWV_BY_ROUNDED(tile, type, body) do { \
+    if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
+    else if (!(tile) && SWA__IS_F16(type)) { const int T = SWA_F16; body } \
+    else { const int T = SWA_F32; body } } while (0)
+
+/* q.k with a tile of K: the second dim of a pair goes first. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int type, const swa__geo *g,
+                                                 const float *q, const char *k,
+                                                 SWA__FN(stream) pf, SWV *acc) {
+    const size_t dim = SWA__TILE * SWA__FN(size)(type);
+    const int lines = (int)dim / 32;
+    const SWV tiny = SWV_SET1(SWA__TINY_QK);
+    SWV part[8], x;
+    int d, i, j, end;
+
+    for (d = 0; d < g->dk; d = end) {
+        end = tile ? swa__min(d + SWA__SUMMED, g->dk) : g->dk;
+        SWV_UNROLL for (i = 0; i < 8; i++) part[i] = SWV_SET1(0.0f);
+        for (; d < end; d += 2, q += 8, k += 2 * dim) {
+            SWV_UNROLL for (j = 1; j >= 0; j--) {
+                if (j < lines) {         /* as many lines of V, and K into L1 */
+                    SWA__FETCH(pf.at, pf.l1);
+                    pf.at += 64;
+                    SWA__PREFETCH_L1(k + g->near + j * 64);
+                }
+                x = SWA__FN(rounded)(type, k + (size_t)j * dim, tiny);
+                SWV_UNROLL for (i = 0; i < 4; i++) {
+                    SWV *to = tile ? &part[4 * j + i] : &acc[i];
+                    *to = SWV_FMA(SWV_SET1(q[4 * j + i]), x, *to);
+                }
+            }
+            pf.left -= lines;
+            if (pf.left <= 0) {
+                pf.at += pf.gap;
+                pf.left += pf.per;
+            }
+        }
+        SWV_UNROLL for (i = 0; tile && i < 4; i++)
+            acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[4 + i]));
+    }
+}
+
+/* q.k with the tiles [v, v1). */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, const swa__block *b, const float *q,
+                                                  float *s, int v, int v1) {
+    SWV acc[4];
+    int i;
+
+    for (; v < v1; v++) {
+        const swa__tile *t = &b->tile[v];
+        const char *k = (const char *)t->k;
+        const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
+
+        SWV_UNROLL for (i = 0; i < 4; i++) acc[i] = SWV_SET1(0.0f);
+        SWV_BY_ROUNDED(tile, t->k_type, SWA__FN(rounded_dims)(tile, T, b->g, q, k, pf, acc););
+        SWV_UNROLL for (i = 0; i < 4; i++) {
+            if (!tile && t->k_scale != NULL) acc[i] = SWV_MUL(acc[i], SWV_LOAD(t->k_scale));
+            SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc[i]);
+        }
+    }
+}
+
+SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(const swa__block *b, const float *q, float *s,
+                                                    int v, int v1) {
+    if (b->g->form == SWA__SINGLES) SWA__FN(rounded_tiles)(0, b, q, s, v, v1);
+    else SWA__FN(rounded_tiles)(1, b, q, s, v, v1);
+}
+
+/* p.v over the keys of a tile, 2 vectors of dims, the second `next` numbers behind the first:
+   part[8*j ..] has the sums of the pairs' numbers j if they are apart. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int type, const float *p, int next,
+                                                 SWA__FN(value_rows) in, SWA__FN(stream) pf,
+                                                 SWV *part) {
+    const size_t es = SWA__FN(size)(type);
+    const SWV tiny = SWV_SET1(SWA__TINY_V);
+    const float *end = p + SWA__TILE;
+    const char *at;
+    SWV x;
+    int i, j, n;
+
+    /* the second key of a pair goes first, and so does its p */
+    for (; p < end; p += 2, in.at += 2 * in.row) {
+        SWV_UNROLL for (j = 1; j >= 0; j--, pf.at += in.step) {
+            at = in.at + j * in.row;
+            if (pf.left-- == 0) {
+                pf.at += pf.gap;
+                pf.left = pf.per - 1;
+            }
+            SWV_UNROLL for (n = 0; n < 2; n++, at += (size_t)next * es) {
+                if (n == 0 || es == 4) SWA__FETCH(pf.at + n * 64, pf.l1);
+                x = SWA__FN(rounded)(type, at, tiny);
+                SWV_UNROLL for (i = 0; i < 4; i++) {
+                    SWV *to = &part[(tile ? 8 * j : 0) + 2 * i + n];
+                    *to = SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + 1 - j]), x, *to);
+                }
+            }
+        }
+    }
+}
+
+/* p.v over whole tiles of range, 32 dims at a time; where 16 are left they are computed twice. A
+   bundle may lack a tile. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims_of)(int tile, const swa__block *b, const int range[4],
+                                                    const swa__pv *to) {
+    const int dvp = b->g->dvp;
+    int d, i, k, r, next;
+
+    for (d = 0; d < dvp; d += 2 * SWV_N) {
+        float *o[2] = { to->o + d, NULL };
+        SWV acc[8], part[16];
+
+        next = d + SWV_N < dvp ? SWV_N : 0;
+        o[1] = o[0] + next;
+        SWV_UNROLL for (i = 0; i < 8; i++)
+            acc[i] = to->more ? SWV_LOAD(o[i % 2] + i / 2 * dvp) : SWV_SET1(0.0f);
+        SWV_UNROLL for (i = 0; i < 16; i++) part[i] = SWV_SET1(0.0f);
+
+        for (r = 0; r < 4; r += 2)
+            for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
+                const int type = swa__tile_of(b, k)->v_type;
+                const float *p = to->p + k;
+                SWA__FN(value_rows) in;
+                SWA__FN(stream) pf;
+                SWA__FN(few_values_at)(b, SWV_N + next, type, d, k, &in, &pf);
+                SWV_BY_ROUNDED(tile, type, SWA__FN(rounded_rows)(tile, T, p, next, in, pf,
+                                                                 tile ? part : acc););
+                /* the bundle's second tile follows, if in the other range */
+                if (!tile || (k % SWA__SUMMED == 0
+                              && (k + SWA__TILE < range[r + 1] || k + SWA__TILE == range[2])))
+                    continue;
+                SWV_UNROLL for (i = 0; i < 8; i++) {
+                    acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[8 + i]));
+                    part[i] = part[8 + i] = SWV_SET1(0.0f);
+                }
+            }
+
+        SWV_UNROLL for (i = 0; i < 8; i++) SWV_STORE(o[i % 2] + i / 2 * dvp, acc[i]);
+    }
+}
+
+SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(const swa__block *b, const int range[4],
+                                                      const swa__pv *x) {
+    if (b->g->form == SWA__SINGLES) SWA__FN(rounded_dims_of)(0, b, range, x);
+    else SWA__FN(rounded_dims_of)(1, b, range, x);
+}
+#undef SWV_BY_ROUNDED
+#endif
+
 #ifdef SWV_EIGHT
 /* Eight rows, one vector of keys in f32 or two narrow ones, and SWV_EIGHT of dims at a time: q is
    that of two steps of four. Few rows are eight only where swa__few_most says so, and there these
@@ -5807,6 +5983,10 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
             }
         }
 #endif
+#ifdef SWV_ROUNDS
+        if (SWV_ROUNDED(b->g)) SWA__FN(rounded_keys)(b, q, s, v, end);
+        else
+#endif
 #ifdef SWV_LOAD_PAIR
         if (SWV_PAIRED(b->g)) SWA__FN(pair_keys)(rows, b, q, s, v, end);
         else
@@ -5901,6 +6081,10 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
             x.o = o + r * dvp;
             step = swa__few_pass(rows - r, most);
             /* pairs go by 4 or 8 rows, a stream by 4 (swa__unit_streams); else any of 8, 4, 2, 1 */
+#ifdef SWV_ROUNDS
+            if (SWV_ROUNDED(b->g)) SWA__FN(rounded_values)(b, some, &x);
+            else
+#endif
 #ifdef SWV_LOAD_PAIR
             if (SWV_PAIRED(b->g)) SWA__FN(pair_values)(step, b, some, &x);
             else
@@ -5955,7 +6139,8 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     const swa__geo *g = b->g;
     float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];    /* maxima, then sums, of a step's rows */
     int v[4], range[4], i, r, x, step, most = 4;
-    const int all = SWV_PAIRED(g) ? (rows + 3) / 4 * 4 : rows; /* pairs go by four rows */
+    /* pairs and what is rounded here go by four rows */
+    const int all = SWV_PAIRED(g) || SWV_ROUNDED(g) ? (rows + 3) / 4 * 4 : rows;
 
     for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
         v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
@@ -5968,7 +6153,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
        staged */
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
 #ifdef SWV_EIGHT
-    if (all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
+    if (all >= 8 && !SWV_ROUNDED(g)) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
 #endif
 
     /* scores of all rows; those off the grid step by step below */
@@ -7388,12 +7573,6 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
 }
 
 #if SWA__BF16
-/* What bf16 products take: saturated, rounded, and 0 below tiny. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
-    x = SWV_WITHIN(x, SWV_SET1(3.38953139e38f));
-    return SWV_FROM(SWV_ABS(x), tiny, SWV_TO_BF16(x));
-}
-
 /* All forms but SWA__SINGLES. Two rows at a time: those of a pair, `apart` from each other, or two
    neighbours. Both are read before either is written, so dst may be src.
 
@@ -8087,6 +8266,8 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOAD_PAIR
 #undef SWV_STORE_UPPER
 #undef SWV_PAIRED
+#undef SWV_ROUNDS
+#undef SWV_ROUNDED
 #undef SWV_ISA
 #undef SWV_LOOPS
 #undef SWV_TARGET
@@ -8961,6 +9142,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #if !SWA__SMALL
 #  define SWV_HALF_PANEL                 /* half a panel: 16 keys, one vector of rows             */
+#  if SWA__BF16
+#    define SWV_ROUNDS                   /* few rows of bf16 products round K and V themselves    */
+#  endif
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
@@ -9783,16 +9967,7 @@ static int swa__likes_streams(const swa__kernels *kr) {
 }
 
 /* What an instance may use of its CPU beyond the base: products of bf16 pairs, and (below) of four
-   int8. Either way the bits are the base's. Few rows, which wait for memory, take pairs wherever
-   they run: nothing is staged then. */
-static int swa__runs_pairs(const swa__kernels *kr) {
-#if SWA__AVX512_DOT
-    return kr->many[SWA__PAIRS][0] != NULL && __builtin_cpu_supports("avx512bf16");
-#else
-    (void)kr;
-    return 0;
-#endif
-}
+   int8. Either way the bits are the base's. */
 static int swa__has_pairs(const swa__kernels *kr) {
 #if SWA__AVX512_DOT
     return kr->many[SWA__PAIRS][0] != NULL && swa__likes_pairs();
@@ -11194,6 +11369,18 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.n_kv = rows->n_kv;
 }
 
+/* Whether few rows of bf16 products round numbers of K and V themselves: in AVX-512, unless pairs
+   are fast, and in SWA_BF16_TILE nothing has to be multiplied by a scale before. */
+static int swa__rounds(const swa__call *call, int rows) {
+    const swa__geo *g = &call->geo;
+    const int tile = g->form >= SWA__TILE_SINGLES;
+    if (!SWA__AVX512 || !SWA__BF16 || SWA__SMALL || call->kr != swa__kernels_of(SWA_ISA_AVX512))
+        return 0;
+    if (g->dk % 4 != 0 || swa__tail_dims(g) > 0 || (!tile && g->form != SWA__SINGLES)) return 0;
+    return !tile
+        || ((g->form != SWA__TILE_AMX || rows <= 8) && call->keys.round[SWA__K] <= SWA_BF16 && call->keys.round[SWA__V] <= SWA_BF16);
+}
+
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
    on rounded numbers: by the instruction for pairs where dims fill its kernel, else pair by pair in
    f32. What has no such kernel is many rows, however few they are: V in K, whose dims lie 16 apart
@@ -11202,9 +11389,10 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int gathered = swa__listed(call) || j->parents != NULL;
 
     j->rows = j->n * call->group;
-    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered && j->geo.form < SWA__TILE_SINGLES;
-    if (j->few && swa__form_of(&j->geo) == SWA__SINGLES && swa__runs_pairs(call->kr))
-        j->geo.form = SWA__PAIRS;
+    j->few = j->rows < SWA__FEW && !j->geo.v_in_k && !gathered;
+    j->geo.rounds = j->few && swa__rounds(call, j->rows);
+    j->few = j->few && (j->geo.rounds || j->geo.form < SWA__TILE_SINGLES);
+    if (j->geo.rounds && j->geo.form > SWA__TILE_SINGLES) j->geo.form = SWA__TILE_SINGLES;
     if (j->few && swa__form_of(&j->geo) == SWA__PAIRS
         && (call->kr->many[SWA__PAIRS][1] == NULL || j->geo.dk % 2 != 0 || j->geo.dvp % 64 != 0
             || swa__tail_dims(&j->geo) > 0))
@@ -11215,6 +11403,8 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     j->keys.form = swa__form_of(&j->geo);
     if (j->keys.form == SWA__TILE_SINGLES || j->keys.form == SWA__TILE_PAIRS)
         j->keys.form = SWA__PLAIN;
+    /* read alike: what few rows by pairs take; in the order of tiles no f16 */
+    if (j->geo.rounds) j->keys.form = j->geo.form == SWA__SINGLES ? SWA__PAIRS : SWA__SINGLES;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
@@ -11383,7 +11573,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
     int r, step;
 
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
-        step = swa__few_step(u->n - r);
+        step = j->geo.rounds ? 4 : swa__few_step(u->n - r);
         swa__q_rows(j, u, &in[0], r, step, src);
         if (q8) {
             swa__q_integers(j->call, src, step, row, scale + r);
@@ -11397,6 +11587,10 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
         }
 #if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
+        if (j->geo.rounds) {             /* number by number, in any order */
+            swa__q_to_form(j->call->kr, SWA__TILE_SINGLES, dk / 4, 16, to);
+            continue;
+        }
         /* in columns of one: chains run over the dims */
         swa__q_to_form(swa__kernels_of(SWA_ISA_SCALAR), SWA__SINGLES, dk, step, to);
         swa__q_to_form(swa__kernels_of(SWA_ISA_SCALAR), SWA__SINGLES, dt, step, to + dk * step);
@@ -12949,7 +13143,8 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     else
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
-    if (j->geo.form == SWA__PAIRS && j->few) swa__stage_edges(&j->geo, range, room, b);
+    if ((j->geo.form == SWA__PAIRS && j->few) || j->geo.rounds)
+        swa__stage_edges(&j->geo, range, room, b);
     else if (j->geo.form == SWA__PAIRS) swa__stage_pairs(&j->geo, range, room, b);
     else
 #endif
