@@ -1158,6 +1158,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #else
 #  define SWA__BF16 1
 #endif
+#define SWA__ROUNDS (SWA__AVX512 && SWA__BF16 && !SWA__SMALL)   /* see swa__rounds */
 #define SWA__IS_BF16(type)   (SWA__BF16 && (type) == SWA_BF16)
 #ifdef SWA_NO_Q8
 #  define SWA__Q8 0
@@ -4770,7 +4771,7 @@ static const float swa__sides[2][16] = {
 #else
 #  define SWV_PAIRED(g) 0
 #endif
-#ifdef SWV_ROUNDS                        /* ... or numbers that the kernel rounds                 */
+#ifdef SWV_ROUNDS                        /* ... or numbers as they lie, which it rounds           */
 #  define SWV_ROUNDED(g) ((g)->rounds)
 #else
 #  define SWV_ROUNDED(g) 0
@@ -5268,18 +5269,21 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 /* V of key k and those behind it in its tile, of which `dims` from d0 on are taken, and what is
    fetched of the next block's K meanwhile.
 
-   V is walked in passes: the first `dims` of all keys, then the next. A key of a pass brings as
-   many bytes of K as it takes of V, so that through all passes K comes as one stream. With dk = dv
-   = 128, passes of 64 dims and 16 tiles, each tile of V brings half a tile of K:
+   V is walked in passes over n tiles from `first` on, or several such groups one after the other:
+   the first `dims` of all their keys, then the next. A key of a pass brings as many bytes of K as
+   it takes of V, so that through all passes K comes as one stream. With dk = dv = 128, passes of 64
+   dims and 16 tiles, each tile of V brings half a tile of K:
 
        pass over dims    0 .. 63: V's tiles  0  1  2 ... 15    64 .. 127: 0  1  2 ... 15
        K's tiles                             0  0  1 ...  7               8  8  9 ... 15 */
-SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, int d0,
-                                       int k, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
+SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int first, int n, int dims, int type,
+                                       int d0, int k, SWA__FN(value_rows) *in,
+                                       SWA__FN(stream) *pf) {
     const swa__geo *g = b->g;
     /* (unsigned where a quotient is by a constant: half the instructions) */
     const int tile = (int)((unsigned)k / SWA__TILE), row = (int)((unsigned)k % SWA__TILE),
-              at = d0 * (b->t1 - b->t0) + (tile - b->t0) * dims, next = b->t0 + at / g->dk;
+              at = (first - b->t0) * g->dvp + d0 * n + (tile - first) * dims,
+              next = b->t0 + at / g->dk;
     const int64_t es = (int64_t)swa__type_size(type);
 
     in->row = b->tile[tile].v_token * es;
@@ -5321,7 +5325,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
         end = swa__tile_end(k, last);
-        SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
+        SWA__FN(few_values_at)(b, b->t0, b->t1 - b->t0, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
         SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
                               SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
@@ -5415,6 +5419,12 @@ SWV_ROWS(2)
 SWV_ROWS(4)
 #undef SWV_ROWS
 
+/* Types that bf16 products of few rows take as they lie; q8 comes as f32. */
+#define SWV_BY_FLOATS(type, body) do { \
+    if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
+    else if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
+    else { const int T = SWA_F32; body } } while (0)
+
 #ifdef SWV_LOAD_PAIR
 /* The same in bf16 by pairs, for four rows, the last ones of which may be nobody's, and for eight
    over f32: q is half a panel, [dk/2][16], and p two keys in a number. K and V of f32, f16 and bf16
@@ -5424,11 +5434,6 @@ SWV_ROWS(4)
 
    A pair is two neighbours of a chain in one lane: in q.k two dims of a key, in p.v two keys of a
    dim. A row's 256 p fill half of its scores' place, those of keys k and k+1 at number k/2. */
-
-#define SWV_BY_PAIRS(type, body) do { \
-    if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
-    else if (SWA__IS_F16(type)) { const int T = SWA_F16; body } \
-    else { const int T = SWA_F32; body } } while (0)
 
 /* The eight sums of R rows and the keys of one or two tiles: sum j*R + i is of row i and tile j. */
 SWV_INLINE SWV_TARGET void SWA__FN(pair_dims)(int R, int type, const swa__geo *g, const float *q,
@@ -5475,7 +5480,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_qk)(int rows, const swa__block *b, co
     at[1] = (const char *)b->tile[other].k;
     SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
     if (rows == 8) SWA__FN(pair_dims)(8, SWA_F32, b->g, q, at, pf, acc);
-    else SWV_BY_PAIRS(type, SWA__FN(pair_dims)(4, T, b->g, q, at, pf, acc););
+    else SWV_BY_FLOATS(type, SWA__FN(pair_dims)(4, T, b->g, q, at, pf, acc););
 
     /* without scales times 1, which changes no bit */
     x = y = SWV_SET1(1.0f);
@@ -5569,9 +5574,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
                 const float *p = x->p + k / 2;
                 SWA__FN(value_rows) in;
                 SWA__FN(stream) pf;
-                SWA__FN(few_values_at)(b, dims, type, d, k, &in, &pf);
+                SWA__FN(few_values_at)(b, b->t0, b->t1 - b->t0, dims, type, d, k, &in, &pf);
                 if (rows == 8) SWA__FN(pair_rows)(8, SWA_F32, p, in, pf, acc);
-                else SWV_BY_PAIRS(type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
+                else SWV_BY_FLOATS(type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
             }
 
         o = x->o + d;
@@ -5583,7 +5588,6 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
         }
     }
 }
-#undef SWV_BY_PAIRS
 #endif
 
 #ifdef SWV_ROUNDS
@@ -5598,12 +5602,6 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(rounded)(int type, const char *p, SWV tiny) {
          : type == SWA_F16 ? SWV_TO_BF16(x)
                            : SWV_FROM(SWV_ABS(x), tiny, x);
 }
-
-/* Of f16 SWA_BF16_TILE has f32 made by the stage. */
-#define SWV_BY_ROUNDED(tile, type, body) do { \
-    if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
-    else if (!(tile) && SWA__IS_F16(type)) { const int T = SWA_F16; body } \
-    else { const int T = SWA_F32; body } } while (0)
 
 /* q.k with a tile of K: the second dim of a pair goes first. */
 SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int type, const swa__geo *g,
@@ -5654,7 +5652,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, const swa__block *b,
         const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
 
         SWV_UNROLL for (i = 0; i < 4; i++) acc[i] = SWV_SET1(0.0f);
-        SWV_BY_ROUNDED(tile, t->k_type, SWA__FN(rounded_dims)(tile, T, b->g, q, k, pf, acc););
+        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, T, b->g, q, k, pf, acc););
         SWV_UNROLL for (i = 0; i < 4; i++) {
             if (!tile && t->k_scale != NULL) acc[i] = SWV_MUL(acc[i], SWV_LOAD(t->k_scale));
             SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc[i]);
@@ -5668,18 +5666,21 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(const swa__block *b, const f
     else SWA__FN(rounded_tiles)(1, b, q, s, v, v1);
 }
 
-/* p.v over the keys of a tile, 2 vectors of dims, the second `next` numbers behind the first:
-   part[8*j ..] has the sums of the pairs' numbers j if they are apart. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int type, const float *p, int next,
+/* p.v over the keys of a tile, NW vectors of dims: those past in.dims are its last 16 again. sum:
+   [4 rows][NW]; in the order of tiles of the pairs' first numbers, then of their second. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int NW, int type, const float *p,
                                                  SWA__FN(value_rows) in, SWA__FN(stream) pf,
-                                                 SWV *part) {
+                                                 SWV *sum) {
     const size_t es = SWA__FN(size)(type);
     const SWV tiny = SWV_SET1(SWA__TINY_V);
     const float *end = p + SWA__TILE;
     const char *at;
+    size_t off[4];                       /* of each 16 dims, in bytes */
     SWV x;
     int i, j, n;
 
+    SWV_UNROLL for (n = 0; n < NW; n++)
+        off[n] = n == 0 ? 0 : (size_t)swa__min(n * SWV_N, in.dims - SWV_N) * es;
     /* the second key of a pair goes first, and so does its p */
     for (; p < end; p += 2, in.at += 2 * in.row) {
         SWV_UNROLL for (j = 1; j >= 0; j--, pf.at += in.step) {
@@ -5688,64 +5689,73 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int type, const float
                 pf.at += pf.gap;
                 pf.left = pf.per - 1;
             }
-            SWV_UNROLL for (n = 0; n < 2; n++, at += (size_t)next * es) {
-                if (n == 0 || es == 4) SWA__FETCH(pf.at + n * 64, pf.l1);
-                x = SWA__FN(rounded)(type, at, tiny);
+            SWV_UNROLL for (n = 0; n < NW; n++) {
+                x = SWA__FN(rounded)(type, at + off[n], tiny);
                 SWV_UNROLL for (i = 0; i < 4; i++) {
-                    SWV *to = &part[(tile ? 8 * j : 0) + 2 * i + n];
+                    SWV *to = &sum[(tile ? 4 * NW * j : 0) + NW * i + n];
                     *to = SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + 1 - j]), x, *to);
+                    /* a line is fetched amid its products, see SWV_KEY_ROW */
+                    if (i != 1 || (n % 2 != 0 && es < 4)) continue;
+                    SWA__BEHIND(*to);
+                    SWA__PREFETCH(pf.at + off[n]);
                 }
             }
         }
     }
 }
 
-/* p.v over whole tiles of range, 32 dims at a time; where 16 are left they are computed twice. A
-   bundle may lack a tile. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims_of)(int tile, const swa__block *b, const int range[4],
-                                                    const swa__pv *to) {
+/* p.v over whole tiles of range, bundle by bundle: in the order of tiles its two chains begin at
+   zero, else they go on from what o has. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int NW, const swa__block *b,
+                                                    const int range[4], const swa__pv *to) {
     const int dvp = b->g->dvp;
-    int d, i, k, r, next;
+    unsigned tiles = 0;                  /* a bit for each                                        */
+    int i, k, d, two, more = to->more;
 
-    for (d = 0; d < dvp; d += 2 * SWV_N) {
-        float *o[2] = { to->o + d, NULL };
-        SWV acc[8], part[16];
+    for (i = 0; i < 4; i += 2)
+        for (k = range[i]; k < range[i + 1]; k += SWA__TILE) tiles |= 1u << k / SWA__TILE;
 
-        next = d + SWV_N < dvp ? SWV_N : 0;
-        o[1] = o[0] + next;
-        SWV_UNROLL for (i = 0; i < 8; i++)
-            acc[i] = to->more ? SWV_LOAD(o[i % 2] + i / 2 * dvp) : SWV_SET1(0.0f);
-        SWV_UNROLL for (i = 0; i < 16; i++) part[i] = SWV_SET1(0.0f);
+    for (two = 0; tiles >> two != 0; two += 2) {
+        const unsigned some = tiles >> two & 3;
+        const int first = two + (some == 2), n = some == 3 ? 2 : 1;
 
-        for (r = 0; r < 4; r += 2)
-            for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
-                const int type = swa__tile_of(b, k)->v_type;
-                const float *p = to->p + k;
+        for (d = 0; some != 0 && d < dvp; d += NW * SWV_N) {
+            const int dims = swa__min(NW * SWV_N, dvp - d);
+            float *o[4];
+            SWV sum[16], was;
+
+            SWV_UNROLL for (i = 0; i < NW; i++)
+                o[i] = to->o + d + swa__min(i * SWV_N, dims - SWV_N);
+            SWV_UNROLL for (i = 0; i < 16; i++)
+                sum[i] = !tile && more ? SWV_LOAD(o[i % NW] + i / NW * dvp) : SWV_SET1(0.0f);
+            for (k = first; k < first + n; k++) {
                 SWA__FN(value_rows) in;
                 SWA__FN(stream) pf;
-                SWA__FN(few_values_at)(b, SWV_N + next, type, d, k, &in, &pf);
-                SWV_BY_ROUNDED(tile, type, SWA__FN(rounded_rows)(tile, T, p, next, in, pf,
-                                                                 tile ? part : acc););
-                /* the bundle's second tile follows, if in the other range */
-                if (!tile || (k % SWA__SUMMED == 0
-                              && (k + SWA__TILE < range[r + 1] || k + SWA__TILE == range[2])))
-                    continue;
-                SWV_UNROLL for (i = 0; i < 8; i++) {
-                    acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[8 + i]));
-                    part[i] = part[8 + i] = SWV_SET1(0.0f);
-                }
+                SWA__FN(few_values_at)(b, first, n, dims, b->tile[k].v_type, d, k * SWA__TILE, &in,
+                                       &pf);
+                SWV_BY_FLOATS(b->tile[k].v_type,
+                              SWA__FN(rounded_rows)(tile, NW, T, to->p + k * SWA__TILE, in, pf,
+                                                    sum););
             }
-
-        SWV_UNROLL for (i = 0; i < 8; i++) SWV_STORE(o[i % 2] + i / 2 * dvp, acc[i]);
+            if (tile)
+                SWV_UNROLL for (i = 0; i < 4 * NW; i++) {
+                    was = more ? SWV_LOAD(o[i % NW] + i / NW * dvp) : SWV_SET1(0.0f);
+                    sum[i] = SWV_ADD(was, SWV_ADD(sum[i], sum[4 * NW + i]));
+                }
+            /* dims that are there twice are stored twice */
+            SWV_UNROLL for (i = 0; i < 4 * NW; i++)
+                SWV_STORE(o[i % NW] + i / NW * dvp, sum[i]);
+        }
+        more |= some != 0;
     }
 }
 
+/* In the order of tiles half as many dims have as many sums. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(const swa__block *b, const int range[4],
                                                       const swa__pv *x) {
-    if (b->g->form == SWA__SINGLES) SWA__FN(rounded_dims_of)(0, b, range, x);
-    else SWA__FN(rounded_dims_of)(1, b, range, x);
+    if (b->g->form == SWA__SINGLES) SWA__FN(rounded_bundles)(0, 4, b, range, x);
+    else SWA__FN(rounded_bundles)(1, 2, b, range, x);
 }
-#undef SWV_BY_ROUNDED
 #endif
 
 #ifdef SWV_EIGHT
@@ -9140,11 +9150,11 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 /* x0 in the lower half, x1 in the upper one; both are bf16 as f32, whose lower half is 0 */
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
+#if SWA__ROUNDS
+#  define SWV_ROUNDS                     /* few rows of bf16 products round K and V themselves    */
+#endif
 #if !SWA__SMALL
 #  define SWV_HALF_PANEL                 /* half a panel: 16 keys, one vector of rows             */
-#  if SWA__BF16
-#    define SWV_ROUNDS                   /* few rows of bf16 products round K and V themselves    */
-#  endif
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
@@ -11072,20 +11082,36 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
     }
 }
 #endif
-#if SWA__AVX512_DOT && SWA__BF16
-/* Few rows' p.v by pairs takes whole tiles: V of those that are not seen whole is moved, with zeros
-   for keys that nobody sees. K is multiplied where it lies, whatever it holds there. */
+#if SWA__AVX512 && SWA__BF16
+/* Few rows' p.v in bf16 takes whole tiles: V of those that are not seen whole, at the edges of what
+   is seen, is moved, with zeros for keys that nobody sees. K is multiplied where it lies, whatever
+   it holds there. In the order of tiles scales are multiplied in: what has some was staged. */
 static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__room *room,
                              swa__block *b) {
-    int t, i;
+    int t, i, edge;
 
-    for (t = range[0] / SWA__TILE; t * SWA__TILE < range[3]; t++) {
-        swa__tile *tile = &b->tile[t];
-        const unsigned seen = swa__tile_seen(range, t);
-        const size_t size = swa__type_size(tile->v_type), row = (size_t)g->dvp * size;
-        const char *from = (const char *)tile->v;
-        char *to = (char *)(room->v + t * SWA__TILE * g->dvp);
+    for (i = 0; g->form == SWA__TILE_SINGLES && i < 4; i += 2)
+        for (t = range[i] / SWA__TILE; t * SWA__TILE < range[i + 1]; t++) {
+            swa__tile *tile = &b->tile[t];
+            if (tile->k_scale != NULL)
+                swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
+            if (tile->v_scale == NULL) continue;
+            swa__values_scaled(swa__tile_seen(range, t), g->dvp, tile->v_scale,
+                               (float *)(uintptr_t)tile->v);
+            tile->v_scale = NULL;
+        }
+    for (edge = 0; edge < 4; edge++) {
+        const int at = (range[edge] - edge % 2) / SWA__TILE;
+        const unsigned seen = swa__tile_seen(range, at);
+        swa__tile *tile;
+        char *to = (char *)(room->v + at * SWA__TILE * g->dvp);
+        const char *from;
+        size_t size, row;
         if (seen == 0 || seen == 0xffffu) continue;
+        tile = &b->tile[at];
+        from = (const char *)tile->v;
+        size = swa__type_size(tile->v_type);
+        row = (size_t)g->dvp * size;
         tile->v = to;
         for (i = 0; i < SWA__TILE; i++, to += row, from += tile->v_token * (int64_t)size)
             if ((seen >> i & 1) == 0) memset(to, 0, row);
@@ -11369,22 +11395,21 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.n_kv = rows->n_kv;
 }
 
-/* Whether few rows of bf16 products round numbers of K and V themselves: in AVX-512, unless pairs
-   are fast, and in SWA_BF16_TILE nothing has to be multiplied by a scale before. */
+/* Whether few rows of bf16 products round numbers of K and V themselves: in AVX-512, in SWA_BF16
+   unless pairs are fast, in the order of tiles up to 8 rows where it could go by Intel's. */
 static int swa__rounds(const swa__call *call, int rows) {
     const swa__geo *g = &call->geo;
-    const int tile = g->form >= SWA__TILE_SINGLES;
-    if (!SWA__AVX512 || !SWA__BF16 || SWA__SMALL || call->kr != swa__kernels_of(SWA_ISA_AVX512))
+    if (!SWA__ROUNDS || call->kr != swa__kernels_of(SWA_ISA_AVX512)) return 0;
+    if (g->form == SWA__PLAIN || g->form == SWA__PAIRS || (g->form == SWA__TILE_AMX && rows > 8))
         return 0;
-    if (g->dk % 4 != 0 || swa__tail_dims(g) > 0 || (!tile && g->form != SWA__SINGLES)) return 0;
-    return !tile
-        || ((g->form != SWA__TILE_AMX || rows <= 8) && call->keys.round[SWA__K] <= SWA_BF16 && call->keys.round[SWA__V] <= SWA_BF16);
+    return g->dk % 4 == 0 && swa__tail_dims(g) == 0;
 }
 
 /* Which kernel a job's rows take, and in what form it wants the keys. Few rows multiply in f32, or
-   on rounded numbers: by the instruction for pairs where dims fill its kernel, else pair by pair in
-   f32. What has no such kernel is many rows, however few they are: V in K, whose dims lie 16 apart
-   in a tile where lanes are dims; keys that were gathered; bundles of SWA_BF16_TILE. */
+   on rounded numbers: rounded in registers, or by the instruction for pairs where dims fill its
+   kernel, else pair by pair in f32. What has no such kernel is many rows, however few they are: V
+   in K, whose dims lie 16 apart in a tile where lanes are dims; keys that were gathered; the order
+   of tiles, unless rounded. */
 static void swa__job_kernel(const swa__call *call, swa__job *j) {
     const int gathered = swa__listed(call) || j->parents != NULL;
 
@@ -11403,8 +11428,8 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     j->keys.form = swa__form_of(&j->geo);
     if (j->keys.form == SWA__TILE_SINGLES || j->keys.form == SWA__TILE_PAIRS)
         j->keys.form = SWA__PLAIN;
-    /* read alike: what few rows by pairs take; in the order of tiles no f16 */
-    if (j->geo.rounds) j->keys.form = j->geo.form == SWA__SINGLES ? SWA__PAIRS : SWA__SINGLES;
+    /* read as few rows by pairs are */
+    if (j->geo.rounds) j->keys.form = SWA__PAIRS;
     /* few rows take int8 as it lies in the ring */
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
@@ -13142,10 +13167,13 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(&j->geo, range, room, b);
     else
 #endif
-#if SWA__AVX512_DOT && SWA__BF16
-    if ((j->geo.form == SWA__PAIRS && j->few) || j->geo.rounds)
+#if SWA__AVX512 && SWA__BF16
+    if (j->geo.rounds || (j->geo.form == SWA__PAIRS && j->few))
         swa__stage_edges(&j->geo, range, room, b);
-    else if (j->geo.form == SWA__PAIRS) swa__stage_pairs(&j->geo, range, room, b);
+    else
+#endif
+#if SWA__AVX512_DOT && SWA__BF16
+    if (j->geo.form == SWA__PAIRS) swa__stage_pairs(&j->geo, range, room, b);
     else
 #endif
 #if SWA__BF16
