@@ -6076,7 +6076,9 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
               apart = t != NULL && t->v_token > dvp,
-              piece = swa__few_piece(rows <= most || apart, dvp, type);
+              /* in the order of tiles a bundle is not torn */
+              grain = SWV_ROUNDED(b->g) ? SWA__SUMMED : SWA__TILE,
+              piece = (swa__few_piece(rows <= most || apart, dvp, type) + grain - 1) & -grain;
     int some[4], r, step;
     swa__pv x;
 
@@ -6084,7 +6086,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     memcpy(some, range, sizeof some);
     x.more = 0;
     do {
-        if (range[3] - some[2] > piece) some[3] = some[2] / SWA__TILE * SWA__TILE + piece;
+        if (range[3] - some[2] > piece) some[3] = (some[2] & -grain) + piece;
         else some[3] = range[3];
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;

@@ -562,31 +562,31 @@ static void bits_edges(float *x, size_t n) {
         if (e < 1.0f || t_int(0, 63) == 0) x[i] = t_int(0, 1) ? e : -e;
     }
 }
-/* bf16 products of few rows, which some CPUs have an instruction for: rows by fours and eights, dims that fill its
-   kernel, K and V of all types, numbers at the edges, rings off the grid, sinks with a q of their own, and rows of the
+/* bf16 products of few rows, rounded in registers or by an instruction that some CPUs have: rows by fours and eights,
+   dims that fill its kernel, K and V of all types, numbers at the edges, rings off the grid, sinks with a q of their own, and rows of the
    caller's. */
 TEST_EACH_ISA(bits_few_rows_bf16) {
     static const int all[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3 }, dims[] = { 16, 30, 64, 66 };
     for (int rows = 1; rows <= 15; rows += rows == 1 ? 3 : rows == 4 ? 1 : 4)
-        for (int f = 0; f < 16; f++) {
+        for (int f = 0; f < 32; f++) {
             const t_block *mark = t_.blocks;
             at_case c = at_new(rows, 1, dims[(f + rows) % 4], f % 4 ? 64 : 120, 45);
             at_how how = plain(SWA_ISA_SCALAR);
             size_t n = 45 * at_o_row(&c), lines = 45 * (size_t)rows;
             float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
             at_data d;
-            c.compute = SWA_BF16;
+            c.compute = f < 16 ? SWA_BF16 : SWA_BF16_TILE;
             c.start = f % 5 == 1 ? 0 : 200;
             at_sliding(&c, f % 3 ? 30 : 21);
             c.k_type = (swa_type)all[f % 4];
-            c.v_type = (swa_type)all[f < 8 ? f % 4 : f / 2 % 6];
+            c.v_type = (swa_type)all[f % 16 < 8 ? f % 4 : f / 2 % 6];
             if (f % 5 == 1) at_pinned(&c, 30 + f % 3, 9);
             if (f % 5 == 1) c.q_sink = 1;
             d = at_make(&c);
-            if (f % 2) bits_edges(d.k, 45 * (size_t)c.shape.head_dim);
-            if (f % 2) bits_edges(d.v, 45 * (size_t)c.shape.v_dim);
+            if (f & 4) bits_edges(d.k, 45 * (size_t)c.shape.head_dim);
+            if (f & 4) bits_edges(d.v, 45 * (size_t)c.shape.v_dim);
             /* scores stay finite: of inf - inf the promise does not speak */
-            for (size_t i = 0; f % 2 && i < 45 * at_q_row(&c); i++) {
+            for (size_t i = 0; (f & 4) && i < 45 * at_q_row(&c); i++) {
                 d.q[i] *= 0.0078125f;
                 if (c.q_sink) d.q_sink[i] *= 0.0078125f;
             }
