@@ -5591,7 +5591,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
 #endif
 
 #ifdef SWV_ROUNDS
-/* The same in bf16 for four rows, the last ones of which may be nobody's, by FMAs on numbers that
+/* The same in bf16 for four or eight rows, the last ones of which may be nobody's, by FMAs on numbers that
    are rounded as they come: where pairs have half the rate of FMAs, or none. `tile`: in the order of
    SWA_BF16_TILE, whose even and odd numbers have chains of their own in each bundle. */
 
@@ -5603,19 +5603,19 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(rounded)(int type, const char *p, SWV tiny) {
                            : SWV_FROM(SWV_ABS(x), tiny, x);
 }
 
-/* q.k with a tile of K: the second dim of a pair goes first. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int type, const swa__geo *g,
+/* q.k of R rows, by fours, with a tile of K: the second dim of a pair goes first. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, const swa__geo *g,
                                                  const float *q, const char *k,
                                                  SWA__FN(stream) pf, SWV *acc) {
     const size_t dim = SWA__TILE * SWA__FN(size)(type);
-    const int lines = (int)dim / 32;
+    const int lines = (int)dim / 32, next = 4 * g->dk;
     const SWV tiny = SWV_SET1(SWA__TINY_QK);
-    SWV part[8], x;
+    SWV part[16], x;
     int d, i, j, end;
 
     for (d = 0; d < g->dk; d = end) {
         end = tile ? swa__min(d + SWA__SUMMED, g->dk) : g->dk;
-        SWV_UNROLL for (i = 0; i < 8; i++) part[i] = SWV_SET1(0.0f);
+        SWV_UNROLL for (i = 0; i < 2 * R; i++) part[i] = SWV_SET1(0.0f);
         for (; d < end; d += 2, q += 8, k += 2 * dim) {
             SWV_UNROLL for (j = 1; j >= 0; j--) {
                 if (j < lines) {         /* as many lines of V, and K into L1 */
@@ -5624,9 +5624,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int type, const swa__
                     SWA__PREFETCH_L1(k + g->near + j * 64);
                 }
                 x = SWA__FN(rounded)(type, k + (size_t)j * dim, tiny);
-                SWV_UNROLL for (i = 0; i < 4; i++) {
-                    SWV *to = tile ? &part[4 * j + i] : &acc[i];
-                    *to = SWV_FMA(SWV_SET1(q[4 * j + i]), x, *to);
+                SWV_UNROLL for (i = 0; i < R; i++) {
+                    SWV *to = tile ? &part[R * j + i] : &acc[i];
+                    *to = SWV_FMA(SWV_SET1(q[i / 4 * next + 4 * j + i % 4]), x, *to);
                 }
             }
             pf.left -= lines;
@@ -5635,15 +5635,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int type, const swa__
                 pf.left += pf.per;
             }
         }
-        SWV_UNROLL for (i = 0; tile && i < 4; i++)
-            acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[4 + i]));
+        if (tile)
+            SWV_UNROLL for (i = 0; i < R; i++)
+                acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[R + i]));
     }
 }
 
 /* q.k with the tiles [v, v1). */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, const swa__block *b, const float *q,
-                                                  float *s, int v, int v1) {
-    SWV acc[4];
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__block *b,
+                                                  const float *q, float *s, int v, int v1) {
+    SWV acc[8];
     int i;
 
     for (; v < v1; v++) {
@@ -5651,24 +5652,27 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, const swa__block *b,
         const char *k = (const char *)t->k;
         const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
 
-        SWV_UNROLL for (i = 0; i < 4; i++) acc[i] = SWV_SET1(0.0f);
-        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, T, b->g, q, k, pf, acc););
-        SWV_UNROLL for (i = 0; i < 4; i++) {
+        SWV_UNROLL for (i = 0; i < R; i++) acc[i] = SWV_SET1(0.0f);
+        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b->g, q, k, pf, acc););
+        SWV_UNROLL for (i = 0; i < R; i++) {
             if (!tile && t->k_scale != NULL) acc[i] = SWV_MUL(acc[i], SWV_LOAD(t->k_scale));
             SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc[i]);
         }
     }
 }
 
-SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(const swa__block *b, const float *q, float *s,
-                                                    int v, int v1) {
-    if (b->g->form == SWA__SINGLES) SWA__FN(rounded_tiles)(0, b, q, s, v, v1);
-    else SWA__FN(rounded_tiles)(1, b, q, s, v, v1);
+SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(int rows, const swa__block *b, const float *q,
+                                                    float *s, int v, int v1) {
+    const int tile = b->g->form != SWA__SINGLES;
+    if (rows == 8 && tile) SWA__FN(rounded_tiles)(1, 8, b, q, s, v, v1);
+    else if (rows == 8) SWA__FN(rounded_tiles)(0, 8, b, q, s, v, v1);
+    else if (tile) SWA__FN(rounded_tiles)(1, 4, b, q, s, v, v1);
+    else SWA__FN(rounded_tiles)(0, 4, b, q, s, v, v1);
 }
 
 /* p.v over the keys of a tile, NW vectors of dims: those past in.dims are its last 16 again. sum:
-   [4 rows][NW]; in the order of tiles of the pairs' first numbers, then of their second. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int NW, int type, const float *p,
+   [R][NW]; in the order of tiles of the pairs' first numbers, then of their second. */
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int NW, int type, const float *p,
                                                  SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                                  SWV *sum) {
     const size_t es = SWA__FN(size)(type);
@@ -5691,8 +5695,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int NW, int type, con
             }
             SWV_UNROLL for (n = 0; n < NW; n++) {
                 x = SWA__FN(rounded)(type, at + off[n], tiny);
-                SWV_UNROLL for (i = 0; i < 4; i++) {
-                    SWV *to = &sum[(tile ? 4 * NW * j : 0) + NW * i + n];
+                SWV_UNROLL for (i = 0; i < R; i++) {
+                    SWV *to = &sum[(tile ? R * NW * j : 0) + NW * i + n];
                     *to = SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + 1 - j]), x, *to);
                     /* a line is fetched amid its products, see SWV_KEY_ROW */
                     if (i != 1 || (n % 2 != 0 && es < 4)) continue;
@@ -5706,9 +5710,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int NW, int type, con
 
 /* p.v over whole tiles of range, bundle by bundle: in the order of tiles its two chains begin at
    zero, else they go on from what o has. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int NW, const swa__block *b,
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__block *b,
                                                     const int range[4], const swa__pv *to) {
-    const int dvp = b->g->dvp;
+    const int dvp = b->g->dvp, NW = 16 / R / (1 + tile);
     unsigned tiles = 0;                  /* a bit for each                                        */
     int i, k, d, two, more = to->more;
 
@@ -5734,27 +5738,29 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int NW, const swa_
                 SWA__FN(few_values_at)(b, first, n, dims, b->tile[k].v_type, d, k * SWA__TILE, &in,
                                        &pf);
                 SWV_BY_FLOATS(b->tile[k].v_type,
-                              SWA__FN(rounded_rows)(tile, NW, T, to->p + k * SWA__TILE, in, pf,
-                                                    sum););
+                              SWA__FN(rounded_rows)(tile, R, NW, T, to->p + k * SWA__TILE, in,
+                                                    pf, sum););
             }
             if (tile)
-                SWV_UNROLL for (i = 0; i < 4 * NW; i++) {
+                SWV_UNROLL for (i = 0; i < R * NW; i++) {
                     was = more ? SWV_LOAD(o[i % NW] + i / NW * dvp) : SWV_SET1(0.0f);
-                    sum[i] = SWV_ADD(was, SWV_ADD(sum[i], sum[4 * NW + i]));
+                    sum[i] = SWV_ADD(was, SWV_ADD(sum[i], sum[R * NW + i]));
                 }
             /* dims that are there twice are stored twice */
-            SWV_UNROLL for (i = 0; i < 4 * NW; i++)
+            SWV_UNROLL for (i = 0; i < R * NW; i++)
                 SWV_STORE(o[i % NW] + i / NW * dvp, sum[i]);
         }
         more |= some != 0;
     }
 }
 
-/* In the order of tiles half as many dims have as many sums. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(const swa__block *b, const int range[4],
-                                                      const swa__pv *x) {
-    if (b->g->form == SWA__SINGLES) SWA__FN(rounded_bundles)(0, 4, b, range, x);
-    else SWA__FN(rounded_bundles)(1, 2, b, range, x);
+SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(int rows, const swa__block *b,
+                                                      const int range[4], const swa__pv *x) {
+    const int tile = b->g->form != SWA__SINGLES;
+    if (rows == 8 && tile) SWA__FN(rounded_bundles)(1, 8, b, range, x);
+    else if (rows == 8) SWA__FN(rounded_bundles)(0, 8, b, range, x);
+    else if (tile) SWA__FN(rounded_bundles)(1, 4, b, range, x);
+    else SWA__FN(rounded_bundles)(0, 4, b, range, x);
 }
 #endif
 
@@ -5994,7 +6000,7 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
         }
 #endif
 #ifdef SWV_ROUNDS
-        if (SWV_ROUNDED(b->g)) SWA__FN(rounded_keys)(b, q, s, v, end);
+        if (SWV_ROUNDED(b->g)) SWA__FN(rounded_keys)(rows, b, q, s, v, end);
         else
 #endif
 #ifdef SWV_LOAD_PAIR
@@ -6094,7 +6100,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
             step = swa__few_pass(rows - r, most);
             /* pairs go by 4 or 8 rows, a stream by 4 (swa__unit_streams); else any of 8, 4, 2, 1 */
 #ifdef SWV_ROUNDS
-            if (SWV_ROUNDED(b->g)) SWA__FN(rounded_values)(b, some, &x);
+            if (SWV_ROUNDED(b->g)) SWA__FN(rounded_values)(step, b, some, &x);
             else
 #endif
 #ifdef SWV_LOAD_PAIR
@@ -6165,7 +6171,8 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
        staged */
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
 #ifdef SWV_EIGHT
-    if (all >= 8 && !SWV_ROUNDED(g)) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
+    if (SWV_ROUNDED(g)) most = 8;
+    else if (all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
 #endif
 
     /* scores of all rows; those off the grid step by step below */
