@@ -4623,14 +4623,15 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
 /* Rows of the next pass, if `most` go at once. */
 static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
 
-/* Keys of `dims` numbers that fill 8 KB, a quarter of a small first-level cache: what several passes
-   go over at once. The first of them fetches what comes next and the others find it fetched, so
-   that memory waits for them: with 16 KB groups of 8 took 1.02 to 1.05 of the time with AVX2 on
-   Granite Rapids. All keys, if one pass is enough. */
-static int swa__few_piece(int one_pass, int dims, int type) {
+/* Keys of `dims` numbers that fill so many bytes: what several passes go over at once. All keys, if
+   one pass is enough. The first pass fetches what comes next and the others find it fetched, so
+   that memory waits for them: short pieces are better, and stay in a small first-level cache. V's
+   are of 8 KB (groups of 8 take 0.97 with AVX2 on Granite Rapids), K's of 16: one row takes up to
+   64 keys at once. */
+static int swa__few_piece(int one_pass, int bytes, int dims, int type) {
     int keys;
     if (one_pass) return SWA_BLOCK + SWA__TILE;
-    keys = 8192 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
+    keys = bytes / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
     return keys < SWA__TILE ? SWA__TILE : keys;
 }
 
@@ -5012,8 +5013,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
     /* a narrow tile that is left over of four rows: nothing is fetched */
     const int silent = (SWV_STREAMS(R) && R == 4 && NW == 1 && type != SWA_F32) || index;
-    /* a line of K for each that is read: other shapes would be more code for a percent or two */
-    const int near = R >= 4 && NW <= 2 && SWV_N >= 8 && !silent;
+    /* a line of K for each that is read: other shapes of AVX-512 would be more code for a percent or
+       two; those of AVX2 gain 3 to 12 on Granite Rapids */
+    const int near = (SWV_N == 8 || (SWV_N == SWA__TILE && R >= 4 && NW <= 2)) && !silent;
     /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
@@ -5222,8 +5224,8 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
    because an instruction that fetches holds a buffer that loads want too, and four in a row fill
    them. A macro, because gcc multiplies by a lane only where `number`, row i's p, stands in the FMA
    itself. The stream's row may end before this key; pf.at, which the loop moves by a key's share,
-   then skips the gap. One row of f16 and bf16 takes 0.955 of the time where gcc may not join the
-   fetches again. */
+   then skips the gap. Where gcc may not join the fetches again, one row of f16 and bf16 takes 0.955
+   of the time, and with AVX2 one and two rows of any type 0.91 to 0.97. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
@@ -5238,7 +5240,8 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
         if (!by_rows) \
             SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
-        if (R == 1 && SWV_N == SWA__TILE && es > 1) SWA__BEHIND(acc[0][j]); \
+        if ((R == 1 && SWV_N == SWA__TILE && es > 1) || (R <= 2 && SWV_N == 8)) \
+            SWA__BEHIND(acc[R - 1][j]); \
     } \
     if (by_rows) { \
         SWA__PREFETCH(pf.at); \
@@ -5334,7 +5337,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         const int type = swa__tile_of(b, k)->v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
-        end = k < run ? run : swa__tile_end(k, last);
+        /* where 128 dims go at once, one pass waits for memory: f16 of two rows then took 1.04 */
+        end = k < run && NW * SWV_N <= 64 ? run : swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
         SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
@@ -5893,7 +5897,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
                                                  const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
     const int type = v < v1 ? swa__tile_of(b, v * SWV_N)->k_type : SWA_F32,
-              piece = swa__few_piece(rows <= most, g->dk, type) / SWV_N;
+              piece = swa__few_piece(rows <= most, 16384, g->dk, type) / SWV_N;
     int r, x, end, step;
 
     for (; v < v1; v = end) {
@@ -5915,7 +5919,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
               apart = t != NULL && t->v_token > dvp,
-              piece = swa__few_piece(rows <= most || apart, dvp, type);
+              piece = swa__few_piece(rows <= most || apart, SWV_N == 8 ? 8192 : 16384, dvp, type);
     int some[4], r, step;
     swa__pv x;
 
