@@ -4636,25 +4636,24 @@ static int swa__few_piece(int one_pass, int bytes, int dims, int type) {
 }
 
 /* The end, at most `last`, of keys from k on whose V is one row after the other and of one type,
-   while K that is fetched beside them lies together too: p.v goes through them by one loop, and
-   works out once where that is. k if there are none. */
+   while K that is fetched beside them lies together as well (as its first and last tile say: no
+   more than a fetch goes astray): p.v goes through them by one loop, and works out once where all
+   that is. k if there are none. */
 static int swa__run_end(const swa__block *b, int k, int last) {
-    const int first = (int)((unsigned)k / SWA__TILE);
-    size_t k_tile;
-    int i;
+    const swa__tile *t = swa__tile_of(b, k), *from = &b->tile[b->t0];
+    const int type = t->v_type, tiles = b->t1 - b->t0;
+    const int64_t row = t->v_token;
+    const size_t v_tile = (size_t)row * SWA__TILE * swa__type_size(type),
+                 k_tile = (size_t)b->g->dk * SWA__TILE * swa__type_size(type);
 
-    if (k >= last || first < b->t0) return k;
-    k_tile = (size_t)b->g->dk * SWA__TILE * swa__type_size(b->tile[first].v_type);
-    for (i = b->t0 + 1; i < b->t1; i++)
-        if (b->tile[i].next_gap != 0
-            || (uintptr_t)b->tile[i].next - (uintptr_t)b->tile[i - 1].next != k_tile) return k;
-    for (i = first + 1; i * SWA__TILE < swa__min(last, b->t1 * SWA__TILE); i++) {
-        const swa__tile *t = &b->tile[i], *old = t - 1;
-        const size_t v_tile = (size_t)old->v_token * SWA__TILE * swa__type_size(old->v_type);
-        if (t->v_type != old->v_type || t->v_token != old->v_token) break;
-        if ((uintptr_t)t->v - (uintptr_t)old->v != v_tile) break;
-    }
-    return swa__min(last, i * SWA__TILE);
+    last = swa__min(last, b->t1 * SWA__TILE);
+    if (k >= last || t < from || from->next_gap != 0) return k;
+    if ((uintptr_t)from[tiles - 1].next - (uintptr_t)from->next != (size_t)(tiles - 1) * k_tile)
+        return k;
+    for (k = swa__tile_end(k, last); k < last; k = swa__tile_end(k, last), t++)
+        if (t[1].v_type != type || t[1].v_token != row
+            || (uintptr_t)t[1].v - (uintptr_t)t->v != v_tile) break;
+    return k;
 }
 
 /* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
@@ -5330,15 +5329,15 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
                                            const float *p, int run, const int d[2],
                                            SWV (*acc)[8]) {
-    const int last = keys[1];
+    /* fewer rows of AVX-512 take all dims at once and wait for memory: f16 of two 1.04, in cache 1.02 */
+    const int last = keys[1], runs = SWV_N < SWA__TILE || R >= 4;
     int k, end;
 
     for (k = keys[0]; k < last; k = end) {
         const int type = swa__tile_of(b, k)->v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
-        /* where 128 dims go at once, one pass waits for memory: f16 of two rows then took 1.04 */
-        end = k < run && NW * SWV_N <= 64 ? run : swa__tile_end(k, last);
+        end = runs && k < run ? run : swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
         SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
@@ -5919,6 +5918,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
               apart = t != NULL && t->v_token > dvp,
+              wide = SWV_FEW(swa__few_step(rows)) * SWV_N, /* more dims take several passes */
               piece = swa__few_piece(rows <= most || apart, SWV_N == 8 ? 8192 : 16384, dvp, type);
     int some[4], r, step;
     swa__pv x;
@@ -5929,7 +5929,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     do {
         if (range[3] - some[2] > piece) some[3] = some[2] / SWA__TILE * SWA__TILE + piece;
         else some[3] = range[3];
-        x.run = swa__run_end(b, some[2], some[3]);
+        x.run = dvp > wide && some[2] < some[3] ? swa__run_end(b, some[2], some[3]) : 0;
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
