@@ -4171,8 +4171,8 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 /* What rows have come to: o, the sum of p.v; m, their maximum; l, the sum of p. */
 typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds.
-   run: few rows, see swa__run_end. */
-typedef struct { const float *p; float *o; int more, run; } swa__pv;
+   Few rows: the keys [from, run) are a run, see swa__run_end; from -1: none is known. */
+typedef struct { const float *p; float *o; int more, from, run; } swa__pv;
 
 #if SWA__AMX
 /* A panel of Intel's tiles between its scores and its results. */
@@ -4635,10 +4635,10 @@ static int swa__few_piece(int one_pass, int bytes, int dims, int type) {
     return keys < SWA__TILE ? SWA__TILE : keys;
 }
 
-/* The end, at most `last`, of keys from k on whose V is one row after the other and of one type,
-   while K that is fetched beside them lies together as well (as its first and last tile say: no
-   more than a fetch goes astray): p.v goes through them by one loop, and works out once where all
-   that is. k if there are none. */
+/* A run: keys from k on, below `last`, whose V is one row after the other and of one type, while K
+   that is fetched beside them lies together as well (as its first and last tile say: no more than a
+   fetch goes astray). p.v goes through them by one loop, and works out once where all that is.
+   Returns its end; the tile's if there is none. */
 static int swa__run_end(const swa__block *b, int k, int last) {
     const swa__tile *t = swa__tile_of(b, k), *from = &b->tile[b->t0];
     const int type = t->v_type, tiles = b->t1 - b->t0;
@@ -4646,11 +4646,12 @@ static int swa__run_end(const swa__block *b, int k, int last) {
     const size_t v_tile = (size_t)row * SWA__TILE * swa__type_size(type),
                  k_tile = (size_t)b->g->dk * SWA__TILE * swa__type_size(type);
 
+    k = swa__tile_end(k, last);
     last = swa__min(last, b->t1 * SWA__TILE);
     if (k >= last || t < from || from->next_gap != 0) return k;
     if ((uintptr_t)from[tiles - 1].next - (uintptr_t)from->next != (size_t)(tiles - 1) * k_tile)
         return k;
-    for (k = swa__tile_end(k, last); k < last; k = swa__tile_end(k, last), t++)
+    for (; k < last; k = swa__tile_end(k, last), t++)
         if (t[1].v_type != type || t[1].v_token != row
             || (uintptr_t)t[1].v - (uintptr_t)t->v != v_tile) break;
     return k;
@@ -5327,9 +5328,8 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int dims, int type, 
    tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through all of a
    block's passes over V. Once per type there is only the loop over a tile's keys. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
-                                           const float *p, int run, const int d[2],
-                                           SWV (*acc)[8]) {
-    /* fewer rows of AVX-512 take all dims at once and wait for memory: f16 of two 1.04, in cache 1.02 */
+                                           const swa__pv *of, const int d[2], SWV (*acc)[8]) {
+    /* fewer rows of AVX-512 take all dims at once and wait for memory: f16 of two 1.04 by runs */
     const int last = keys[1], runs = SWV_N < SWA__TILE || R >= 4;
     int k, end;
 
@@ -5337,11 +5337,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, c
         const int type = swa__tile_of(b, k)->v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
-        end = runs && k < run ? run : swa__tile_end(k, last);
+        end = runs && k == of->from ? of->run : swa__tile_end(k, last);
         SWA__FN(few_values_at)(b, d[1] - d[0], type, d[0], k, &in, &pf);
         in.n = end - k;
         SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
-                              SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
+                              SWA__FN(few_rows)(R, NW, T, of->p + k, in, pf, acc););
     }
 }
 
@@ -5364,8 +5364,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
         SWV_UNROLL for (j = 0; j < NW; j++)
             acc[i][j] = x->more ? SWV_LOAD(o[j] + i * dvp) : SWV_SET1(0.0f);
 
-    for (r = 0; r < 4; r += 2) 
-        SWA__FN(few_pv)(R, NW, b, range + r, x->p, r == 2 ? x->run : 0, d, acc);
+    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x, d, acc);
 
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o[j] + i * dvp, acc[i][j]);
@@ -5929,7 +5928,8 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     do {
         if (range[3] - some[2] > piece) some[3] = some[2] / SWA__TILE * SWA__TILE + piece;
         else some[3] = range[3];
-        x.run = dvp > wide && some[2] < some[3] ? swa__run_end(b, some[2], some[3]) : 0;
+        x.from = dvp > wide && some[2] < some[3] ? some[2] : -1;
+        if (x.from >= 0) x.run = swa__run_end(b, x.from, some[3]);
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;
