@@ -4172,8 +4172,9 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 
 /* What rows have come to: o, the sum of p.v; m, their maximum; l, the sum of p. */
 typedef struct { float *o, *m, *l; } swa__total;
-/* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds. */
-typedef struct { const float *p; float *o; int more; } swa__pv;
+/* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds.
+   Few rows: the keys [from, run) are a run, see swa__run_end; from -1: none is known. */
+typedef struct { const float *p; float *o; int more, from, run; } swa__pv;
 
 #if SWA__AMX
 /* A panel of Intel's tiles between its scores and its results. */
@@ -4624,13 +4625,38 @@ SWA__INLINE int swa__few_most(const swa__block *b, const int range[4], int dims)
 /* Rows of the next pass, if `most` go at once. */
 static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa__few_step(rows); }
 
-/* Keys of `dims` numbers that fill 16 KB, half of a small first-level cache: what several passes go
-   over at once. All keys, if one pass is enough. */
-static int swa__few_piece(int one_pass, int dims, int type) {
+/* Keys of `dims` numbers that fill so many bytes: what several passes go over at once. All keys, if
+   one pass is enough. The first pass fetches what comes next and the others find it fetched, so
+   that memory waits for them: short pieces are better, and stay in a small first-level cache. V's
+   are of 8 KB (groups of 8 take 0.97 with AVX2 on Granite Rapids), K's of 16: one row takes up to
+   64 keys at once. */
+static int swa__few_piece(int one_pass, int bytes, int dims, int type) {
     int keys;
     if (one_pass) return SWA_BLOCK + SWA__TILE;
-    keys = 16384 / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
+    keys = bytes / (dims * (int)swa__type_size(type)) / SWA__TILE * SWA__TILE;
     return keys < SWA__TILE ? SWA__TILE : keys;
+}
+
+/* A run: keys from k on, below `last`, whose V is one row after the other and of one type, while K
+   that is fetched beside them lies together as well (as its first and last tile say: no more than a
+   fetch goes astray). p.v goes through them by one loop, and works out once where all that is.
+   Returns its end; the tile's if there is none. */
+static int swa__run_end(const swa__block *b, int k, int last) {
+    const swa__tile *t = swa__tile_of(b, k), *from = &b->tile[b->t0];
+    const int type = t->v_type, tiles = b->t1 - b->t0;
+    const int64_t row = t->v_token;
+    const size_t v_tile = (size_t)row * SWA__TILE * swa__type_size(type),
+                 k_tile = (size_t)b->g->dk * SWA__TILE * swa__type_size(type);
+
+    k = swa__tile_end(k, last);
+    last = swa__min(last, b->t1 * SWA__TILE);
+    if (k >= last || t < from || from->next_gap != 0) return k;
+    if ((uintptr_t)from[tiles - 1].next - (uintptr_t)from->next != (size_t)(tiles - 1) * k_tile)
+        return k;
+    for (; k < last; k = swa__tile_end(k, last), t++)
+        if (t[1].v_type != type || t[1].v_token != row
+            || (uintptr_t)t[1].v - (uintptr_t)t->v != v_tile) break;
+    return k;
 }
 
 /* q in q8 stands behind q: for each step of R rows their sums [R], then [(dk+3)/4][R] times four
@@ -4996,18 +5022,20 @@ typedef struct { const char *at; int64_t row; size_t step; int n, dims; } SWA__F
 SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
+    enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
     const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
     /* a narrow tile that is left over of four rows: nothing is fetched */
     const int silent = (SWV_STREAMS(R) && R == 4 && NW == 1 && type != SWA_F32) || index;
-    /* a line of K for each that is read: other shapes would be more code for a percent or two */
-    const int near = R >= 4 && NW <= 2 && SWV_N == SWA__TILE && !silent;
+    /* a line of K for each that is read: other shapes of AVX-512 would be more code for a percent or
+       two; those of AVX2 gain 3 to 12 on Granite Rapids */
+    const int near = (SWV_N == 8 || (SWV_N == SWA__TILE && R >= 4 && NW <= 2)) && !silent;
     /* of V, for every four dims: es per tile, and part of a tile is a whole one here */
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     const float *four[2];                /* eight rows are two steps of four, without a tail */
-    SWV x, numbers, row[SWA__TILE / SWV_N];
+    SWV x, numbers, row[PER];
     int i, j, u;
 
     four[0] = four[1] = q;
@@ -5035,7 +5063,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
 
             SWV_UNROLL for (j = 0; j < NW; j++) {
                 const size_t y = at + (size_t)u * SWA__TILE * es;
-                if (near && (size_t)(u + j) * SWA__TILE * es % 64 == 0) /* in turn: see SWV_KEY */
+                /* tiles in turn: see SWV_KEY */
+                if (near && j % PER == 0 && (size_t)(u + j / PER) * SWA__TILE * es % 64 == 0)
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
                 x = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
                 SWV_UNROLL for (i = 0; i < R; i++)
@@ -5210,8 +5239,8 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
    because an instruction that fetches holds a buffer that loads want too, and four in a row fill
    them. A macro, because gcc multiplies by a lane only where `number`, row i's p, stands in the FMA
    itself. The stream's row may end before this key; pf.at, which the loop moves by a key's share,
-   then skips the gap. One row of f16 and bf16 takes 0.955 of the time where gcc may not join the
-   fetches again. */
+   then skips the gap. Where gcc may not join the fetches again, one row of f16 and bf16 takes 0.955
+   of the time, and with AVX2 one and two rows of any type 0.91 to 0.97. */
 #define SWV_KEY(number) do { \
     if (pf.left-- == 0) { \
         pf.at += pf.gap; \
@@ -5226,7 +5255,8 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
         if (!by_rows) \
             SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_FMA((number), x[j], acc[i][j]); \
-        if (R == 1 && SWV_N == SWA__TILE && es > 1) SWA__BEHIND(acc[0][j]); \
+        if ((R == 1 && SWV_N == SWA__TILE && es > 1) || (R <= 2 && SWV_N == 8)) \
+            SWA__BEHIND(acc[R - 1][j]); \
     } \
     if (by_rows) { \
         SWA__PREFETCH(pf.at); \
@@ -5266,28 +5296,29 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 #undef SWV_KEY
 #undef SWV_KEY_ROW
 
-/* V of key k and those behind it in its tile, of which `dims` from d0 on are taken, and what is
+/* V of key k and those behind it in its tile, of which dims [d[0], d[1]) are taken, and what is
    fetched of the next block's K meanwhile.
 
-   V is walked in passes over n tiles from `first` on, or several such groups one after the other:
-   the first `dims` of all their keys, then the next. A key of a pass brings as many bytes of K as
+   V is walked in passes over a group of tiles (its first, how many), and so group after group: the
+   first dims of all its keys, then the next. A key of a pass brings as many bytes of K as
    it takes of V, so that through all passes K comes as one stream. With dk = dv = 128, passes of 64
    dims and 16 tiles, each tile of V brings half a tile of K:
 
        pass over dims    0 .. 63: V's tiles  0  1  2 ... 15    64 .. 127: 0  1  2 ... 15
        K's tiles                             0  0  1 ...  7               8  8  9 ... 15 */
-SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int first, int n, int dims, int type,
-                                       int d0, int k, SWA__FN(value_rows) *in,
+SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, const int group[2], const int d[2],
+                                       int type, int k, SWA__FN(value_rows) *in,
                                        SWA__FN(stream) *pf) {
     const swa__geo *g = b->g;
     /* (unsigned where a quotient is by a constant: half the instructions) */
     const int tile = (int)((unsigned)k / SWA__TILE), row = (int)((unsigned)k % SWA__TILE),
-              at = (first - b->t0) * g->dvp + d0 * n + (tile - first) * dims,
+              dims = d[1] - d[0],
+              at = (group[0] - b->t0) * g->dvp + d[0] * group[1] + (tile - group[0]) * dims,
               next = b->t0 + at / g->dk;
     const int64_t es = (int64_t)swa__type_size(type);
 
     in->row = b->tile[tile].v_token * es;
-    in->at = (const char *)b->tile[tile].v + (row * in->row + d0 * es);
+    in->at = (const char *)b->tile[tile].v + (row * in->row + d[0] * es);
     in->step = (size_t)(dims * es);
     in->dims = dims;
     /* each pass over V, of `dims` dims, brings as many dims of K: `at` counts them, in the tiles
@@ -5316,19 +5347,21 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, int first, int n, in
    tile is f32 whatever the ring's type. Fetches the next block's K, in one stream through all of a
    block's passes over V. Once per type there is only the loop over a tile's keys. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_pv)(int R, int NW, const swa__block *b, const int keys[2],
-                                           const float *p, const int d[2], SWV (*acc)[8]) {
-    const int last = keys[1];
+                                           const swa__pv *of, const int d[2], SWV (*acc)[8]) {
+    /* fewer rows of AVX-512 take all dims at once and wait for memory: f16 of two 1.04 by runs */
+    const int last = keys[1], runs = SWV_N < SWA__TILE || R >= 4,
+              all[2] = { b->t0, b->t1 - b->t0 };
     int k, end;
 
     for (k = keys[0]; k < last; k = end) {
         const int type = swa__tile_of(b, k)->v_type;
         SWA__FN(stream) pf;
         SWA__FN(value_rows) in;
-        end = swa__tile_end(k, last);
-        SWA__FN(few_values_at)(b, b->t0, b->t1 - b->t0, d[1] - d[0], type, d[0], k, &in, &pf);
+        end = runs && k == of->from ? of->run : swa__tile_end(k, last);
+        SWA__FN(few_values_at)(b, all, d, type, k, &in, &pf);
         in.n = end - k;
         SWV_BY_TYPE(type, if (NW <= SWV_FEW(R) || T <= SWA__WIDEST(R))
-                              SWA__FN(few_rows)(R, NW, T, p + k, in, pf, acc););
+                              SWA__FN(few_rows)(R, NW, T, of->p + k, in, pf, acc););
     }
 }
 
@@ -5351,7 +5384,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
         SWV_UNROLL for (j = 0; j < NW; j++)
             acc[i][j] = x->more ? SWV_LOAD(o[j] + i * dvp) : SWV_SET1(0.0f);
 
-    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x->p, d, acc);
+    for (r = 0; r < 4; r += 2) SWA__FN(few_pv)(R, NW, b, range + r, x, d, acc);
 
     SWV_UNROLL for (i = 0; i < R; i++)
         SWV_UNROLL for (j = 0; j < NW; j++) SWV_STORE(o[j] + i * dvp, acc[i][j]);
@@ -5551,10 +5584,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(pair_rows)(int R, int type, const float *p,
 SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b,
                                                    const int range[4], const swa__pv *x) {
     const int dvp = b->g->dvp, dims = 256 / rows, half = rows == 8 ? dvp : 2 * SWV_N,
-              step = rows == 8 ? 2 * dvp : dvp;
+              step = rows == 8 ? 2 * dvp : dvp, all[2] = { b->t0, b->t1 - b->t0 };
     int d, i, r, k;
 
     for (d = 0; d < dvp; d += dims) {
+        const int part[2] = { d, d + dims };
         float *o = x->o + d;
         SWV acc[16];
 
@@ -5574,7 +5608,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
                 const float *p = x->p + k / 2;
                 SWA__FN(value_rows) in;
                 SWA__FN(stream) pf;
-                SWA__FN(few_values_at)(b, b->t0, b->t1 - b->t0, dims, type, d, k, &in, &pf);
+                SWA__FN(few_values_at)(b, all, part, type, k, &in, &pf);
                 if (rows == 8) SWA__FN(pair_rows)(8, SWA_F32, p, in, pf, acc);
                 else SWV_BY_FLOATS(type, SWA__FN(pair_rows)(4, T, p, in, pf, acc););
             }
@@ -5591,25 +5625,27 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
 #endif
 
 #ifdef SWV_ROUNDS
-/* The same in bf16 for four or eight rows, the last ones of which may be nobody's, by FMAs on numbers that
-   are rounded as they come: where pairs have half the rate of FMAs, or none. `tile`: in the order of
-   SWA_BF16_TILE, whose even and odd numbers have chains of their own in each bundle. */
+/* The same in bf16 for R = four or eight rows, the last ones of which may be nobody's, by FMAs on
+   numbers that are rounded as they come: where pairs have half the rate of FMAs, or none. `tile`: in
+   the order of SWA_BF16_TILE, whose even and odd numbers have chains of their own in each bundle. */
 
 /* 16 numbers as products take them. Stored bf16 is finite, and no f16 is below tiny. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(rounded)(int type, const char *p, SWV tiny) {
     const SWV x = SWA__FN(load)(type, p);
-    return type == SWA_F32   ? SWA__FN(to_bf16_or_zero)(x, tiny)
+    return type == SWA_F32 ? SWA__FN(to_bf16_or_zero)(x, tiny)
          : type == SWA_F16 ? SWV_TO_BF16(x)
                            : SWV_FROM(SWV_ABS(x), tiny, x);
 }
 
 /* q.k of R rows, by fours, with a tile of K: the second dim of a pair goes first. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, const swa__geo *g,
-                                                 const float *q, const char *k,
-                                                 SWA__FN(stream) pf, SWV *acc) {
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, const swa__block *b,
+                                                 const swa__tile *t, const float *q, SWV *acc) {
+    const swa__geo *g = b->g;
     const size_t dim = SWA__TILE * SWA__FN(size)(type);
     const int lines = (int)dim / 32, next = 4 * g->dk;
     const SWV tiny = SWV_SET1(SWA__TINY_QK);
+    const char *k = (const char *)t->k;
+    SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
     SWV part[16], x;
     int d, i, j, end;
 
@@ -5649,11 +5685,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__bl
 
     for (; v < v1; v++) {
         const swa__tile *t = &b->tile[v];
-        const char *k = (const char *)t->k;
-        const SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
 
         SWV_UNROLL for (i = 0; i < R; i++) acc[i] = SWV_SET1(0.0f);
-        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b->g, q, k, pf, acc););
+        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b, t, q, acc););
         SWV_UNROLL for (i = 0; i < R; i++) {
             if (!tile && t->k_scale != NULL) acc[i] = SWV_MUL(acc[i], SWV_LOAD(t->k_scale));
             SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc[i]);
@@ -5672,9 +5706,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(int rows, const swa__block *
 
 /* p.v over the keys of a tile, NW vectors of dims: those past in.dims are its last 16 again. sum:
    [R][NW]; in the order of tiles of the pairs' first numbers, then of their second. */
-SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int NW, int type, const float *p,
+SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, const float *p,
                                                  SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                                  SWV *sum) {
+    const int NW = 16 / R / (1 + tile);
     const size_t es = SWA__FN(size)(type);
     const SWV tiny = SWV_SET1(SWA__TINY_V);
     const float *end = p + SWA__TILE;
@@ -5721,25 +5756,24 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__
 
     for (two = 0; tiles >> two != 0; two += 2) {
         const unsigned some = tiles >> two & 3;
-        const int first = two + (some == 2), n = some == 3 ? 2 : 1;
+        const int group[2] = { two + (some == 2), some == 3 ? 2 : 1 };
 
         for (d = 0; some != 0 && d < dvp; d += NW * SWV_N) {
-            const int dims = swa__min(NW * SWV_N, dvp - d);
+            const int part[2] = { d, swa__min(d + NW * SWV_N, dvp) };
             float *o[4];
             SWV sum[16], was;
 
             SWV_UNROLL for (i = 0; i < NW; i++)
-                o[i] = to->o + d + swa__min(i * SWV_N, dims - SWV_N);
+                o[i] = to->o + swa__min(d + i * SWV_N, part[1] - SWV_N);
             SWV_UNROLL for (i = 0; i < 16; i++)
                 sum[i] = !tile && more ? SWV_LOAD(o[i % NW] + i / NW * dvp) : SWV_SET1(0.0f);
-            for (k = first; k < first + n; k++) {
+            for (k = group[0]; k < group[0] + group[1]; k++) {
                 SWA__FN(value_rows) in;
                 SWA__FN(stream) pf;
-                SWA__FN(few_values_at)(b, first, n, dims, b->tile[k].v_type, d, k * SWA__TILE, &in,
-                                       &pf);
+                SWA__FN(few_values_at)(b, group, part, b->tile[k].v_type, k * SWA__TILE, &in, &pf);
                 SWV_BY_FLOATS(b->tile[k].v_type,
-                              SWA__FN(rounded_rows)(tile, R, NW, T, to->p + k * SWA__TILE, in,
-                                                    pf, sum););
+                              SWA__FN(rounded_rows)(tile, R, T, to->p + k * SWA__TILE, in, pf,
+                                                    sum););
             }
             if (tile)
                 SWV_UNROLL for (i = 0; i < R * NW; i++) {
@@ -6060,7 +6094,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
                                                  const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
     const int type = v < v1 ? swa__tile_of(b, v * SWV_N)->k_type : SWA_F32,
-              piece = swa__few_piece(rows <= most, g->dk, type) / SWV_N;
+              piece = swa__few_piece(rows <= most, 16384, g->dk, type) / SWV_N;
     int r, x, end, step;
 
     for (; v < v1; v = end) {
@@ -6082,9 +6116,12 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
               apart = t != NULL && t->v_token > dvp,
+              wide = SWV_FEW(swa__few_step(rows)) * SWV_N, /* more dims take several passes */
+              bytes = SWV_N == 8 ? 8192 : 16384,
               /* in the order of tiles a bundle is not torn */
-              grain = SWV_ROUNDED(b->g) ? SWA__SUMMED : SWA__TILE,
-              piece = (swa__few_piece(rows <= most || apart, dvp, type) + grain - 1) & -grain;
+              grain = SWV_ROUNDED(b->g) ? (int)SWA__SUMMED : (int)SWA__TILE,
+              piece = (swa__few_piece(rows <= most || apart, bytes, dvp, type) + grain - 1)
+                    & -grain;
     int some[4], r, step;
     swa__pv x;
 
@@ -6094,6 +6131,8 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
     do {
         if (range[3] - some[2] > piece) some[3] = (some[2] & -grain) + piece;
         else some[3] = range[3];
+        x.from = dvp > wide && some[2] < some[3] ? some[2] : -1;
+        if (x.from >= 0) x.run = swa__run_end(b, x.from, some[3]);
         for (r = 0; r < rows; r += step) {
             x.p = p + r * SWA_BLOCK;
             x.o = o + r * dvp;

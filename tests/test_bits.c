@@ -563,8 +563,8 @@ static void bits_edges(float *x, size_t n) {
     }
 }
 /* bf16 products of few rows, rounded in registers or by an instruction that some CPUs have: rows by fours and eights,
-   dims that fill its kernel, K and V of all types, numbers at the edges, rings off the grid, sinks with a q of their own, and rows of the
-   caller's. */
+   dims that fill its kernel, K and V of all types, numbers at the edges, rings off the grid, sinks with a q of their
+   own, and rows of the caller's. */
 TEST_EACH_ISA(bits_few_rows_bf16) {
     static const int all[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8, SWA_Q8_32, SWA_E4M3 }, dims[] = { 16, 30, 64, 66 };
     for (int rows = 1; rows <= 15; rows += rows == 1 ? 3 : rows == 4 ? 1 : 4)
