@@ -381,7 +381,8 @@ typedef struct {
                                   all causal. No prefix (runs have it), nothing to the right      */
     int       n_windows;
     const int *k_rows;            /* [n_k_rows], copied; layer l has k_rows[l % n_k_rows]; NULL =
-                                     all 0. 1: K and tail lie in rows, not in tiles of 16 keys:
+                                     all 0. 1: K and tail lie in rows (as a rule the tail behind
+                                     its row of K), not in tiles of 16 keys:
                                      for layers read by lists of single keys (swa_attn's pick),
                                      where a tile would be read for one key in it. Same bits;
                                      calls without a list are slower over such a layer            */
@@ -2553,6 +2554,13 @@ static unsigned char *swa__operand_at(const swa__operand *x, int h, int64_t i) {
          + within * (int64_t)x->size;
 }
 
+/* Whether rows of K are followed by those of the tail: swa__layer_join's, or a caller's. */
+static int swa__joined(const swa__operand *x) {
+    const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL];
+    return tail->dim > 0 && !k->tiled && tail->row == k->row
+        && tail->p == k->p + swa__round16(k->dim) * (int64_t)k->size;
+}
+
 /* Of a ring in q8_32, whose head begins at p: its scales [scales][slots]. */
 static const float *swa__scales_behind(const swa__operand *x, const unsigned char *p) {
     return (const float *)(const void *)(p + x->slots * x->row);
@@ -2602,6 +2610,23 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     return l->slots <= most ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 
+/* A tail in rows lies behind its row of K, in the room that both take: what a list reads of a key
+   is one stretch of memory, in one page rather than two. Not where a line would be torn, nor where
+   scales stand behind the slots. */
+static void swa__layer_join(swa__layer *l) {
+    swa__operand *k = &l->x[SWA__K], *tail = &l->x[SWA__TAIL];
+
+    if (!l->k_rows || tail->dim == 0 || ((k->row | tail->row) & 63) != 0) return;
+    if ((SWA__IS_STAGED(k->type) && k->scales > 0)
+        || (SWA__IS_STAGED(tail->type) && tail->scales > 0))
+        return;
+    l->at[SWA__TAIL] = l->at[SWA__K] + (size_t)k->row;
+    k->row += tail->row;
+    k->head += tail->head;
+    tail->row = k->row;
+    tail->head = k->head;
+}
+
 /* The bytes of a layer's region, and what lies where in it. Scales of q8 are arrays of their own, and
    come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
@@ -2624,6 +2649,7 @@ static swa_status swa__layer_region(swa__layer *l) {
         l->at[i] = bytes;
         if (!swa__region(&bytes, slots, (size_t)(x.row + scales), 1)) return SWA_ERR_OVERFLOW;
     }
+    swa__layer_join(l);
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
         if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1))
@@ -3229,16 +3255,17 @@ static void swa__numbers(unsigned char *to, int64_t to_step, const unsigned char
 
 /* n rows of a ring, from slot `from` on, into the slots of another from `to` on: as many at once as
    lie together in both. Of tiles only whole ones that begin at a tile on both sides lie together:
-   others, and rows into tiles, go number by number, a row at a time. Within one ring the slots must
-   differ. */
+   others, and rows into tiles, go number by number, a row at a time. A tail in K's rows goes with
+   them. Within one ring the slots must differ. */
 static void swa__rows_copy(int heads, const swa__operand *dst, int64_t to, const swa__operand *src,
                            int64_t from, int64_t n) {
+    const int joined = swa__joined(dst) && swa__joined(src);
     int which, h, g;
     int64_t i, step;
 
     for (which = 0; which < SWA__OPERANDS; which++, dst++, src++)
         for (h = 0; h < heads && dst->dim > 0; h++) {
-            for (i = 0; i < n; i += step) {
+            for (i = joined && which == SWA__TAIL ? n : 0; i < n; i += step) {
                 unsigned char *a = swa__operand_at(dst, h, to + i);
                 const unsigned char *b = swa__operand_at(src, h, from + i);
                 const int tiles = dst->tiled && (to + i) % SWA__TILE == 0
@@ -4037,10 +4064,13 @@ typedef struct {
     float   fold[SWA__LIST_BLOCKS][2][SWA__PANEL]; /* of the panel: what o, and the block's own,
                                                       are multiplied by                           */
     int     same[SWA__LIST_BLOCKS];      /* bit j: of vector j, o by 1                            */
-    unsigned char sum[SWA_BLOCK];        /* of the block's sums by key mod 16 that exist, the
-                                            key's; +16: its first                                 */
-    /* the tree over them: so many times [0] += [1], and which then holds all */
-    unsigned char adds[SWA__LIST_BLOCKS], add[SWA__LIST_BLOCKS][15][2], last[SWA__LIST_BLOCKS];
+    /* of a key: its block, and which sum it goes to: of all blocks' by key mod 16 those that have
+       one */
+    unsigned char block[SWA_BLOCK], to[SWA_BLOCK];
+    /* the trees over them: so many times sum[0] += sum[1], and which then holds all of a block */
+    int     sums, adds;
+    unsigned char add[SWA_BLOCK][2], last[SWA__LIST_BLOCKS];
+    float   sum[SWA_BLOCK][SWA__PANEL];  /* of the panel                                          */
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
     int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
                                             number `ahead` on: ...                                */
@@ -7034,7 +7064,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
 
 #if SWA__LISTS
 /* p of a list's keys, block by block as many_block computes one. Pass after pass, since a block of
-   few keys is a chain of latencies. On the way fold[k] holds the block's sum and its maximum.
+   few keys is a chain of latencies, and its end a branch that is guessed wrong. On the way fold[k]
+   holds the block's maximum.
 
    A list names a few keys of many blocks, 256 of them in s and in the tiles at a time, one behind
    the other; list->start says where each block's begin. Blocks are what is folded, so l and o do
@@ -7044,55 +7075,79 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
        list          32 at most    the same for each of them     for some dims: block after block
 
    A tree's block is one; a panel leaves out its keys behind start[1], so their sums are zeros. */
-SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s, float *m,
-                                             float *l) {
+SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s) {
     swa__list *x = b->list;
-    const int nr = nv * SWV_N;
-    SWV sum[SWA__TILE][NV], y;
+    const int nr = nv * SWV_N, keys = x->start[x->blocks];
+    SWV y[4], top[NV];
     int g, i, j, k;
 
     /* the blocks' maxima, +0 for -0; places that fill a tile up are hidden first */
-    for (g = 0; g < x->blocks; g++)
-        for (j = 0; j < nv; j++) {
-            SWV top = SWV_SET1(SWA__NONE);
-            for (k = x->start[g]; k < x->start[g + 1]; k++) {
-                if (x->place[k] < 0) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
-                top = SWV_MAX(top, SWV_LOAD(s + k * nr + j * SWV_N));
-            }
-            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top, SWV_SET1(0.0f)));
-        }
-    /* p, and the sums that exist, in the order that swa__gather_sums has found */
     for (g = 0; g < x->blocks; g++) {
-        SWV top[NV];
-        for (j = 0; j < nv; j++) {
-            top[j] = SWV_LOAD(x->fold[g][1] + j * SWV_N);
-            sum[0][j] = SWV_SET1(0.0f);
-            for (i = 1; x->tree && i < SWA__TILE; i++) sum[i][j] = sum[0][j]; /* keys left out */
-        }
+        SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
         for (k = x->start[g]; k < x->start[g + 1]; k++) {
-            const float *scale = swa__tile_of(b, k)->v_scale;
-            const int at = x->sum[k] & (SWA__TILE - 1), first = x->sum[k] >> 4;
-            for (j = 0; j < nv; j++) {
-                float *p = s + k * nr + j * SWV_N;
-                y = SWV_LOAD(p);
-                y = SWV_FROM(y, SWV_SET1(-3.4e38f), SWA__FN(exp2)(SWV_SUB(y, top[j])));
-                sum[at][j] = first ? y : SWV_ADD(sum[at][j], y);
-                SWV_STORE(p, scale != NULL ? SWV_MUL(y, SWV_SET1(scale[k % SWA__TILE])) : y);
-            }
-        }
-
-        for (i = 0; i < x->adds[g]; i++)
+            if (x->place[k] < 0)
+                SWV_UNROLL for (j = 0; j < nv; j++)
+                    SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
             SWV_UNROLL for (j = 0; j < nv; j++)
-                sum[x->add[g][i][0]][j] = SWV_ADD(sum[x->add[g][i][0]][j], sum[x->add[g][i][1]][j]);
-        for (j = 0; j < nv; j++) SWV_STORE(x->fold[g][0] + j * SWV_N, sum[x->last[g]][j]);
+                top[j] = SWV_MAX(top[j], SWV_LOAD(s + k * nr + j * SWV_N));
+        }
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            SWV_STORE(x->fold[g][1] + j * SWV_N, SWV_ADD(top[j], SWV_SET1(0.0f)));
     }
 
-    /* then folds, from left to right; from here on fold[g] holds what o and the block are
-       multiplied by */
-    for (g = 0; g < x->blocks; g++) {
+    /* p, four keys at a time, of whatever blocks: few have as many. Those behind the last one, of
+       the last tile, are hidden */
+    for (k = 0; k < x->sums; k++)
+        for (j = 0; j < nv; j++) SWV_STORE(x->sum[k] + j * SWV_N, SWV_SET1(0.0f));
+    for (k = keys; k % 4 != 0; k++)
+        for (j = 0; j < nv; j++) SWV_STORE(s + k * nr + j * SWV_N, SWV_SET1(SWA__NONE));
+    for (k = 0; k < keys; k += 4)
         for (j = 0; j < nv; j++) {
+            float *p = s + k * nr + j * SWV_N;
+            SWV_UNROLL for (i = 0; i < 4; i++) {
+                const float *m = x->fold[x->block[k + i]][1] + j * SWV_N;
+                y[i] = SWV_MAX(SWV_SUB(SWV_LOAD(p + i * nr), SWV_LOAD(m)), SWV_SET1(-126.0f));
+            }
+            SWA__FN(exp2_near)(4, y);
+            SWV_UNROLL for (i = 0; i < 4; i++) {
+                float *to = x->sum[x->to[k + i]] + j * SWV_N;
+                y[i] = SWV_FROM(SWV_LOAD(p + i * nr), SWV_SET1(-3.4e38f), y[i]);
+                SWV_STORE(to, SWV_ADD(SWV_LOAD(to), y[i]));
+                SWV_STORE(p + i * nr, y[i]);
+            }
+        }
+
+    /* the trees, in the order that swa__gather_sums has found */
+    for (i = 0; i < x->adds; i++) {
+        float *to = x->sum[x->add[i][0]];
+        const float *from = x->sum[x->add[i][1]];
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            SWV_STORE(to + j * SWV_N,
+                      SWV_ADD(SWV_LOAD(to + j * SWV_N), SWV_LOAD(from + j * SWV_N)));
+    }
+
+    /* by themselves: asked for with each four keys, scales cost as much as all of this saves */
+    for (k = 0; k < keys; k += SWA__TILE) {
+        const float *scale = swa__tile_of(b, k)->v_scale;
+        float *p = s + k * nr;
+        for (i = 0; scale != NULL && i < SWA__TILE; i++, p += nr)
+            for (j = 0; j < nv; j++)
+                SWV_STORE(p + j * SWV_N, SWV_MUL(SWV_LOAD(p + j * SWV_N), SWV_SET1(scale[i])));
+    }
+}
+
+/* Then folds, from left to right; from here on fold[g] holds what o and the block are multiplied
+   by. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_folds)(int nv, swa__list *x, float *m, float *l) {
+    const uint64_t one = 0x3f8000003f800000u;            /* 1 and 1 */
+    int g, i, j;
+
+    for (g = 0; g < x->blocks; g++) {
+        const float *sum = x->sum[x->last[g]];
+        for (j = 0, x->same[g] = 0; j < nv; j++) {
             float *fold[2];
-            SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c;
+            uint64_t two = one, all = one;
+            SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c, y;
             fold[0] = x->fold[g][0] + j * SWV_N;
             fold[1] = x->fold[g][1] + j * SWV_N;
             top = SWV_LOAD(fold[1]);
@@ -7100,17 +7155,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
             a = SWA__FN(exp2)(SWV_SUB(was, now));
             c = SWA__FN(exp2)(SWV_SUB(top, now));
             y = SWV_MUL(SWV_LOAD(l + j * SWV_N), a);
-            SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(fold[0]), c, y));
+            SWV_STORE(l + j * SWV_N, SWV_FMA(SWV_LOAD(sum + j * SWV_N), c, y));
             SWV_STORE(m + j * SWV_N, now);
             SWV_STORE(fold[0], a);
             SWV_STORE(fold[1], c);
-        }
 
-        /* where no row's maximum has risen, o is not multiplied: times 1 is the same bits */
-        for (j = 0, x->same[g] = 0; j < nv; j++) {
-            const float *a = x->fold[g][0] + j * SWV_N;
-            for (i = 0; i < SWV_N && a[i] >= 1.0f;) i++;
-            x->same[g] |= (i == SWV_N) << j;
+            /* where no row's maximum has risen, o is not multiplied: times 1 is the same bits. Of
+               numbers in [0, 1] only 1 has all of 1's bits; two at a time, without a branch */
+            SWV_UNROLL for (i = 0; i < SWV_N; i += 2) {
+                memcpy(&two, fold[0] + i, SWV_N > 1 ? sizeof two : sizeof(float));
+                all &= two;
+            }
+            x->same[g] |= (all == one) << j;
         }
     }
 }
@@ -7134,6 +7190,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
         for (; key < x->start[k + 1]; key++) {
             const float *v = x->v[key] + d * across;
+            SWA__APART(v);
             SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
             SWV_UNROLL for (i = 0; i < rows; i++) {
                 y = SWV_SET1(v[i * across]);
@@ -7183,7 +7240,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     of.p = s; \
     of.o = to->o; \
     of.more = !n->first_block; \
-    SWA__FN(list_exp)(nv, b, s, to->m, to->l); \
+    SWA__FN(list_exp)(nv, b, s); \
+    SWA__FN(list_folds)(nv, b->list, to->m, to->l); \
     if (swa__list_long(b)) return; \
     /* a constant, as in many_pv; what fills no step of dims goes by two, then one by one */ \
     if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
@@ -12119,14 +12177,14 @@ static void swa__picked_in(const swa__keys *keys, const swa__source *src, int wh
 
     /* V, and what is tiled, key by key; rows of K and tail are transposed together */
     for (i = a; i < b; i++) {
-        if (x->tiled || which == SWA__V || x->dim == 0)
+        if (x->tiled || which == SWA__V)
             swa__keys_in(keys, src, which, row[i], i, i + 1, to);
         else {
             to->scale[which][i] = swa__scale_of(x, which, row[i]);
             at[i] = x->p + row[i] * x->row;
         }
     }
-    if (!x->tiled && which != SWA__V && x->dim > 0) swa__rows_in(keys, src, which, at, a, b, to);
+    if (!x->tiled && which != SWA__V) swa__rows_in(keys, src, which, at, a, b, to);
 }
 
 /* The tile whose keys have come together. Places that are left hold the last one again: its scores
@@ -12147,6 +12205,7 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa
         /* keys that follow one another from one segment */
         for (b = a + 1; b < SWA__TILE && k->segment[b] == k->segment[a];) b++;
         for (x = 0; x < SWA__OPERANDS; x++) {
+            if (src->x[x].dim == 0) continue;
             scaled |= swa__is_scaled(in->keys, src, x);
             swa__picked_in(in->keys, src, x, k->row, a, b, to);
         }
@@ -12895,6 +12954,10 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
         } else if (y->tiled) continue;
         else bytes += (n - 1) * y->row;
         if (list->n_ahead == 2 * SWA_BLOCK) continue;
+        if (i == SWA__TAIL && swa__joined(src->x)) {
+            list->next[list->n_ahead - 1].lines += (int)(((int64_t)y->size * y->dim + 63) / 64);
+            continue;
+        }
         list->next[list->n_ahead].p = (const char *)p;
         list->next[list->n_ahead++].lines = (int)((bytes + 63) / 64);
     }
@@ -12909,11 +12972,11 @@ static void swa__gather_pace(swa__gather *x, int64_t lines, int tiles) {
     int64_t steps = g->dv / 8;
 
     if (g->near > 0) {
-        list->per_key = (int)swa__min64(lines / list->n + 1, g->dk / SWA__TILE);
-        lines -= (int64_t)list->per_key * list->n;
+        list->per_key = (int)swa__min64(lines / list->keys + 1, g->dk / SWA__TILE);
+        lines -= (int64_t)list->per_key * list->keys;
         if (swa__list_long(&x->b)) steps = list->blocks * (int64_t)(g->dv / 16);
-    } else if (tiles == 0 && lines / list->n < g->dk / SWA__TILE) {
-        list->per_key = (int)(lines / list->n) + 1;
+    } else if (tiles == 0 && lines / list->keys < g->dk / SWA__TILE) {
+        list->per_key = (int)(lines / list->keys) + 1;
         return;
     }
     if (lines > 0) list->per_step = (int)swa__min64(lines / (steps + 1) + 1, 64);
@@ -12951,34 +13014,35 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
 
 /* The order of a block's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int b) {
-    int at[SWA__TILE], i, k, w, n = 0;
-    unsigned have = 0, high;             /* sums; those of the tree's upper half */
+    const int end = list->start[b + 1];
+    int at[SWA__TILE] = { 0 }, i, k, w, sums = list->sums, adds = list->adds;
+    unsigned have = 0;                   /* sums */
 
-    at[0] = 0;
-    for (k = list->start[b]; k < list->start[b + 1]; k++) {
-        const int place = list->place[k] & (SWA__TILE - 1);
-        list->sum[k] = 0;
-        if (list->place[k] < 0) continue;
-        if ((have >> place & 1) == 0) list->sum[k] = SWA__TILE, at[place] = n++;
-        list->sum[k] = (unsigned char)(list->sum[k] | at[place]);
-        have |= 1u << place;
+    /* without branches, here and below: which there are nobody can guess */
+    for (k = list->start[b]; k < end; k++) {
+        const int p = list->place[k], place = p & (SWA__TILE - 1);
+        const unsigned key = p >= 0, fresh = key & ~(have >> place);
+        at[place] = fresh ? sums : at[place];
+        sums += (int)fresh;
+        have |= key << place;
+        list->block[k] = (unsigned char)b;
+        list->to[k] = (unsigned char)(key ? at[place] : list->sums);
     }
 
     /* the tree 8, 4, 2, 1 of all 16 sums, of which those without a key would be +0: no sum of p is
        changed by that, so they are left out. One whose partner is left out moves up */
-    list->adds[b] = 0;
-    for (w = SWA__TILE / 2; w > 0; w /= 2) {
-        for (high = have >> w; high != 0; high &= high - 1) {
-            i = swa__low_bit(high);
-            if ((have >> i & 1) == 0) at[i] = at[i + w];
-            else {
-                list->add[b][list->adds[b]][0] = (unsigned char)at[i];
-                list->add[b][list->adds[b]++][1] = (unsigned char)at[i + w];
-            }
+    for (w = SWA__TILE / 2; w > 0; w /= 2)
+        for (i = 0; i < w; i++) {
+            const unsigned low = have >> i & 1, high = have >> (i + w) & 1;
+            list->add[adds][0] = (unsigned char)at[i];
+            list->add[adds][1] = (unsigned char)at[i + w];
+            adds += (int)(low & high);
+            at[i] = low ? at[i] : at[i + w];
+            have |= high << i;
         }
-        have = (have | have >> w) & ((1u << w) - 1);
-    }
     list->last[b] = (unsigned char)at[0];
+    list->sums = sums;
+    list->adds = adds;
 }
 
 /* The key at pos, which is in a segment: fetched now, moved with its tile. */
@@ -12992,6 +13056,8 @@ static void swa__gather_one(swa__gather *x, const swa__room *room, int segment, 
         if (y->dim > 0 && !y->tiled)
             swa__rows_ahead(y->p + row * y->row, 1, 0, y->dim * (int)y->size, 64);
     }
+    /* its page again: with the others of its tile, not one after the other as the tile is made */
+    if (!x->first) SWA__PREFETCH_L1(swa__operand_at(&src->x[SWA__K], 0, row));
     x->tile.segment[x->tile.n] = segment;
     x->tile.row[x->tile.n++] = row;
     if (x->tile.n == SWA__TILE) swa__gather_tile(x, room);
@@ -13014,15 +13080,20 @@ static int swa__gather_slots(swa__gather *x, const swa__room *room, int segment,
 
 /* How many keys there may be with those of one more block: whole tiles begin one. */
 static int swa__gather_most(int n, const uint64_t seen[4]) {
-    int c;
+    const uint64_t ones = 0x0001000100010001u;
+    int w, c;
 
-    for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
-        unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
-        if (bits == 0xffffu) n = (int)swa__round16(n);
-        bits -= bits >> 1 & 0x5555u;     /* how many there are: by two, by four, by eight, all */
-        bits = (bits & 0x3333u) + (bits >> 2 & 0x3333u);
-        bits = (bits + (bits >> 4)) & 0x0f0fu;
-        n += (int)((bits + (bits >> 8)) & 31u);
+    for (w = 0; w < 4; w++) {
+        uint64_t bits = seen[w];         /* how many there are of each 16: by two, by four, ... */
+        bits -= bits >> 1 & 0x5555555555555555u;
+        bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+        bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+        bits = (bits + (bits >> 8)) & ones * 31;
+        if ((bits & ones * SWA__TILE) == 0) n += (int)(bits * ones >> 48);
+        else for (c = 0; c < 64; c += 16) {
+            const int keys = (int)(bits >> c & 31);
+            n = (keys == SWA__TILE ? (int)swa__round16(n) : n) + keys;
+        }
     }
     return n;
 }
@@ -13077,7 +13148,13 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     swa__gather_tile(x, &w->room);
     for (t = 0; t < list->n; t++)
         list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
+    list->sums = list->adds = 0;
     for (t = 0; t < list->blocks; t++) swa__gather_sums(list, t);
+    /* the kernel takes four keys at a time: those behind the last one are like it */
+    for (t = list->keys; t < list->n; t++) {
+        list->block[t] = list->block[list->keys - 1];
+        list->to[t] = list->to[list->keys - 1];
+    }
 }
 
 /* It goes through the kernel. e: the number from which the list goes on. */
