@@ -588,6 +588,58 @@ TEST(lists_rows_and_tiles_are_one_cache) {
         t_free_to(mark);
     }
 }
+/* Rows of whole lines, whose tail lies behind them in the ring: copied, forked and saved into rings of other sizes, whose
+   slots are others, with tiles and without. */
+TEST(lists_rows_with_their_tails_move) {
+    enum { D = 32, T = 16, ROW = D + T, MOST = 160 };
+    static const int rows[1] = { 1 };
+    for (int i = 0; i < 12; i++) {
+        const t_block *mark = t_.blocks;
+        const int g = 1 + i % 2, row = g * ROW;
+        const float *k = t_random((size_t)(MOST * row), 1.0f);
+        swa_window win = swa_window_sliding(40);
+        swa_cache_desc d;
+        swa_cache kv[2];
+        size_t bytes;
+        unsigned char *blob;
+        t_label("case %d", i);
+        memset(&d, 0, sizeof d);
+        /* clang-format off */
+        d.shape.n_heads = d.shape.n_kv_heads = g; d.shape.head_dim = D; d.shape.tail_dim = T; d.shape.v_in_k = 1;
+        d.shape.v_dim = D; d.n_layers = 1; d.n_seqs = 2; d.windows = &win; d.n_windows = 1;
+        d.k_type = i / 2 % 2 ? SWA_BF16 : SWA_F32; d.audit = 1;
+        d.k_rows = rows; d.n_k_rows = 1; d.capacity = 64;
+        /* clang-format on */
+        if (!t_cache_new(&kv[0], &d, 1)) return;
+        d.capacity = 80 + i;
+        if (i >= 8) d.n_k_rows = 0, d.k_rows = NULL;
+        if (!t_cache_new(&kv[1], &d, 1)) return;
+        for (int pos = 0; pos < MOST - 7 * i; pos += 7) {
+            swa_attn a;
+            memset(&a, 0, sizeof a);
+            a.mode = SWA_STORE_ONLY;
+            a.k.p = k + pos * row;
+            a.k_tail.p = a.k.p + D;
+            a.k.head = a.k_tail.head = ROW;
+            a.k.token = a.k_tail.token = row;
+            CHECK_OK(swa_step_one(&kv[0], 0, pos, pos + 7 < MOST ? 7 : MOST - pos));
+            CHECK_OK(swa_attend(&kv[0], 0, &a));
+        }
+        CHECK_OK(swa_cache_copy(&kv[1], 0, &kv[0], 0, -1));
+        same_rows(kv, 0, row);
+        bytes = swa_cache_save_bytes(&kv[1], 0);
+        blob = (unsigned char *)t_alloc(bytes);
+        CHECK_OK(swa_cache_save(&kv[1], 0, blob, bytes));
+        CHECK_OK(swa_cache_fork(&kv[1], 1, 0, -1));
+        CHECK_OK(swa_cache_reset(&kv[1], 0, 0, 0));
+        CHECK_OK(swa_cache_load(&kv[1], 0, blob, bytes));
+        same_rows(kv, 0, row);
+        CHECK_OK(swa_cache_reset(&kv[1], 0, 0, 0));
+        CHECK_OK(swa_cache_copy(&kv[1], 0, &kv[1], 1, -1));
+        same_rows(kv, 0, row);
+        t_free_to(mark);
+    }
+}
 TEST(lists_descs_that_contradict) {
     static const int rows[1] = { 1 };
     swa_cache_desc d;
