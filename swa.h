@@ -103,20 +103,20 @@
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 380 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 407 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
-   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 74, SWA_NO_MLA (the block
-   alone) 56, SWA_NO_BF16 (the type, and products in it) 57, SWA_NO_LISTS (lists of keys, trees) 29,
-   SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 13, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
+   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 72, SWA_NO_MLA (the block
+   alone) 54, SWA_NO_BF16 (the type, and products in it) 99, SWA_NO_LISTS (lists of keys, trees) 32,
+   SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
    SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
-   SWA_NO_AVX512 132, SWA_NO_AVX2 55, SWA_NO_SIMD 188 (all vectors), and SWA_SMALL 47: fewer shapes
+   SWA_NO_AVX512 180, SWA_NO_AVX2 55, SWA_NO_SIMD 237 (all vectors), and SWA_SMALL 79: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen
    4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
-   the block, index, lists, masks and blobs, takes 182 KB; without latents and modifications too 165
-   (109 without AVX-512, 138 with SWA_SMALL); SWA_STATIC, which drops every function that it does
+   the block, index, lists, masks and blobs, takes 185 KB; without latents and modifications too 168
+   (112 without AVX-512, 141 with SWA_SMALL); SWA_STATIC, which drops every function that it does
    not call, takes about 20 off.
-   All of it takes 8.4 s of one core by gcc 12.2 -O2 and 7.7 by clang 14 -O2 (454 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (482 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -623,22 +623,26 @@ typedef enum {
                           bf16 latents;
                           without pairs 1.2-1.6
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
-                          both; pairs by half
-                          as fast (Intel) 1.2;
-                          without 1.7-2.1
+                          both; without
+                          AVX-512 1.7-2.1
      8 rows               1; 0.8 over bf16      -                     -
+     4 rows; 8 rows, by   1.0; 1.05             1.0; 1.05             -
+     AVX-512 without fast
+     pairs (Granite       (over bf16 rows half of each: 1.05; 1.15 and
+     Rapids)              1.1; 1.2 of SWA_F32's over the same)
      by Intel's tiles,    -                     prefill 0.25; W=1024  -
      over bf16 rows                             0.29, 512 causal 0.43,
      (Granite Rapids)                           W=128 0.65; chunks of
                                                 4 to 16 tokens 0.35;
                                                 MLA 0.19, 16 heads 0.43;
-                                                fewer than 16 rows 0.9,
-                                                over f32 rows 1.6;
-                                                prefill of q8 0.26
+                                                9 to 15 rows 0.9, over
+                                                f32 rows 1.3; prefill of
+                                                q8 0.26
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
    Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
-   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them.
+   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them (nor
+   a tail without fast pairs, and head_dim in fours).
    swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
@@ -4002,6 +4006,7 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
      RAISED(x, lo, p)       the number whose bf16 is the lower half of p's bits where x >= lo,
                             else 0
+     ROUNDS                 few rows round K and V themselves, see swa__rounds
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
@@ -4251,8 +4256,8 @@ static swa__formed swa__formed_as(int type, int rows) {
 typedef struct {
     int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
-       swa__few_step(rows left) rows, transposed: [dk+dt][R]; for SWA__PAIRS half a panel, and o
-       of whole fours of rows. s: 8192 floats. */
+       swa__few_step(rows left) rows, transposed: [dk+dt][R]; for SWA__PAIRS half a panel, for
+       geo.rounds in fours, and o of either in whole fours of rows. s: 8192 floats. */
     void (*few)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
     swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
@@ -5684,15 +5689,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, cons
         SWV_UNROLL for (i = 0; i < 2 * R; i++) part[i] = SWV_SET1(0.0f);
         for (; d < end; d += 2, q += 8, k += 2 * dim) {
             SWV_UNROLL for (j = 1; j >= 0; j--) {
-                if (j < lines) {         /* as many lines of V, and K into L1 */
-                    SWA__FETCH(pf.at, pf.l1);
-                    pf.at += 64;
-                    SWA__PREFETCH_L1(k + g->near + j * 64);
-                }
                 x = SWA__FN(rounded)(type, k + (size_t)j * dim, tiny);
                 SWV_UNROLL for (i = 0; i < R; i++) {
                     SWV *to = tile ? &part[R * j + i] : &acc[i];
                     *to = SWV_FMA(SWV_SET1(q[i / 4 * next + 4 * j + i % 4]), x, *to);
+                    if (i == 0 && j < lines) { SWA__BEHIND(*to); SWA__PREFETCH_L1(k + g->near + j * 64); }
+                    if (i != 2 || j >= lines) continue;
+                    SWA__BEHIND(*to);
+                    SWA__PREFETCH(pf.at);
+                    pf.at += 64;
                 }
             }
             pf.left -= lines;

@@ -588,8 +588,8 @@ TEST(lists_rows_and_tiles_are_one_cache) {
         t_free_to(mark);
     }
 }
-/* Rows of whole lines, whose tail lies behind them in the ring: copied, forked and saved into rings of other sizes, whose
-   slots are others, with tiles and without. */
+/* Rows of whole lines, whose tail lies behind them in the ring: copied, forked and saved into rings of other sizes,
+   whose slots are others, with tiles and without. */
 TEST(lists_rows_with_their_tails_move) {
     enum { D = 32, T = 16, ROW = D + T, MOST = 160 };
     static const int rows[1] = { 1 };
