@@ -214,7 +214,7 @@ TEST_EACH_ISA(lists_of_all_keys) {
         t_free_to(mark);
     }
 }
-/* More keys than are gathered at once, so that rows are fetched ahead: latents whose tail lies behind them in the ring. */
+/* More keys than are gathered at once, so that rows are fetched ahead: latents whose tail lies behind them. */
 TEST_EACH_ISA(lists_of_latents_in_batches) {
     for (int i = 0; i < 2; i++) {
         at_case c = at_new(3, 1, 64, 64, 600);
