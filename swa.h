@@ -629,7 +629,7 @@ typedef enum {
      4 rows; 8 rows, by   1.0; 1.05             1.0; 1.05             -
      AVX-512 without fast
      pairs (Granite       (over bf16 rows half of each: 1.05; 1.15 and
-     Rapids)              1.1; 1.2 of SWA_F32's over the same)
+     Rapids)              1.1; 1.2 of SWA_F32's time over the same)
      by Intel's tiles,    -                     prefill 0.25; W=1024  -
      over bf16 rows                             0.29, 512 causal 0.43,
      (Granite Rapids)                           W=128 0.65; chunks of
@@ -641,8 +641,8 @@ typedef enum {
      error                3e-3 (7e-3), 1.3e-2   as SWA_BF16           1.0e-2 (1.3e-2), 2e-2
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
    Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
-   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them (nor
-   a tail without fast pairs, and head_dim in fours).
+   want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them.
+   Without fast pairs AVX-512 wants a head_dim of whole fours and no tail.
    swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
@@ -5335,9 +5335,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
    fetched of the next block's K meanwhile.
 
    V is walked in passes over a group of tiles (its first, how many), and so group after group: the
-   first dims of all its keys, then the next. A key of a pass brings as many bytes of K as
-   it takes of V, so that through all passes K comes as one stream. With dk = dv = 128, passes of 64
-   dims and 16 tiles, each tile of V brings half a tile of K:
+   first dims of all its keys, then the next. A key of a pass brings as many bytes of K as it takes
+   of V, so that through all passes K comes as one stream. With dk = dv = 128, passes of 64 dims and
+   16 tiles, each tile of V brings half a tile of K:
 
        pass over dims    0 .. 63: V's tiles  0  1  2 ... 15    64 .. 127: 0  1  2 ... 15
        K's tiles                             0  0  1 ...  7               8  8  9 ... 15 */
@@ -5693,11 +5693,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, cons
                 SWV_UNROLL for (i = 0; i < R; i++) {
                     SWV *to = tile ? &part[R * j + i] : &acc[i];
                     *to = SWV_FMA(SWV_SET1(q[i / 4 * next + 4 * j + i % 4]), x, *to);
-                    if (i == 0 && j < lines) { SWA__BEHIND(*to); SWA__PREFETCH_L1(k + g->near + j * 64); }
-                    if (i != 2 || j >= lines) continue;
+                    /* as many lines of V as of K, which goes into L1, both amid the products: see
+                       SWV_KEY_ROW */
+                    if (j >= lines || (i != 0 && i != 2)) continue;
                     SWA__BEHIND(*to);
-                    SWA__PREFETCH(pf.at);
-                    pf.at += 64;
+                    if (i == 0) SWA__PREFETCH_L1(k + g->near + j * 64);
+                    else {
+                        SWA__PREFETCH(pf.at);
+                        pf.at += 64;
+                    }
                 }
             }
             pf.left -= lines;
