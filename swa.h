@@ -1392,7 +1392,10 @@ static int swa__key_streams(void) {
    Rapids takes 0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash
    less), and 0.87 of that of MLA's 16 heads, which are half a panel. A list's blocks of 32 keys and
    more go through p.v as ordinary blocks do then, and q.k fetches rows of V beside tiles of K: 0.85
-   of the time of 16 blocks of 128 in f16. Zen 4 took 1.1 with such rows in q.k. */
+   of the time of 16 blocks of 128 in f16. Zen 4 took 1.1 with such rows in q.k.
+   And p.v then fetches the next K from two places in turn, the halves of what its next keys bring:
+   of one stream Granite Rapids lost 0.06 to 0.1 of the time where its pages of 4 KB began at unlucky
+   places (600 of 4096 bytes for four rows), whatever else was there. */
 static int swa__fetches_near(void) {
 #if SWA__X86
     return __builtin_cpu_is("intel") ? 1024 : 0;
@@ -5033,14 +5036,19 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
    takes keys of the ranges alone, because a slot that was never written may hold a NaN.
 
    So that memory is not idle, q.k of a block fetches its V, and p.v the next block's K, as many
-   lines as it reads itself, in one stream. Where swa__likes_streams, nothing is fetched: K and V
-   then come by loads, line after line. */
+   lines as it reads itself, in one stream, or p.v in two, see swa__fetches_near. Where
+   swa__likes_streams, nothing is fetched: K and V then come by loads, line after line. */
 
 /* What the loops of this shape read on their way to memory: the next line is at `at`; after `left`
    more steps a row ends, and the next begins `gap` bytes further on, and is `per` steps long. A
    step is a line while q.k fetches V, and a key while p.v fetches K. Rows that follow one another
-   without a gap are one row that never ends. */
-typedef struct { const char *at; int64_t gap; int left, per, l1; } SWA__FN(stream);
+   without a gap are one row that never ends. p.v's lines go by pairs, the second of which is `far`
+   bytes from the first, and the next pair `pair` bytes on, see SWA__FN(halves). */
+typedef struct {
+    const char *at;
+    int64_t gap, far, pair;
+    int left, per, l1, two;
+} SWA__FN(stream);
 /* Vectors of keys: where each begins, how many fours of dims it has, all its dims, which are the
    numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. */
 typedef struct { const char *at[8]; int fours, dk, near; } SWA__FN(key_vectors);
@@ -5261,14 +5269,30 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
     }
 }
 
+/* What p.v's next `keys` keys bring: one stream, or the two halves of what they bring, a line of
+   each in turn, see swa__fetches_near. */
+SWV_INLINE void SWA__FN(halves)(int keys, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
+    pf->far = 64;
+    pf->pair = 128;
+    if (!pf->two || pf->gap != 0) return;
+    in->step /= 2;
+    pf->far = (int64_t)((size_t)keys * in->step) & -64;
+    pf->pair = 64;
+}
+/* Line n of those that a key brings. */
+SWV_INLINE const char *SWA__FN(line)(SWA__FN(stream) pf, int n) {
+    return pf.at + n / 2 * pf.pair + (n % 2 != 0 ? pf.far : 0);
+}
+
 /* The products of row r of four with a key of f32, and behind them one of its fetches. gcc, which
    moves both, put three of four side by side: 1.02 to 1.04 of this order's time on Granite Rapids,
    W=1024 or head_dim 64. No question between the rows: where K goes into L1, it has come already. */
+#define SWV_KEY_LINE(n, bytes) (by_pairs ? SWA__FN(line)(pf, (n)) : pf.at + (bytes))
 #define SWV_KEY_ROW(r, number) do { \
     i = (r); \
     SWV_UNROLL for (j = 0; j < NW; j++) acc[r][j] = SWV_FMA((number), x[j], acc[r][j]); \
     SWA__BEHIND(acc[r][NW - 1]); \
-    if ((r) + 1 < NW) SWA__PREFETCH(pf.at + off[(r) + 1]); \
+    if ((r) + 1 < NW) SWA__PREFETCH(SWV_KEY_LINE((r) + 1, off[(r) + 1])); \
 } while (0)
 /* p.v of one key, V at in.at, and a line of the stream for each line of it: between its products,
    because an instruction that fetches holds a buffer that loads want too, and four in a row fill
@@ -5282,10 +5306,10 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
         pf.left = pf.per - 1; \
     } \
     if (by_rows && pf.l1) \
-        SWV_UNROLL for (j = 0; j < NW; j++) SWA__PREFETCH_L1(pf.at + off[j]); \
+        SWV_UNROLL for (j = 0; j < NW; j++) SWA__PREFETCH_L1(SWV_KEY_LINE(j, off[j])); \
     SWV_UNROLL for (j = 0; j < NW; j++) { \
         if (!by_rows && (size_t)(j * SWV_N) * es % 64 == 0) \
-            SWA__FETCH(pf.at + off[j * SWV_N / SWA__TILE], pf.l1); \
+            SWA__FETCH(SWV_KEY_LINE(j, off[j * SWV_N / SWA__TILE]), pf.l1); \
         x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
         if (!by_rows) \
@@ -5308,13 +5332,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
                                              SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
-    const int by_rows = R == 4 && type == SWA_F32 && SWV_N == SWA__TILE; /* see SWV_KEY_ROW */
+    const int by_rows = R == 4 && type == SWA_F32 && SWV_N == SWA__TILE, /* see SWV_KEY_ROW */
+              by_pairs = type == SWA_F32 && R * NW >= 8 && SWV_N == SWA__TILE;
     size_t off[8];                       /* of each 16 dims, in bytes */
     SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
 
     SWV_UNROLL for (j = 0; j < 8; j++)
         off[j] = j == 0 ? 0 : (size_t)swa__min(j * SWA__TILE, in.dims - SWA__TILE) * es;
+    if (by_pairs) SWA__FN(halves)(in.n, &in, &pf);
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
         SWV numbers[8];
@@ -5330,6 +5356,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 }
 #undef SWV_KEY
 #undef SWV_KEY_ROW
+#undef SWV_KEY_LINE
 
 /* V of key k and those behind it in its tile, of which dims [d[0], d[1]) are taken, and what is
    fetched of the next block's K meanwhile.
@@ -5364,6 +5391,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, const int group[2], 
     pf->per = 0;
     /* p.v's short passes with AVX2 pay for the question, and who has that alone is told L2 */
     pf->l1 = SWV_N == SWA__TILE && b->l1;
+    pf->two = g->near > 0;
     if (pf->at != NULL) {
         /* numbers of K's tile that came with tiles and keys before this one */
         const int from = at % g->dk * SWA__TILE + row * dims;
@@ -5750,6 +5778,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                                                  SWV *sum) {
     const int NW = 16 / R / (1 + tile);
     const size_t es = SWA__FN(size)(type);
+    const int by_pairs = type == SWA_F32 && NW > 1;
     const SWV tiny = SWV_SET1(SWA__TINY_V);
     const float *end = p + SWA__TILE;
     const char *at;
@@ -5757,6 +5786,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
     SWV x;
     int i, j, n;
 
+    if (by_pairs) SWA__FN(halves)(SWA__TILE, &in, &pf);
     SWV_UNROLL for (n = 0; n < NW; n++)
         off[n] = n == 0 ? 0 : (size_t)swa__min(n * SWV_N, in.dims - SWV_N) * es;
     /* the second key of a pair goes first, and so does its p */
@@ -5775,7 +5805,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                     /* a line is fetched amid its products, see SWV_KEY_ROW */
                     if (i != 1 || (n % 2 != 0 && es < 4)) continue;
                     SWA__BEHIND(*to);
-                    SWA__PREFETCH(pf.at + off[n]);
+                    SWA__PREFETCH(by_pairs ? SWA__FN(line)(pf, n) : pf.at + off[n]);
                 }
             }
         }
