@@ -10439,20 +10439,22 @@ static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
 /* Tile t's place, without a key. */
 static void swa__spot_of(const swa__keys *keys, const swa__room *room, int t, swa__spot *to) {
     const swa_shape *s = &keys->shape;
+    const int64_t first = (int64_t)t * SWA__TILE;        /* key                                   */
     int i;
 
+    /* at once, not moved: what has just been stored one by one and is then read by vectors waits
+       until the stores before it are out */
     to->dvp = (int)swa__pad16(s->v_dim);
-    to->x[SWA__K] = room->k;
-    to->x[SWA__TAIL] = room->k + SWA__TILE * s->head_dim;
-    to->x[SWA__V] = room->v;
-    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] = room->scale + i * SWA_BLOCK;
+    to->x[SWA__K] = room->k + first * (s->head_dim + s->tail_dim);
+    to->x[SWA__TAIL] = to->x[SWA__K] + SWA__TILE * s->head_dim;
+    to->x[SWA__V] = room->v + first * to->dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] = room->scale + i * SWA_BLOCK + first;
     to->row = room->row;
     to->bare = 1;
     /* V in K is made of the same numbers, by another rule for tiny ones. What is stored comes by
        the call's keys, which have no form */
     to->tiles = SWA__AMX && keys->form == SWA__TILE_AMX && !s->v_in_k;
     to->made = 0;
-    swa__spot_move(to, s, t);
 }
 
 /* A tile's operand i is at p. */
@@ -12912,6 +12914,7 @@ typedef struct {
     swa__block b;
     int64_t q;                           /* the query's position                                  */
     int first;                           /* nothing has fetched these keys yet                    */
+    int far;                             /* their distances and columns will be asked for         */
 } swa__gather;
 
 static void swa__gather_clear(swa__gather *x) {
@@ -12926,21 +12929,33 @@ static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__
     list->n_ahead = list->per_key = list->per_step = 0;
     x->in = swa__cursor_at(&j->keys, u->h);
     x->first = 1;
+    x->far = tree || swa__modifies(j, j->geo.bias);
     swa__gather_clear(x);
 }
 
-/* pos -1: none, a tile is filled up. */
-static void swa__gather_key(swa__gather *x, int64_t pos) {
+/* n keys of one block, from pos on. */
+static void swa__gather_keys(swa__gather *x, int64_t pos, int n) {
     swa__list *list = x->b.list;
-    const int place = pos < 0 ? -1 : (int)(pos % SWA_BLOCK);
-
-    list->place[list->n] = (int16_t)place;
-    list->column[list->n] = pos < 0               ? -1
-                          : x->b.g->by_distance ? x->q - pos
-                                                  : pos - x->b.g->bias_first;
+    const int place = (int)(pos % SWA_BLOCK), at = list->n;
     /* in two steps, as an ordinary block does it: the query from the block's start, rounded to f32,
        less the key. So the float is the same */
-    list->distance[list->n++] = (float)(x->q - (pos - place)) - (float)place;
+    const float start = (float)(x->q - (pos - place));
+    int i;
+
+    list->n += n;
+    for (i = 0; i < n; i++) list->place[at + i] = (int16_t)(place + i);
+    for (i = 0; i < n && x->far; i++) {
+        list->column[at + i] =
+            x->b.g->by_distance ? x->q - (pos + i) : pos + i - x->b.g->bias_first;
+        list->distance[at + i] = start - (float)(place + i);
+    }
+}
+/* None: a tile is filled up. */
+static void swa__gather_none(swa__gather *x) {
+    swa__list *list = x->b.list;
+    list->place[list->n] = -1;
+    list->column[list->n] = -1;
+    list->distance[list->n++] = 0.0f;
 }
 
 /* The tile that is not full yet is made, and keys go on in the next. */
@@ -12956,7 +12971,7 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     /* keys come one by one: none may widen a whole tile of slots over the others */
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
-    for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_key(x, -1);
+    for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_none(x);
     x->tile.n = 0;
 }
 
@@ -13051,21 +13066,31 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
     if (list->n_ahead > 0) swa__gather_pace(x, lines / panels + 1, t);
 }
 
+/* Whether the 16 keys from k on are a tile: positions ascend. */
+static int swa__gather_whole(const swa__list *list, int k, int end) {
+    return end - k >= SWA__TILE && list->place[k] >= 0 && list->place[k] % SWA__TILE == 0
+        && list->place[k + SWA__TILE - 1] == list->place[k] + SWA__TILE - 1;
+}
+
 /* The order of a block's sums: by key mod 16, then the tree over those that have a key. */
 static void swa__gather_sums(swa__list *list, int b) {
     const int end = list->start[b + 1];
-    int at[SWA__TILE] = { 0 }, i, k, w, sums = list->sums, adds = list->adds;
+    unsigned char at[SWA__TILE] = { 0 };
+    int i, k, w, sums = list->sums, adds = list->adds;
     unsigned have = 0;                   /* sums */
 
     /* without branches, here and below: which there are nobody can guess */
+    memset(list->block + list->start[b], b, (size_t)(end - list->start[b]));
     for (k = list->start[b]; k < end; k++) {
         const int p = list->place[k], place = p & (SWA__TILE - 1);
         const unsigned key = p >= 0, fresh = key & ~(have >> place);
-        at[place] = fresh ? sums : at[place];
+        at[place] = (unsigned char)(fresh ? sums : at[place]);
         sums += (int)fresh;
         have |= key << place;
-        list->block[k] = (unsigned char)b;
-        list->to[k] = (unsigned char)(key ? at[place] : list->sums);
+        list->to[k] = key ? at[place] : (unsigned char)list->sums;
+        if (have != 0xffffu || !swa__gather_whole(list, k + 1, end)) continue;
+        memcpy(list->to + k + 1, at, SWA__TILE);         /* a whole tile, all of whose sums are known */
+        k += SWA__TILE;
     }
 
     /* the tree 8, 4, 2, 1 of all 16 sums, of which those without a key would be +0: no sum of p is
@@ -13073,13 +13098,13 @@ static void swa__gather_sums(swa__list *list, int b) {
     for (w = SWA__TILE / 2; w > 0; w /= 2)
         for (i = 0; i < w; i++) {
             const unsigned low = have >> i & 1, high = have >> (i + w) & 1;
-            list->add[adds][0] = (unsigned char)at[i];
-            list->add[adds][1] = (unsigned char)at[i + w];
+            list->add[adds][0] = at[i];
+            list->add[adds][1] = at[i + w];
             adds += (int)(low & high);
             at[i] = low ? at[i] : at[i + w];
             have |= high << i;
         }
-    list->last[b] = (unsigned char)at[0];
+    list->last[b] = at[0];
     list->sums = sums;
     list->adds = adds;
 }
@@ -13155,19 +13180,23 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
     for (c = 0; c < SWA_BLOCK; c += SWA__TILE) {
         const unsigned bits = (unsigned)(seen[c / 64] >> (c % 64)) & 0xffffu;
         unsigned left;
-        int whole = 0;
         if (bits == 0) continue;
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + c) s++;
         if (s == keys->n_kv) break;
-        if (bits == 0xffffu) whole = swa__gather_slots(x, room, s, pos + c);
-        /* keys of a whole tile are named like all others, only not moved */
+        /* a whole tile's keys are named like all others, only not moved */
+        if (bits == 0xffffu && swa__gather_slots(x, room, s, pos + c)) {
+            const int64_t most = swa__min64(sinks - (pos + c), SWA__TILE);
+            if (most > 0) list->sinks = list->n + (int)most;
+            swa__gather_keys(x, pos + c, SWA__TILE);
+            continue;
+        }
         for (left = bits; left != 0; left &= left - 1) {
             i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
             if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
-            swa__gather_key(x, pos + i);
+            swa__gather_keys(x, pos + i, 1);
             if (pos + i < sinks) list->sinks = list->n;
-            if (!whole) swa__gather_one(x, room, s, pos + i);
+            swa__gather_one(x, room, s, pos + i);
         }
     }
 
@@ -13180,13 +13209,14 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
 /* What has been gathered, made ready for the kernel. */
 static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gather *x) {
     swa__list *list = x->b.list;
-    int t;
+    int i, t;
 
     /* before the last tile is filled up: what is no key is not computed */
     list->keys = list->n;
     swa__gather_tile(x, &w->room);
-    for (t = 0; t < list->n; t++)
-        list->v[t] = (const float *)x->b.tile[t / SWA__TILE].v + t % SWA__TILE * j->geo.v_along;
+    for (t = 0; t < list->n; t += SWA__TILE)
+        for (i = 0; i < SWA__TILE; i++)
+            list->v[t + i] = (const float *)x->b.tile[t / SWA__TILE].v + i * j->geo.v_along;
     list->sums = list->adds = 0;
     for (t = 0; t < list->blocks; t++) swa__gather_sums(list, t);
     /* the kernel takes four keys at a time: those behind the last one are like it */
@@ -13196,12 +13226,11 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     }
 }
 
-/* It goes through the kernel. e: the number from which the list goes on. */
+/* It goes through the kernel. What is fetched meanwhile is listed in `want`, from number e on. */
 static void swa__gather_run(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                             const swa__wanted *want, int64_t e, swa__gather *x) {
     swa__sight l;
 
-    swa__gather_done(j, w, x);
     swa__no_fetch(&x->b, 0, SWA_BLOCK / SWA__TILE);
     /* before the kernel, which fetches on its way what comes next */
     swa__gather_next(want, x, e, (u->n + j->call->kr->nr - 1) / j->call->kr->nr);
@@ -13225,13 +13254,22 @@ static void swa__unit_listed(const swa__job *j, const swa__unit *u, const swa__s
     for (at = swa__wanted_block(j, &want, 0, seen); at >= 0;
          at = swa__wanted_block(j, &want, at + 1, seen)) {
         /* a block is never torn: where it may not fit, what there is goes first */
-        if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK)
+        if (swa__gather_full(&x) || swa__gather_most(x.b.list->n, seen) > SWA_BLOCK) {
+            swa__gather_done(j, w, &x);
             swa__gather_run(j, u, w, &want, at * SWA_BLOCK >> want.shift, &x);
+        }
         swa__gather_block(&x, &w->room, at * SWA_BLOCK, seen,
                           swa__has_q_sink(j) ? swa__min64(want.sinks, want.lo) : 0);
     }
-    /* the rest; nothing comes behind it, so nothing is fetched */
-    if (x.b.list->blocks > 0) swa__gather_run(j, u, w, &want, INT64_MAX, &x);
+    if (x.b.list->blocks > 0) {          /* the rest. Behind it comes the next head's list        */
+        const int h = u->h + 1, more = h < j->keys.shape.n_kv_heads;
+        swa__gather_done(j, w, &x);
+        if (more) {
+            x.in = swa__cursor_at(&j->keys, h);
+            want = swa__wanted_of(j, h, t, w->listed);
+        }
+        swa__gather_run(j, u, w, &want, more ? 0 : INT64_MAX, &x);
+    }
     swa__unit_end(j, u, w);
 }
 
@@ -13247,7 +13285,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
         /* it lies in the slot of pos + i, and stands at pos + its depth */
         pos = j->pos + swa__depth(j->parents, i);
         list->node[list->n] = i;
-        swa__gather_key(x, pos);
+        swa__gather_keys(x, pos, 1);
         if (pos < j->window.n_sink) list->sinks = list->n;
         swa__gather_one(x, &w->room, swa__find(x->in.keys, at), at);
     }
