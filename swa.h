@@ -13066,9 +13066,10 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
     if (list->n_ahead > 0) swa__gather_pace(x, lines / panels + 1, t);
 }
 
-/* Whether the 16 keys from k on are a tile: positions ascend. */
+/* Whether the 16 keys from k on are a tile: positions ascend, but not a tree's. */
 static int swa__gather_whole(const swa__list *list, int k, int end) {
-    return end - k >= SWA__TILE && list->place[k] >= 0 && list->place[k] % SWA__TILE == 0
+    return !list->tree && end - k >= SWA__TILE
+        && list->place[k] >= 0 && list->place[k] % SWA__TILE == 0
         && list->place[k + SWA__TILE - 1] == list->place[k] + SWA__TILE - 1;
 }
 
@@ -13084,13 +13085,17 @@ static void swa__gather_sums(swa__list *list, int b) {
     for (k = list->start[b]; k < end; k++) {
         const int p = list->place[k], place = p & (SWA__TILE - 1);
         const unsigned key = p >= 0, fresh = key & ~(have >> place);
+        if ((have == 0 || have == 0xffffu) && swa__gather_whole(list, k, end)) {
+            for (i = 0; i < SWA__TILE && have == 0; i++) at[i] = (unsigned char)sums++;
+            have = 0xffff;
+            memcpy(list->to + k, at, SWA__TILE);
+            k += SWA__TILE - 1;
+            continue;
+        }
         at[place] = (unsigned char)(fresh ? sums : at[place]);
         sums += (int)fresh;
         have |= key << place;
         list->to[k] = key ? at[place] : (unsigned char)list->sums;
-        if (have != 0xffffu || !swa__gather_whole(list, k + 1, end)) continue;
-        memcpy(list->to + k + 1, at, SWA__TILE);         /* a whole tile, all of whose sums are known */
-        k += SWA__TILE;
     }
 
     /* the tree 8, 4, 2, 1 of all 16 sums, of which those without a key would be +0: no sum of p is
@@ -13214,7 +13219,7 @@ static void swa__gather_done(const swa__job *j, const swa__scratch *w, swa__gath
     /* before the last tile is filled up: what is no key is not computed */
     list->keys = list->n;
     swa__gather_tile(x, &w->room);
-    for (t = 0; t < list->n; t += SWA__TILE)
+    for (t = 0; t < list->n && !swa__list_long(&x->b); t += SWA__TILE)
         for (i = 0; i < SWA__TILE; i++)
             list->v[t + i] = (const float *)x->b.tile[t / SWA__TILE].v + i * j->geo.v_along;
     list->sums = list->adds = 0;

@@ -276,6 +276,31 @@ TEST_EACH_ISA(lists_that_are_a_window) {
         t_free_to(mark);
     }
 }
+/* A list of all keys where sinks end within a tile that is taken as it lies in the ring: they have their own q, the
+   window's keys in that tile have not. */
+TEST_EACH_ISA(lists_with_sinks_in_a_tile) {
+    for (int n_sink = 3; n_sink <= 21; n_sink += 6) {
+        const t_block *mark = t_.blocks;
+        at_case c = at_new(6, 2, 24, 16, 60);
+        const size_t n = (size_t)c.n * at_o_row(&c);
+        float *out = t_floats(n);
+        at_data d;
+        at_how how;
+        memset(&how, 0, sizeof how);
+        how.isa = isa;
+        how.chunk = 5;
+        at_pinned(&c, 24, n_sink);
+        c.q_sink = 1;
+        d = at_make(&c);
+        if (!at_ring(&c, &d, &how, out, NULL)) continue;
+        c.pick_block = 4;
+        c.pick_n = 15;
+        d.pick = (int32_t *)t_alloc((size_t)(c.n * c.shape.n_kv_heads * c.pick_n) * sizeof(int32_t));
+        for (int i = 0; i < c.n * c.shape.n_kv_heads * c.pick_n; i++) d.pick[i] = i % c.pick_n;
+        for (how.chunk = 1; how.chunk <= 9; how.chunk += 4) same_bits(at_ring, &c, &d, &how, out, n);
+        t_free_to(mark);
+    }
+}
 /* Many query heads over one KV head, and fewer tokens than parts: the rows that share a list are dealt out. */
 TEST_EACH_ISA(lists_of_few_tokens_in_parts) {
     at_case c = at_new(128, 1, 24, 16, 40);
