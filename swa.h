@@ -4211,8 +4211,9 @@ typedef struct { /* rows whose q.k is summed: `per` after another to a list     
 /* What rows have come to: o, the sum of p.v; m, their maximum; l, the sum of p. */
 typedef struct { float *o, *m, *l; } swa__total;
 /* p.v: the p of a block's keys as they lie in s, and where it goes; more: added to what o holds.
-   Few rows: the keys [from, run) are a run, see swa__run_end; from -1: none is known. */
-typedef struct { const float *p; float *o; int more, from, run; } swa__pv;
+   Few rows: the keys [from, run) are a run, see swa__run_end; from -1: none is known. any: V holds
+   numbers of any size, see swa__round8_avx512. */
+typedef struct { const float *p; float *o; int more, from, run, any; } swa__pv;
 
 #if SWA__AMX
 /* A panel of Intel's tiles between its scores and its results. */
@@ -5692,12 +5693,23 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(pair_values)(int rows, const swa__block *b
    numbers that are rounded as they come: where pairs have half the rate of FMAs, or none. `tile`: in
    the order of SWA_BF16_TILE, whose even and odd numbers have chains of their own in each bundle. */
 
-/* 16 numbers as products take them. Stored bf16 is finite, and no f16 is below tiny. */
-SWV_INLINE SWV_TARGET SWV SWA__FN(rounded)(int type, const char *p, SWV tiny) {
+/* 16 numbers as products take them. Stored bf16 is finite, and no f16 is below tiny. Eight rows have
+   as much to multiply as memory gives them time for, and round f32 by two FMAs. What of it is not
+   below 2^112 becomes infinity or NaN then, and so do the sums of every row: one tells that they are
+   to be computed again, by fours, whose rounding takes any number. Four rows wait for memory either
+   way. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(rounded)(int R, int type, const char *p, SWV tiny) {
     const SWV x = SWA__FN(load)(type, p);
-    return type == SWA_F32 ? SWA__FN(to_bf16_or_zero)(x, tiny)
-         : type == SWA_F16 ? SWV_TO_BF16(x)
-                           : SWV_FROM(SWV_ABS(x), tiny, x);
+    return type == SWA_BF16 ? SWV_FROM(SWV_ABS(x), tiny, x)
+         : type == SWA_F16  ? SWV_ROUND8(x)
+         : R == 4           ? SWA__FN(to_bf16_or_zero)(x, tiny)
+                            : SWV_ROUND8_FROM(x, tiny);
+}
+static SWV_TARGET int SWA__FN(finite)(const float *p, int n) {
+    unsigned others = 0;
+    int i;
+    for (i = 0; i < n; i += SWV_N) others |= SWV_NOT_FINITE(SWV_LOAD(p + i));
+    return others == 0;
 }
 
 /* q.k of R rows, by fours, with a tile of K: the second dim of a pair goes first. */
@@ -5717,7 +5729,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, cons
         SWV_UNROLL for (i = 0; i < 2 * R; i++) part[i] = SWV_SET1(0.0f);
         for (; d < end; d += 2, q += 8, k += 2 * dim) {
             SWV_UNROLL for (j = 1; j >= 0; j--) {
-                x = SWA__FN(rounded)(type, k + (size_t)j * dim, tiny);
+                x = SWA__FN(rounded)(R, type, k + (size_t)j * dim, tiny);
                 SWV_UNROLL for (i = 0; i < R; i++) {
                     SWV *to = tile ? &part[R * j + i] : &acc[i];
                     *to = SWV_FMA(SWV_SET1(q[i / 4 * next + 4 * j + i % 4]), x, *to);
@@ -5765,10 +5777,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__bl
 SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(int rows, const swa__block *b, const float *q,
                                                     float *s, int v, int v1) {
     const int tile = b->g->form != SWA__SINGLES;
+    int any = rows == 4;
+
     if (rows == 8 && tile) SWA__FN(rounded_tiles)(1, 8, b, q, s, v, v1);
     else if (rows == 8) SWA__FN(rounded_tiles)(0, 8, b, q, s, v, v1);
-    else if (tile) SWA__FN(rounded_tiles)(1, 4, b, q, s, v, v1);
-    else SWA__FN(rounded_tiles)(0, 4, b, q, s, v, v1);
+    if (rows == 8) any = !SWA__FN(finite)(s + v * SWV_N, (v1 - v) * SWV_N);
+    for (; any && rows > 0; rows -= 4, q += 4 * b->g->dk, s += 4 * SWA_BLOCK)
+        if (tile) SWA__FN(rounded_tiles)(1, 4, b, q, s, v, v1);
+        else SWA__FN(rounded_tiles)(0, 4, b, q, s, v, v1);
 }
 
 /* p.v over the keys of a tile, NW vectors of dims: those past in.dims are its last 16 again. sum:
@@ -5798,7 +5814,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                 pf.left = pf.per - 1;
             }
             SWV_UNROLL for (n = 0; n < NW; n++) {
-                x = SWA__FN(rounded)(type, at + off[n], tiny);
+                x = SWA__FN(rounded)(R, type, at + off[n], tiny);
                 SWV_UNROLL for (i = 0; i < R; i++) {
                     SWV *to = &sum[(tile ? R * NW * j : 0) + NW * i + n];
                     *to = SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + 1 - j]), x, *to);
@@ -5860,10 +5876,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__
 SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(int rows, const swa__block *b,
                                                       const int range[4], const swa__pv *x) {
     const int tile = b->g->form != SWA__SINGLES;
-    if (rows == 8 && tile) SWA__FN(rounded_bundles)(1, 8, b, range, x);
-    else if (rows == 8) SWA__FN(rounded_bundles)(0, 8, b, range, x);
-    else if (tile) SWA__FN(rounded_bundles)(1, 4, b, range, x);
-    else SWA__FN(rounded_bundles)(0, 4, b, range, x);
+    swa__pv four = *x;
+
+    if (rows == 8 && !x->any) {
+        if (tile) SWA__FN(rounded_bundles)(1, 8, b, range, x);
+        else SWA__FN(rounded_bundles)(0, 8, b, range, x);
+        return;
+    }
+    for (; rows > 0; rows -= 4, four.p += 4 * SWA_BLOCK, four.o += 4 * b->g->dvp)
+        if (tile) SWA__FN(rounded_bundles)(1, 4, b, range, &four);
+        else SWA__FN(rounded_bundles)(0, 4, b, range, &four);
 }
 #endif
 
@@ -6180,7 +6202,7 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__
 
 /* p.v of all rows over the keys of range, in pieces likewise: the sums go on from one to the
    next. Rows of V that lie apart share so few sets of L1 that no piece would stay in it. */
-static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__block *b,
+static SWV_TARGET void SWA__FN(few_value_pieces)(int any, int rows, int most, const swa__block *b,
                                                  const int range[4], const float *p, float *o) {
     const swa__tile *t = range[2] < range[3] ? &b->tile[range[2] / SWA__TILE] : NULL;
     const int dvp = b->g->dvp, type = t != NULL ? t->v_type : SWA_F32,
@@ -6196,6 +6218,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int rows, int most, const swa__
 
     /* `some` is the first range, with a piece of the second; then pieces of that alone */
     memcpy(some, range, sizeof some);
+    x.any = any;
     x.more = 0;
     do {
         if (range[3] - some[2] > piece) some[3] = (some[2] & -grain) + piece;
@@ -6311,7 +6334,11 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
         for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
     }
 
-    SWA__FN(few_value_pieces)(all, most, b, range, s, to->o);
+    SWA__FN(few_value_pieces)(0, all, most, b, range, s, to->o);
+#ifdef SWV_ROUNDS
+    if (SWV_ROUNDED(g) && all >= 8 && !SWA__FN(finite)(to->o, g->dvp))
+        SWA__FN(few_value_pieces)(1, all, most, b, range, s, to->o);
+#endif
     SWV_LEAVE();
 }
 
@@ -8422,6 +8449,9 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_STORE_UPPER
 #undef SWV_PAIRED
 #undef SWV_ROUNDS
+#undef SWV_ROUND8
+#undef SWV_ROUND8_FROM
+#undef SWV_NOT_FINITE
 #undef SWV_ROUNDED
 #undef SWV_ISA
 #undef SWV_LOOPS
@@ -9170,6 +9200,17 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
     return _mm512_castsi512_ps(_mm512_and_si512(r, _mm512_set1_epi32(-65536)));
 }
 
+#if SWA__ROUNDS
+/* To 8 bits by two FMAs, where shifts and masks take four instructions: x times 2^16 - 1, rounded to
+   24 bits, is off from x times 2^16 by x rounded to a multiple of its 16 lower bits, of two equally
+   near to the even one. Where the product is less than a power of two that x * 2^16 is not, its bits
+   are finer, and x so little above that power that it rounds to it. From 2^112 on it overflows. */
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__round8_avx512(__mmask16 which, __m512 x) {
+    return _mm512_maskz_fmsub_ps(which, x, _mm512_set1_ps(65536.0f),
+                                 _mm512_mul_ps(x, _mm512_set1_ps(65535.0f)));
+}
+#endif
+
 #if SWA__AVX512_DOT && SWA__BF16
 /* Pairs: bf16 of two rows (dims in q.k, keys in p.v) in one lane, row a's below. They are made in
    two steps, because numbers that are too small are told by 16 bits and zeroed in between:
@@ -9297,6 +9338,14 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #if SWA__ROUNDS
 #  define SWV_ROUNDS                     /* few rows of bf16 products round K and V themselves    */
+#  define SWV_ROUND8(x)           swa__round8_avx512(0xffff, (x))
+/* 0 below tiny; of NaN a NaN */
+#  define SWV_ROUND8_FROM(x, tiny) \
+    swa__round8_avx512(_mm512_cmp_ps_mask(_mm512_abs_ps(x), (tiny), _CMP_NLT_UQ), (x))
+#  define SWV_NOT_FINITE(x) \
+    _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(x), \
+                                             _mm512_set1_epi32(0x7f800000)), \
+                            _mm512_set1_epi32(0x7f800000))
 #endif
 #if !SWA__SMALL
 #  define SWV_HALF_PANEL                 /* half a panel: 16 keys, one vector of rows             */

@@ -552,13 +552,14 @@ TEST_EACH_ISA(bits_q8_products) {
         }
 }
 
-/* Numbers at the edges of what bf16 products take: rounded to infinity, just below what counts, subnormal, zero. */
-static void bits_edges(float *x, size_t n) {
-    static const float edge[] = { 3.4e38f,     3.3895313e38f,  1.3877788e-17f, 1.3877786e-17f,
-                                  1.3850e-17f, 2.0679515e-25f, 2.0679513e-25f, 2.06e-25f,
-                                  1e-30f,      1e-40f,         0.0f,           7.6e-24f };
+/* Numbers at the edges of what bf16 products take: rounded to infinity, just below what counts, subnormal, zero, what
+   2^16 times overflows; and in f32, where it is stored as it comes, infinity. */
+static void bits_edges(float *x, size_t n, int type) {
+    static const float edge[] = { 3.4e38f,        3.3895313e38f,  1.3877788e-17f, 1.3877786e-17f,  1.3850e-17f,
+                                  2.0679515e-25f, 2.0679513e-25f, 2.06e-25f,      1e-30f,          1e-40f,
+                                  0.0f,           7.6e-24f,       0x1p112f,       0x1.fffffep111f, INFINITY };
     for (size_t i = 0; i < n; i += 5) {
-        const float e = edge[(size_t)t_int(0, (int)(sizeof edge / sizeof edge[0]) - 1)];
+        const float e = edge[t_int(0, (int)(sizeof edge / sizeof edge[0]) - (type == SWA_F32 ? 1 : 2))];
         if (e < 1.0f || t_int(0, 63) == 0) x[i] = t_int(0, 1) ? e : -e;
     }
 }
@@ -583,8 +584,8 @@ TEST_EACH_ISA(bits_few_rows_bf16) {
             if (f % 5 == 1) at_pinned(&c, 30 + f % 3, 9);
             if (f % 5 == 1) c.q_sink = 1;
             d = at_make(&c);
-            if (f & 4) bits_edges(d.k, 45 * (size_t)c.shape.head_dim);
-            if (f & 4) bits_edges(d.v, 45 * (size_t)c.shape.v_dim);
+            if (f & 4) bits_edges(d.k, 45 * (size_t)c.shape.head_dim, c.k_type);
+            if (f & 4) bits_edges(d.v, 45 * (size_t)c.shape.v_dim, c.v_type);
             /* scores stay finite: of inf - inf the promise does not speak */
             for (size_t i = 0; (f & 4) && i < 45 * at_q_row(&c); i++) {
                 d.q[i] *= 0.0078125f;
