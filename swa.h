@@ -5044,7 +5044,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
    more steps a row ends, and the next begins `gap` bytes further on, and is `per` steps long. A
    step is a line while q.k fetches V, and a key while p.v fetches K. Rows that follow one another
    without a gap are one row that never ends. p.v's lines go by pairs, the second of which is `far`
-   bytes from the first, and the next pair `pair` bytes on, see SWA__FN(halves). */
+   bytes from the first, and the next pair `pair` bytes on, see SWA__FN(stream_halves). */
 typedef struct {
     const char *at;
     int64_t gap, far, pair;
@@ -5272,7 +5272,7 @@ static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const fl
 
 /* What p.v's next `keys` keys bring: one stream, or the two halves of what they bring, a line of
    each in turn, see swa__fetches_near. */
-SWV_INLINE void SWA__FN(halves)(int keys, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
+SWV_INLINE void SWA__FN(stream_halves)(int keys, SWA__FN(value_rows) *in, SWA__FN(stream) *pf) {
     pf->far = 64;
     pf->pair = 128;
     if (!pf->two || pf->gap != 0) return;
@@ -5281,14 +5281,14 @@ SWV_INLINE void SWA__FN(halves)(int keys, SWA__FN(value_rows) *in, SWA__FN(strea
     pf->pair = 64;
 }
 /* Line n of those that a key brings. */
-SWV_INLINE const char *SWA__FN(line)(SWA__FN(stream) pf, int n) {
+SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
     return pf.at + n / 2 * pf.pair + (n % 2 != 0 ? pf.far : 0);
 }
 
 /* The products of row r of four with a key of f32, and behind them one of its fetches. gcc, which
    moves both, put three of four side by side: 1.02 to 1.04 of this order's time on Granite Rapids,
    W=1024 or head_dim 64. No question between the rows: where K goes into L1, it has come already. */
-#define SWV_KEY_LINE(n, bytes) (by_pairs ? SWA__FN(line)(pf, (n)) : pf.at + (bytes))
+#define SWV_KEY_LINE(n, bytes) (by_pairs ? SWA__FN(stream_line)(pf, (n)) : pf.at + (bytes))
 #define SWV_KEY_ROW(r, number) do { \
     i = (r); \
     SWV_UNROLL for (j = 0; j < NW; j++) acc[r][j] = SWV_FMA((number), x[j], acc[r][j]); \
@@ -5341,7 +5341,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
 
     SWV_UNROLL for (j = 0; j < 8; j++)
         off[j] = j == 0 ? 0 : (size_t)swa__min(j * SWA__TILE, in.dims - SWA__TILE) * es;
-    if (by_pairs) SWA__FN(halves)(in.n, &in, &pf);
+    if (by_pairs) SWA__FN(stream_halves)(in.n, &in, &pf);
 #ifdef SWV_AT
     for (; k + SWV_N <= in.n; k += SWV_N) {              /* p of several keys at once */
         SWV numbers[8];
@@ -5802,7 +5802,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
     SWV x;
     int i, j, n;
 
-    if (by_pairs) SWA__FN(halves)(SWA__TILE, &in, &pf);
+    if (by_pairs) SWA__FN(stream_halves)(SWA__TILE, &in, &pf);
     SWV_UNROLL for (n = 0; n < NW; n++)
         off[n] = n == 0 ? 0 : (size_t)swa__min(n * SWV_N, in.dims - SWV_N) * es;
     /* the second key of a pair goes first, and so does its p */
@@ -5821,7 +5821,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                     /* a line is fetched amid its products, see SWV_KEY_ROW */
                     if (i != 1 || (n % 2 != 0 && es < 4)) continue;
                     SWA__BEHIND(*to);
-                    SWA__PREFETCH(by_pairs ? SWA__FN(line)(pf, n) : pf.at + off[n]);
+                    SWA__PREFETCH(by_pairs ? SWA__FN(stream_line)(pf, n) : pf.at + off[n]);
                 }
             }
         }
