@@ -554,7 +554,7 @@ TEST_EACH_ISA(bits_q8_products) {
 
 /* Numbers at the edges of what bf16 products take: rounded to infinity, just below what counts, subnormal, zero, what
    2^16 times overflows; and in f32, where it is stored as it comes, infinity. */
-static void bits_edges(float *x, size_t n, int type) {
+static void bits_edges(float *x, size_t n, swa_type type) {
     static const float edge[] = { 3.4e38f,        3.3895313e38f,  1.3877788e-17f, 1.3877786e-17f,  1.3850e-17f,
                                   2.0679515e-25f, 2.0679513e-25f, 2.06e-25f,      1e-30f,          1e-40f,
                                   0.0f,           7.6e-24f,       0x1p112f,       0x1.fffffep111f, INFINITY };
