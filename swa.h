@@ -5777,12 +5777,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__bl
 SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(int rows, const swa__block *b, const float *q,
                                                     float *s, int v, int v1) {
     const int tile = b->g->form != SWA__SINGLES;
-    int any = rows == 4;
 
-    if (rows == 8 && tile) SWA__FN(rounded_tiles)(1, 8, b, q, s, v, v1);
-    else if (rows == 8) SWA__FN(rounded_tiles)(0, 8, b, q, s, v, v1);
-    if (rows == 8) any = !SWA__FN(finite)(s + v * SWV_N, (v1 - v) * SWV_N);
-    for (; any && rows > 0; rows -= 4, q += 4 * b->g->dk, s += 4 * SWA_BLOCK)
+    if (rows == 8) {
+        if (tile) SWA__FN(rounded_tiles)(1, 8, b, q, s, v, v1);
+        else SWA__FN(rounded_tiles)(0, 8, b, q, s, v, v1);
+        if (SWA__FN(finite)(s + v * SWV_N, (v1 - v) * SWV_N)) return;
+    }
+    for (; rows > 0; rows -= 4, q += 4 * b->g->dk, s += 4 * SWA_BLOCK)
         if (tile) SWA__FN(rounded_tiles)(1, 4, b, q, s, v, v1);
         else SWA__FN(rounded_tiles)(0, 4, b, q, s, v, v1);
 }
@@ -12982,8 +12983,8 @@ static void swa__gather_begin(const swa__job *j, const swa__unit *u, const swa__
     swa__gather_clear(x);
 }
 
-/* n keys of one block, from pos on. */
-static void swa__gather_keys(swa__gather *x, int64_t pos, int n) {
+/* n keys of one block, from pos on; those before `sinks` have a q of their own. */
+static void swa__gather_keys(swa__gather *x, int64_t pos, int n, int64_t sinks) {
     swa__list *list = x->b.list;
     const int place = (int)(pos % SWA_BLOCK), at = list->n;
     /* in two steps, as an ordinary block does it: the query from the block's start, rounded to f32,
@@ -12992,6 +12993,7 @@ static void swa__gather_keys(swa__gather *x, int64_t pos, int n) {
     int i;
 
     list->n += n;
+    if (pos < sinks) list->sinks = at + (int)swa__min64(sinks - pos, n);
     for (i = 0; i < n; i++) list->place[at + i] = (int16_t)(place + i);
     for (i = 0; i < n && x->far; i++) {
         list->column[at + i] =
@@ -13239,17 +13241,14 @@ static void swa__gather_block(swa__gather *x, const swa__room *room, int64_t pos
         if (s == keys->n_kv) break;
         /* a whole tile's keys are named like all others, only not moved */
         if (bits == 0xffffu && swa__gather_slots(x, room, s, pos + c)) {
-            const int64_t most = swa__min64(sinks - (pos + c), SWA__TILE);
-            if (most > 0) list->sinks = list->n + (int)most;
-            swa__gather_keys(x, pos + c, SWA__TILE);
+            swa__gather_keys(x, pos + c, SWA__TILE, sinks);
             continue;
         }
         for (left = bits; left != 0; left &= left - 1) {
             i = c + swa__low_bit(left);
             while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + i) s++;
             if (s == keys->n_kv || keys->kv[s].pos > pos + i) continue;
-            swa__gather_keys(x, pos + i, 1);
-            if (pos + i < sinks) list->sinks = list->n;
+            swa__gather_keys(x, pos + i, 1, sinks);
             swa__gather_one(x, room, s, pos + i);
         }
     }
@@ -13339,8 +13338,7 @@ static void swa__gather_nodes(const swa__job *j, const swa__scratch *w, swa__gat
         /* it lies in the slot of pos + i, and stands at pos + its depth */
         pos = j->pos + swa__depth(j->parents, i);
         list->node[list->n] = i;
-        swa__gather_keys(x, pos, 1);
-        if (pos < j->window.n_sink) list->sinks = list->n;
+        swa__gather_keys(x, pos, 1, j->window.n_sink);
         swa__gather_one(x, &w->room, swa__find(x->in.keys, at), at);
     }
     list->n_nodes = list->n - list->nodes;

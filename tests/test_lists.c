@@ -220,10 +220,8 @@ TEST_EACH_ISA(lists_of_latents_in_batches) {
         at_case c = at_new(3, 1, 64, 64, 600);
         const size_t n = (size_t)c.n * at_o_row(&c);
         float *out = t_floats(n);
-        at_how how;
+        at_how how = at_on(t_other(isa));
         at_data d;
-        memset(&how, 0, sizeof how);
-        how.isa = t_other(isa);
         how.chunk = 300;
         c.shape.tail_dim = 32;
         c.shape.v_in_k = 1;
@@ -284,10 +282,8 @@ TEST_EACH_ISA(lists_with_sinks_in_a_tile) {
         at_case c = at_new(6, 2, 24, 16, 60);
         const size_t n = (size_t)c.n * at_o_row(&c);
         float *out = t_floats(n);
+        at_how how = at_on(isa);
         at_data d;
-        at_how how;
-        memset(&how, 0, sizeof how);
-        how.isa = isa;
         how.chunk = 5;
         at_pinned(&c, 24, n_sink);
         c.q_sink = 1;
