@@ -103,20 +103,20 @@
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 408 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 421 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 72, SWA_NO_MLA (the block
-   alone) 54, SWA_NO_BF16 (the type, and products in it) 99, SWA_NO_LISTS (lists of keys, trees) 32,
+   alone) 54, SWA_NO_BF16 (the type, and products in it) 112, SWA_NO_LISTS (lists of keys, trees) 32,
    SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
    SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
-   SWA_NO_AVX512 180, SWA_NO_AVX2 55, SWA_NO_SIMD 237 (all vectors), and SWA_SMALL 79: fewer shapes
+   SWA_NO_AVX512 178, SWA_NO_AVX2 70, SWA_NO_SIMD 250 (all vectors), and SWA_SMALL 92: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen
    4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
    the block, index, lists, masks and blobs, takes 185 KB; without latents and modifications too 168
    (112 without AVX-512, 141 with SWA_SMALL); SWA_STATIC, which drops every function that it does
    not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (488 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (504 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -623,9 +623,10 @@ typedef enum {
                           bf16 latents;
                           without pairs 1.2-1.6
      4 rows, of 4096 keys 1 over any type of    8-10                  0.95, both over q8 rows
-                          both; without
-                          AVX-512 1.7-2.1
+                          both
      8 rows               1; 0.8 over bf16      -                     -
+     4; 8; 12 rows, by    1.0; 1.05; 1.3        1.05; 1.5; 1.6        -
+     AVX2 (Zen 3)         (over bf16 rows 0.55 of each; NEON and plain C: 1.7-2.1)
      4 rows; 8 rows, by   1.0; 1.05             1.0; 1.05             -
      AVX-512 without fast
      pairs (Granite       (over bf16 rows half of each: 1.05; 1.15 and
@@ -642,7 +643,7 @@ typedef enum {
                           [1e-2, 2e-2]                                [4e-2, 6e-2]
    Fewer than 16 rows (tokens times query heads of a KV head) without v_in_k run as 4 or 8 do; pairs
    want head_dim even, v_dim that fills multiples of 64 and no tail, or it is as without them.
-   Without fast pairs AVX-512 wants a head_dim of whole fours and no tail.
+   AVX2, and AVX-512 without fast pairs, want a head_dim of whole fours and no tail.
    swa_compute_fastest() tells which of the first three to take for prefill. */
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
@@ -1163,7 +1164,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #else
 #  define SWA__BF16 1
 #endif
-#define SWA__ROUNDS (SWA__AVX512 && SWA__BF16 && !SWA__SMALL)   /* see swa__rounds */
+#define SWA__ROUNDS ((SWA__AVX2 || SWA__AVX512) && SWA__BF16 && !SWA__SMALL) /* see swa__rounds */
 #define SWA__IS_BF16(type)   (SWA__BF16 && (type) == SWA_BF16)
 #ifdef SWA_NO_Q8
 #  define SWA__Q8 0
@@ -1404,8 +1405,11 @@ static int swa__fetches_near(void) {
 #endif
 }
 
-/* Whether decode over the caller's rows asks for V in f32 a second time, see swa__rows_soon: Zen 4
-   takes 0.88 of the time then, Emerald Rapids 1.16. */
+/* Whether V is asked for a second time: by decode over the caller's rows in f32, see swa__rows_soon,
+   and with AVX2 by p.v of four rows over a large ring in f32, two tiles before it is read. AMD drops
+   a fetch for which no miss buffer is free (Zen 3: two thirds of what comes as fast as it can), and
+   q.k, which fetches V, runs faster than DRAM. Zen 4 takes 0.88 of the time of rows then, Zen 3 0.88
+   of AVX2's (f16 1.01, and in L2 f32 1.04); Emerald Rapids 1.16 of that of rows. */
 static int swa__fetches_twice(void) {
 #if SWA__X86
     return !__builtin_cpu_is("intel");
@@ -4009,7 +4013,7 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
      RAISED(x, lo, p)       the number whose bf16 is the lower half of p's bits where x >= lo,
                             else 0
-     ROUNDS                 few rows round K and V themselves, see swa__rounds
+     ROUNDS                 sums in registers where few rows round K and V, see swa__rounds
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
@@ -4128,6 +4132,7 @@ typedef struct {
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
+    int          again;      /* ... so many keys ahead V is asked for again: swa__fetches_twice   */
     swa__stretch soon;       /* of an index: so many at a time come with four dims of eight rows  */
     swa__added   added;      /* of an index, for the eight rows at hand                           */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
@@ -5054,8 +5059,13 @@ typedef struct {
    numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. */
 typedef struct { const char *at[8]; int fours, dk, near; } SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, of which `dims` numbers are taken and
-   `step` bytes of the stream. */
-typedef struct { const char *at; int64_t row; size_t step; int n, dims; } SWA__FN(value_rows);
+   `step` bytes of the stream. `again`: see swa__fetches_twice. */
+typedef struct {
+    const char *at;
+    int64_t row, again;
+    size_t step;
+    int n, dims;
+} SWA__FN(value_rows);
 
 /* q.k of R rows with NW vectors of keys, over whole fours of dims. A step of the loop is 64 numbers
    of K, or of four rows four dims: fewer cost them 1.5 %, and more are only code for the others.
@@ -5311,6 +5321,8 @@ SWV_INLINE const char *SWA__FN(stream_line)(SWA__FN(stream) pf, int n) {
     SWV_UNROLL for (j = 0; j < NW; j++) { \
         if (!by_rows && (size_t)(j * SWV_N) * es % 64 == 0) \
             SWA__FETCH(SWV_KEY_LINE(j, off[j * SWV_N / SWA__TILE]), pf.l1); \
+        if (again && (size_t)(j * SWV_N) * es % 64 == 0) \
+            SWA__PREFETCH(in.at + off[j * SWV_N / SWA__TILE] + in.again); \
         x[j] = SWA__FN(load_nth)(NW, type, in.at + off[j * SWV_N / SWA__TILE] \
                                      + (size_t)(j * SWV_N % SWA__TILE) * es, j, row); \
         if (!by_rows) \
@@ -5334,7 +5346,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_rows)(int R, int NW, int type, const floa
                                              SWV (*acc)[8]) {
     const size_t es = SWA__FN(size)(type);
     const int by_rows = R == 4 && type == SWA_F32 && SWV_N == SWA__TILE, /* see SWV_KEY_ROW */
-              by_pairs = type == SWA_F32 && R * NW >= 8 && SWV_N == SWA__TILE;
+              by_pairs = type == SWA_F32 && R * NW >= 8 && SWV_N == SWA__TILE,
+              again = R == 4 && SWV_N == 8 && type == SWA_F32;
     size_t off[8];                       /* of each 16 dims, in bytes */
     SWV x[8], row[SWA__TILE / SWV_N];
     int i, j, k = 0;
@@ -5381,6 +5394,7 @@ SWV_INLINE void SWA__FN(few_values_at)(const swa__block *b, const int group[2], 
     const int64_t es = (int64_t)swa__type_size(type);
 
     in->row = b->tile[tile].v_token * es;
+    in->again = b->again * in->row;
     in->at = (const char *)b->tile[tile].v + (row * in->row + d[0] * es);
     in->step = (size_t)(dims * es);
     in->dims = dims;
@@ -5712,38 +5726,48 @@ static SWV_TARGET int SWA__FN(finite)(const float *p, int n) {
     return others == 0;
 }
 
-/* q.k of R rows, by fours, with a tile of K: the second dim of a pair goes first. */
+/* Vectors of keys or dims at once: as many as there are registers for R sums each. In the order of
+   tiles each has two. */
+#define SWV_ROUNDED_VECTORS(R, tile) (SWV_ROUNDS / (R) / (1 + (tile)))
+
+/* q.k of R rows, by fours, with NW vectors of a tile's keys, from vector v on: the second dim of a
+   pair goes first. acc: [NW][R]. */
 SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, const swa__block *b,
-                                                 const swa__tile *t, const float *q, SWV *acc) {
+                                                 int v, const float *q, SWV *acc) {
+    enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const swa__geo *g = b->g;
-    const size_t dim = SWA__TILE * SWA__FN(size)(type);
+    const swa__tile *t = &b->tile[v / PER];
+    const int NW = swa__min(SWV_ROUNDED_VECTORS(R, tile), PER);
+    const size_t es = SWA__FN(size)(type), dim = SWA__TILE * es;
     const int lines = (int)dim / 32, next = 4 * g->dk;
     const SWV tiny = SWV_SET1(SWA__TINY_QK);
-    const char *k = (const char *)t->k;
+    const char *k = (const char *)t->k + (size_t)(v % PER * SWV_N) * es;
     SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, t);
     SWV part[16], x;
-    int d, i, j, end;
+    int d, i, j, n, end;
 
     for (d = 0; d < g->dk; d = end) {
         end = tile ? swa__min(d + SWA__SUMMED, g->dk) : g->dk;
-        SWV_UNROLL for (i = 0; i < 2 * R; i++) part[i] = SWV_SET1(0.0f);
+        SWV_UNROLL for (i = 0; i < 2 * R * NW; i++) part[i] = SWV_SET1(0.0f);
         for (; d < end; d += 2, q += 8, k += 2 * dim) {
-            SWV_UNROLL for (j = 1; j >= 0; j--) {
-                x = SWA__FN(rounded)(R, type, k + (size_t)j * dim, tiny);
-                SWV_UNROLL for (i = 0; i < R; i++) {
-                    SWV *to = tile ? &part[R * j + i] : &acc[i];
-                    *to = SWV_FMA(SWV_SET1(q[i / 4 * next + 4 * j + i % 4]), x, *to);
-                    /* as many lines of V as of K, which goes into L1, both amid the products: see
-                       SWV_KEY_ROW */
-                    if (j >= lines || (i != 0 && i != 2)) continue;
-                    SWA__BEHIND(*to);
-                    if (i == 0) SWA__PREFETCH_L1(k + g->near + j * 64);
-                    else {
-                        SWA__PREFETCH(pf.at);
-                        pf.at += 64;
+            SWV_UNROLL for (j = 1; j >= 0; j--)
+                SWV_UNROLL for (n = 0; n < NW; n++) {
+                    x = SWA__FN(rounded)(R, type, k + (size_t)j * dim + (size_t)(n * SWV_N) * es,
+                                         tiny);
+                    SWV_UNROLL for (i = 0; i < R; i++) {
+                        SWV *to = tile ? &part[R * (NW * j + n) + i] : &acc[R * n + i];
+                        *to = SWV_FMA(SWV_SET1(q[i / 4 * next + 4 * j + i % 4]), x, *to);
+                        /* as many lines of V as of K, which goes into L1, both amid the products:
+                           see SWV_KEY_ROW */
+                        if (j >= lines || n > 0 || (i != 0 && i != 2)) continue;
+                        SWA__BEHIND(*to);
+                        if (i == 0) SWA__PREFETCH_L1(k + g->near + j * 64);
+                        else {
+                            SWA__PREFETCH(pf.at);
+                            pf.at += 64;
+                        }
                     }
                 }
-            }
             pf.left -= lines;
             if (pf.left <= 0) {
                 pf.at += pf.gap;
@@ -5751,26 +5775,31 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_dims)(int tile, int R, int type, cons
             }
         }
         if (tile)
-            SWV_UNROLL for (i = 0; i < R; i++)
-                acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[R + i]));
+            SWV_UNROLL for (i = 0; i < R * NW; i++)
+                acc[i] = SWV_ADD(acc[i], SWV_ADD(part[i], part[R * NW + i]));
     }
 }
 
-/* q.k with the tiles [v, v1). */
+/* q.k with the keys of the vectors [v, v1), whole tiles. */
 SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__block *b,
                                                   const float *q, float *s, int v, int v1) {
+    enum { PER = SWA__TILE / SWV_N };
+    const int NW = swa__min(SWV_ROUNDED_VECTORS(R, tile), PER);
     SWV acc[8];
-    int i;
+    int i, n;
 
-    for (; v < v1; v++) {
-        const swa__tile *t = &b->tile[v];
+    for (; v < v1; v += NW) {
+        const swa__tile *t = &b->tile[v / PER];
 
-        SWV_UNROLL for (i = 0; i < R; i++) acc[i] = SWV_SET1(0.0f);
-        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b, t, q, acc););
-        SWV_UNROLL for (i = 0; i < R; i++) {
-            if (!tile && t->k_scale != NULL) acc[i] = SWV_MUL(acc[i], SWV_LOAD(t->k_scale));
-            SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, acc[i]);
-        }
+        SWV_UNROLL for (i = 0; i < R * NW; i++) acc[i] = SWV_SET1(0.0f);
+        SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b, v, q, acc););
+        SWV_UNROLL for (n = 0; n < NW; n++)
+            SWV_UNROLL for (i = 0; i < R; i++) {
+                SWV *x = &acc[R * n + i];
+                if (!tile && t->k_scale != NULL)
+                    *x = SWV_MUL(*x, SWV_LOAD(t->k_scale + (v % PER + n) * SWV_N));
+                SWV_STORE(s + i * SWA_BLOCK + (v + n) * SWV_N, *x);
+            }
     }
 }
 
@@ -5779,8 +5808,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(int rows, const swa__block *
     const int tile = b->g->form != SWA__SINGLES;
 
     if (rows == 8) {
+#if SWV_ROUNDS == 16
         if (tile) SWA__FN(rounded_tiles)(1, 8, b, q, s, v, v1);
-        else SWA__FN(rounded_tiles)(0, 8, b, q, s, v, v1);
+        else
+#endif
+            SWA__FN(rounded_tiles)(0, 8, b, q, s, v, v1);
         if (SWA__FN(finite)(s + v * SWV_N, (v1 - v) * SWV_N)) return;
     }
     for (; rows > 0; rows -= 4, q += 4 * b->g->dk, s += 4 * SWA_BLOCK)
@@ -5788,18 +5820,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_keys)(int rows, const swa__block *
         else SWA__FN(rounded_tiles)(0, 4, b, q, s, v, v1);
 }
 
-/* p.v over the keys of a tile, NW vectors of dims: those past in.dims are its last 16 again. sum:
+/* p.v over the keys of a tile, NW vectors of dims: those past in.dims are its last ones again. sum:
    [R][NW]; in the order of tiles of the pairs' first numbers, then of their second. */
 SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, const float *p,
                                                  SWA__FN(value_rows) in, SWA__FN(stream) pf,
                                                  SWV *sum) {
-    const int NW = 16 / R / (1 + tile);
+    const int NW = SWV_ROUNDED_VECTORS(R, tile);
     const size_t es = SWA__FN(size)(type);
-    const int by_pairs = type == SWA_F32 && NW > 1;
+    const int by_pairs = type == SWA_F32 && NW > 1 && SWV_N == SWA__TILE;
     const SWV tiny = SWV_SET1(SWA__TINY_V);
     const float *end = p + SWA__TILE;
     const char *at;
-    size_t off[4];                       /* of each 16 dims, in bytes */
+    size_t off[4];                       /* of each vector of dims, in bytes */
     SWV x;
     int i, j, n;
 
@@ -5820,7 +5852,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
                     SWV *to = &sum[(tile ? R * NW * j : 0) + NW * i + n];
                     *to = SWV_FMA(SWV_SET1(p[i * SWA_BLOCK + 1 - j]), x, *to);
                     /* a line is fetched amid its products, see SWV_KEY_ROW */
-                    if (i != 1 || (n % 2 != 0 && es < 4)) continue;
+                    if (i != 1 || (size_t)(n * SWV_N) * es % 64 != 0) continue;
                     SWA__BEHIND(*to);
                     SWA__PREFETCH(by_pairs ? SWA__FN(stream_line)(pf, n) : pf.at + off[n]);
                 }
@@ -5833,7 +5865,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_rows)(int tile, int R, int type, cons
    zero, else they go on from what o has. */
 SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__block *b,
                                                     const int range[4], const swa__pv *to) {
-    const int dvp = b->g->dvp, NW = 16 / R / (1 + tile);
+    const int dvp = b->g->dvp, NW = SWV_ROUNDED_VECTORS(R, tile);
     unsigned tiles = 0;                  /* a bit for each                                        */
     int i, k, d, two, more = to->more;
 
@@ -5847,11 +5879,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__
         for (d = 0; some != 0 && d < dvp; d += NW * SWV_N) {
             const int part[2] = { d, swa__min(d + NW * SWV_N, dvp) };
             float *o[4];
-            SWV sum[16], was;
+            SWV sum[SWV_ROUNDS], was;
 
             SWV_UNROLL for (i = 0; i < NW; i++)
                 o[i] = to->o + swa__min(d + i * SWV_N, part[1] - SWV_N);
-            SWV_UNROLL for (i = 0; i < 16; i++)
+            SWV_UNROLL for (i = 0; i < SWV_ROUNDS; i++)
                 sum[i] = !tile && more ? SWV_LOAD(o[i % NW] + i / NW * dvp) : SWV_SET1(0.0f);
             for (k = group[0]; k < group[0] + group[1]; k++) {
                 SWA__FN(value_rows) in;
@@ -5880,8 +5912,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(int rows, const swa__block
     swa__pv four = *x;
 
     if (rows == 8 && !x->any) {
+#if SWV_ROUNDS == 16
         if (tile) SWA__FN(rounded_bundles)(1, 8, b, range, x);
-        else SWA__FN(rounded_bundles)(0, 8, b, range, x);
+        else
+#endif
+            SWA__FN(rounded_bundles)(0, 8, b, range, x);
         return;
     }
     for (; rows > 0; rows -= 4, four.p += 4 * SWA_BLOCK, four.o += 4 * b->g->dvp)
@@ -6302,9 +6337,11 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     /* the keys of p.v, which in bf16 takes whole tiles: there hidden keys have p = 0, V is
        staged */
     swa__ranges(n, swa__form_of(g) == SWA__PLAIN ? 1 : SWA__TILE, range);
+#ifdef SWV_ROUNDS
+    if (SWV_ROUNDED(g)) most = SWV_ROUNDS == 16 || g->form == SWA__SINGLES ? 8 : 4;
+#endif
 #ifdef SWV_EIGHT
-    if (SWV_ROUNDED(g)) most = 8;
-    else if (all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
+    if (!SWV_ROUNDED(g) && all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
 #endif
 
     /* scores of all rows; those off the grid step by step below */
@@ -8454,6 +8491,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_ROUND8_FROM
 #undef SWV_NOT_FINITE
 #undef SWV_ROUNDED
+#undef SWV_ROUNDED_VECTORS
 #undef SWV_ISA
 #undef SWV_LOOPS
 #undef SWV_TARGET
@@ -9138,6 +9176,18 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_SWAP(x)             _mm256_permute_ps((x), 0xb1)
 /* p where the mask is all ones; 0, without a register for it, elsewhere */
 #define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
+#if SWA__ROUNDS
+#  define SWV_ROUNDS            8
+/* as swa__round8_avx512 */
+#  define SWV_ROUND8(x)         _mm256_fmsub_ps((x), _mm256_set1_ps(65536.0f), \
+                                    _mm256_mul_ps((x), _mm256_set1_ps(65535.0f)))
+/* 0 below tiny; of NaN a NaN; what is too large becomes infinity */
+#  define SWV_ROUND8_FROM(x, tiny) _mm256_and_ps(_mm256_cmp_ps(SWV_ABS(x), (tiny), _CMP_NLT_UQ), \
+                                    SWV_ROUND8(x))
+#  define SWV_NOT_FINITE(x)     (unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi32( \
+                                    _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7f800000)), \
+                                    _mm256_set1_epi32(0x7f800000)))
+#endif
 #define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
                                                       from -O2 on only                            */
 #include SWA_HEADER_FILENAME
@@ -9338,7 +9388,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_PAIR(x0, x1)        _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(x1), \
                                     _mm512_srli_epi32(_mm512_castps_si512(x0), 16)))
 #if SWA__ROUNDS
-#  define SWV_ROUNDS                     /* few rows of bf16 products round K and V themselves    */
+#  define SWV_ROUNDS            16
 #  define SWV_ROUND8(x)           swa__round8_avx512(0xffff, (x))
 /* 0 below tiny; of NaN a NaN */
 #  define SWV_ROUND8_FROM(x, tiny) \
@@ -11129,10 +11179,12 @@ static void swa__tile_to_rows(const swa__call *call, const float *k, float *v) {
    chain of K alone, nor one of the tail, that a scale could follow, and of V that costs less than p
    times the scale in each panel. What has one was staged, so that it is ours. */
 SWA__NOINLINE void swa__tile_scaled(int dims, const float **scale, float *k) {
+    float by[SWA__TILE];
     int d, i;
     if (*scale == NULL) return;
+    for (i = 0; i < SWA__TILE; i++) by[i] = (*scale)[i] < 0.0f ? 1.0f : (*scale)[i];
     for (d = 0; d < dims; d++, k += SWA__TILE)
-        for (i = 0; i < SWA__TILE; i++) k[i] *= (*scale)[i] < 0.0f ? 1.0f : (*scale)[i];
+        for (i = 0; i < SWA__TILE; i++) k[i] *= by[i];
     *scale = NULL;
 }
 
@@ -11279,7 +11331,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
     }
 }
 #endif
-#if SWA__AVX512 && SWA__BF16
+#if SWA__X86 && SWA__BF16
 /* Few rows' p.v in bf16 takes whole tiles: V of those that are not seen whole, at the edges of what
    is seen, is moved, with zeros for keys that nobody sees. K is multiplied where it lies, whatever
    it holds there. In the order of tiles scales are multiplied in: what has some was staged. */
@@ -11592,11 +11644,12 @@ static void swa__job_rows(const swa_rows *rows, swa__job *j) {
     j->keys.n_kv = rows->n_kv;
 }
 
-/* Whether few rows of bf16 products round numbers of K and V themselves: in AVX-512, in SWA_BF16
-   unless pairs are fast, in the order of tiles up to 8 rows where it could go by Intel's. */
+/* Whether few rows of bf16 products round numbers of K and V themselves: with AVX2 and AVX-512, in
+   SWA_BF16 unless pairs are fast, in the order of tiles up to 8 rows where it could go by Intel's. */
 static int swa__rounds(const swa__call *call, int rows) {
     const swa__geo *g = &call->geo;
-    if (!SWA__ROUNDS || call->kr != swa__kernels_of(SWA_ISA_AVX512)) return 0;
+    if (!SWA__ROUNDS || !((SWA__AVX512 && call->kr == swa__kernels_of(SWA_ISA_AVX512))
+                          || (SWA__AVX2 && call->kr == swa__kernels_of(SWA_ISA_AVX2)))) return 0;
     if (g->form == SWA__PLAIN || g->form == SWA__PAIRS || (g->form == SWA__TILE_AMX && rows > 8))
         return 0;
     return g->dk % 4 == 0 && swa__tail_dims(g) == 0;
@@ -12899,7 +12952,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
-    b->stream = 0;
+    b->stream = b->again = 0;
     b->next_pos = -1;
     b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
@@ -12907,18 +12960,24 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     if (!j->few) swa__no_fetch(b, 0, (int)(sizeof b->tile / sizeof b->tile[0]));
 }
 
-/* Whether the unit's rows read a ring as swa__likes_streams says: K of all blocks is more than 4
-   MB, of which little is left in the caches since the step before, and the kernels walk whole rows
-   of V: of f32, and with one row of f16 and bf16. Other types and numbers of rows have more to compute than
-   memory has to bring, or take half rows at a time. */
+/* Whether K of all blocks of a ring is more than 4 MB, of which little is left in the caches since
+   the step before. */
+static int swa__unit_cold(const swa__job *j) {
+    const swa__source *ring = j->keys.base[1];
+    return ring != NULL
+        && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
+}
+
+/* Whether the unit's rows read a ring as swa__likes_streams says: it is cold, and the kernels walk
+   whole rows of V: of f32, and with one row of f16 and bf16. Other types and numbers of rows have
+   more to compute than memory has to bring, or take half rows at a time. */
 static int swa__unit_streams(const swa__job *j, const swa__unit *u) {
     const swa__source *ring = j->keys.base[1];
     const int type = u->n == 1 ? SWA_BF16 : SWA_F32, dvp = j->geo.dvp;
     if (!j->few || u->n == 3 || u->n > 4 || dvp % 64 != 0 || (u->n < 4 && dvp > 128)) return 0;
     if (ring == NULL || swa__form_of(&j->geo) != SWA__PLAIN || j->geo.dt != 0) return 0;
     return (int)ring->x[SWA__K].type <= type && (int)ring->x[SWA__V].type <= type
-        && swa__likes_streams(j->call->kr)
-        && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
+        && swa__likes_streams(j->call->kr) && swa__unit_cold(j);
 }
 
 /* q packed, where that is not left to the panels; results empty. */
@@ -12928,6 +12987,7 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
 
     swa__block_begin(j, b);
     b->stream = swa__unit_streams(j, u);
+    b->again = swa__fetches_twice() && swa__unit_cold(j) ? 2 * SWA__TILE : 0;
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n, 0);
     /* whole panels: the kernel folds their idle places too */
     swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
@@ -13421,7 +13481,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(&j->geo, range, room, b);
     else
 #endif
-#if SWA__AVX512 && SWA__BF16
+#if SWA__X86 && SWA__BF16
     if (j->geo.rounds || (j->geo.form == SWA__PAIRS && j->few))
         swa__stage_edges(&j->geo, range, room, b);
     else
