@@ -4132,11 +4132,12 @@ typedef struct {
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
-    int          again;      /* ... so many keys ahead V is asked for again: swa__fetches_twice   */
     swa__stretch soon;       /* of an index: so many at a time come with four dims of eight rows  */
     swa__added   added;      /* of an index, for the eight rows at hand                           */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
+    int          again;      /* few rows: so many keys ahead V is asked for again, see
+                                swa__fetches_twice                                                */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
 } swa__block;
 
