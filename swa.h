@@ -103,20 +103,20 @@
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 421 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 433 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
-   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 72, SWA_NO_MLA (the block
-   alone) 54, SWA_NO_BF16 (the type, and products in it) 112, SWA_NO_LISTS (lists of keys, trees) 32,
-   SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi, bias) 7,
-   SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
-   SWA_NO_AVX512 178, SWA_NO_AVX2 70, SWA_NO_SIMD 250 (all vectors), and SWA_SMALL 92: fewer shapes
+   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 73, SWA_NO_MLA (the
+   block alone) 54, SWA_NO_BF16 (the type, and products in it) 115, SWA_NO_LISTS (lists of keys,
+   trees) 36, SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi,
+   bias) 7, SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
+   SWA_NO_AVX512 180, SWA_NO_AVX2 81, SWA_NO_SIMD 263 (all vectors), and SWA_SMALL 105: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
-   rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 two to four times, decode in f32 on Zen
+   rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32 on Zen
    4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
-   the block, index, lists, masks and blobs, takes 185 KB; without latents and modifications too 168
-   (112 without AVX-512, 141 with SWA_SMALL); SWA_STATIC, which drops every function that it does
+   the block, index, lists, masks and blobs, takes 192 KB; without latents and modifications too 174
+   (116 without AVX-512, 142 with SWA_SMALL); SWA_STATIC, which drops every function that it does
    not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (504 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (518 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -3993,7 +3993,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
    included once per instruction set. To add one: fill in this list.
      SWV, N                 a vector, and how many floats it holds
      KEYS by VECTORS        sums in registers, many rows: keys, and vectors of rows; a panel has
-                            nr = VECTORS*N rows. HALF_PANEL: panels of one vector, more keys
+                            nr = VECTORS*N rows. HALF_PANEL: panels of so many vectors, which are
+                            16 rows, with HALF_KEYS, and HALF_DIMS of a list's p.v
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
      FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
                             something, FEW_F32 and INDEX: of keys of four rows in f32 (narrow
@@ -4264,13 +4265,13 @@ static swa__formed swa__formed_as(int type, int rows) {
 
 /* What sections 12 to 14 call of an instance. */
 typedef struct {
-    int nr;                              /* rows of a panel                                       */
+    int nr, half;                        /* rows of a panel, and of one for few rows              */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]; for SWA__PAIRS half a panel, for
        geo.rounds in fours, and o of either in whole fours of rows. s: 8192 floats. */
     void (*few)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
-    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of nr/2 rows. NULL = there
+    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of `half` rows. NULL = there
                                             is none                                               */
 #if SWA__BF16
     swa__sums *sums;
@@ -4788,6 +4789,10 @@ static const float swa__sides[2][16] = {
 #define MR SWV_KEYS
 #define NV SWV_VECTORS
 #define NR (SWV_VECTORS * SWV_N)
+#ifndef SWV_HALF_KEYS
+#  define SWV_HALF_KEYS MR
+#endif
+#define SWV_MR(nv) ((nv) == NV ? MR : SWV_HALF_KEYS) /* keys (or dims) of panels of nv vectors    */
 #ifndef SWV_TARGET                       /* the base instruction set                              */
 #  define SWV_TARGET
 #endif
@@ -6691,7 +6696,7 @@ SWV_INLINE void SWA__FN(many_next)(int pairs, int mr, int fetch, const char *nex
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const swa__block *b,
                                                        int k, const float *qt, float *acc) {
     const swa__tile *t = swa__tile_of(b, k);
-    const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
+    const int dt = swa__tail_dims(b->g), mr = SWV_MR(nv);
     SWA__FN(operands) x;
     int i, j;
 
@@ -6723,10 +6728,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
 /* K's scale is not the tail's: it comes before the tail goes on in the chain. A group lies in one
    tile, so its scales are side by side. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_scale)(int nv, const swa__tile *t, int k, SWV *acc) {
+    const int mr = SWV_MR(nv);
     int i, j;
 
     if (t->k_scale == NULL) return;
-    SWV_UNROLL for (i = 0; i < MR * NV / nv; i++)
+    SWV_UNROLL for (i = 0; i < mr; i++)
         SWV_UNROLL for (j = 0; j < nv; j++)
             acc[i * nv + j] = SWV_MUL(acc[i * nv + j], SWV_SET1(t->k_scale[k % SWA__TILE + i]));
 }
@@ -6736,7 +6742,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_scale)(int nv, const swa__tile *t, int k
 SWV_INLINE SWV_TARGET int SWA__FN(many_tail)(int pairs, int nv, const swa__block *b, int k,
                                              int fetch, SWA__FN(operands) *x) {
     const swa__tile *t = swa__tile_of(b, k);
-    const int dt = swa__tail_dims(b->g), mr = MR * NV / nv;
+    const int dt = swa__tail_dims(b->g), mr = SWV_MR(nv);
     int i = 0;
 
     if (dt == 0) return 0;
@@ -6752,9 +6758,10 @@ SWV_INLINE SWV_TARGET int SWA__FN(many_tail)(int pairs, int nv, const swa__block
 
 /* A tail in q8 is a chain of its own, and its scale the last step of it: what K has given goes to
    memory meanwhile, for acc has all the registers. */
-SWV_INLINE SWV_TARGET void SWA__FN(many_apart)(SWV *acc, float *before) {
+SWV_INLINE SWV_TARGET void SWA__FN(many_apart)(int nv, SWV *acc, float *before) {
+    const int mr = SWV_MR(nv);
     int i;
-    SWV_UNROLL for (i = 0; i < MR * NV; i++) {
+    SWV_UNROLL for (i = 0; i < mr * nv; i++) {
         SWV_STORE(before + i * SWV_N, acc[i]);
         acc[i] = SWV_SET1(0.0f);
     }
@@ -6762,8 +6769,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_apart)(SWV *acc, float *before) {
 
 SWV_INLINE SWV_TARGET void SWA__FN(many_joined)(int nv, const float *scale, const float *before,
                                                 SWV *acc) {
+    const int mr = SWV_MR(nv);
     int i, j;
-    SWV_UNROLL for (i = 0; i < MR * NV / nv; i++)
+    SWV_UNROLL for (i = 0; i < mr; i++)
         SWV_UNROLL for (j = 0; j < nv; j++)
             acc[i * nv + j] = SWV_FMA(acc[i * nv + j], SWV_SET1(scale[i]),
                                       SWV_LOAD(before + (i * nv + j) * SWV_N));
@@ -6835,7 +6843,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
                                                 const swa__sight *n, int k, const float *q,
                                                 SWV *acc) {
     const swa__tile *t = swa__tile_of(b, k);
-    const int mr = MR * NV / nv, scaled = swa__tail_dims(b->g) > 0 && t->tail_scale != NULL;
+    const int mr = SWV_MR(nv), scaled = swa__tail_dims(b->g) > 0 && t->tail_scale != NULL;
     swa__stretch own[SWA__STRETCHES];
     int i, stretches;
     const swa__stretch *ahead = swa__many_ahead(b, n, pairs, k, mr, own, &stretches);
@@ -6859,7 +6867,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
             x.line = ahead[i].p != NULL ? (size_t)ahead[i].apart : 0;
         } else {
             SWA__FN(many_scale)(nv, t, k, acc);
-            if (scaled) SWA__FN(many_apart)(acc, before);
+            if (scaled) SWA__FN(many_apart)(nv, acc, before);
             if (!SWA__FN(many_tail)(pairs, nv, b, k, n->fetch, &x)) break;
         }
         SWA__FN(mk)(pairs, mr, nv, 1, x, acc);
@@ -6878,11 +6886,12 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
 
 /* Scores of a tile whose keys have changed places, back where they belong. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_turned)(int nv, const swa__tile *t, SWV *acc) {
+    const int mr = SWV_MR(nv);
     SWV first;
     int i, j;
 
     if (!t->turned) return;
-    SWV_UNROLL for (i = 0; i < MR * NV; i += 2 * nv)
+    SWV_UNROLL for (i = 0; i < mr * nv; i += 2 * nv)
         SWV_UNROLL for (j = i; j < i + nv; j++) {
             first = acc[j];
             acc[j] = acc[j + nv];
@@ -6896,7 +6905,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_turned)(int nv, const swa__tile *t, SWV 
    in swa__sides. */
 SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k, SWV *acc) {
     const SWV from = SWV_SET1((float)k), to = SWV_SET1((float)(k + 1));
-    const int last = k + MR * NV / nv > n->full_hi;
+    const int mr = SWV_MR(nv), last = k + mr > n->full_hi;
     SWV far[NV];
     int side = k >= n->full_lo, i, j;
 
@@ -6904,7 +6913,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k
         SWV_UNROLL for (j = 0; j < nv; j++)
             far[j] = side == 0 ? SWV_SUB(from, SWV_LOAD(n->first + j * SWV_N))
                                : SWV_SUB(SWV_LOAD(n->last + j * SWV_N), to);
-        SWV_UNROLL for (i = 0; i < MR * NV / nv; i++)
+        SWV_UNROLL for (i = 0; i < mr; i++)
             SWV_UNROLL for (j = 0; j < nv; j++)
                 acc[i * nv + j] = SWV_SINCE(far[j], SWV_SET1(swa__sides[side][i]), acc[i * nv + j],
                                             SWV_SET1(SWA__NONE));
@@ -6918,7 +6927,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k
 SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block *b,
                                             const swa__sight *n, const float *const q[2], float *s,
                                             SWV *top) {
-    const int nr = nv * SWV_N, mr = MR * NV / nv, tree = swa__tree_of(b) != NULL;
+    const int nr = nv * SWV_N, mr = SWV_MR(nv), tree = swa__tree_of(b) != NULL;
     float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
     SWV acc[MR * NV];
     int k, i, j, w, done, old = 0; /* old: keys below it hold sinks' scores */
@@ -7360,7 +7369,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
 
 SWV_LIST(list, SWV_DIMS, NV)
 #ifdef SWV_HALF_PANEL
-SWV_LIST(list_half, MR, 1)
+SWV_LIST(list_half, SWV_HALF_DIMS, SWV_HALF_PANEL)
 #endif
 #undef SWV_LIST
 #if SWA__LIGHT
@@ -7436,7 +7445,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_values)(int pairs, int nv, const swa__bl
                                                 const swa__sight *n, SWA__FN(panel_pv) *of,
                                                 int range[4], const float *s) {
     const swa__geo *g = b->g;
-    const int mr = MR * NV / nv;
+    const int mr = SWV_MR(nv);
     swa__list *list = pairs ? NULL : swa__list_of(b);
     int i, j, d;
 
@@ -7539,15 +7548,16 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
 }
 
 /* what swa__kernels.many takes, by form and by width of the panel. Half a panel is for a unit's
-   last rows, or all it has (MLA of 16 heads): one vector of them, as many sums, twice the keys */
+   last rows, or all it has (MLA of 16 heads, four tokens of groups of four): 16 of them. With AVX2,
+   where that is two vectors of three and eight sums of twelve, it takes 0.8 of a whole one's time */
 SWV_MANY(many, 0, NV)
 #ifdef SWV_HALF_PANEL
-SWV_MANY(many_half, 0, 1)
+SWV_MANY(many_half, 0, SWV_HALF_PANEL)
 #endif
 #ifdef SWV_FMA2
 SWV_MANY(many_pairs, 1, NV)
 #  ifdef SWV_HALF_PANEL
-SWV_MANY(many_half_pairs, 1, 1)
+SWV_MANY(many_half_pairs, 1, SWV_HALF_PANEL)
 #  endif
 #endif
 #undef SWV_MANY
@@ -8500,6 +8510,9 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOOPS
 #undef SWV_TARGET
 #undef SWV_HALF_PANEL
+#undef SWV_HALF_KEYS
+#undef SWV_HALF_DIMS
+#undef SWV_MR
 #undef SWV_TO_BF16
 #undef SWV_LEAVE
 #undef SWV_FROM
@@ -9180,6 +9193,11 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_SWAP(x)             _mm256_permute_ps((x), 0xb1)
 /* p where the mask is all ones; 0, without a register for it, elsewhere */
 #define SWV_FROM(x, lo, p)      _mm256_and_ps(_mm256_cmp_ps((x), (lo), _CMP_GE_OQ), (p))
+#if !SWA__SMALL
+#  define SWV_HALF_PANEL        2
+#  define SWV_HALF_KEYS         4
+#  define SWV_HALF_DIMS         2
+#endif
 #if SWA__ROUNDS
 #  define SWV_ROUNDS            8
 /* as swa__round8_avx512 */
@@ -9403,7 +9421,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                             _mm512_set1_epi32(0x7f800000))
 #endif
 #if !SWA__SMALL
-#  define SWV_HALF_PANEL                 /* half a panel: 16 keys, one vector of rows             */
+#  define SWV_HALF_PANEL        1
+#  define SWV_HALF_KEYS         16
+#  define SWV_HALF_DIMS         8
 #endif
 #if SWA__AVX512_DOT && SWA__BF16
 #  define SWV_FMA2(a, b, c)     _mm512_dpbf16_ps((c), (__m512bh)(a), (__m512bh)(b))
@@ -10143,7 +10163,7 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    many by form: SINGLES are products in f32, so they take PLAIN's kernel; PAIRS have their own
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it are members that a switch leaves out, with the comma that goes with them. */
-#define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, swa__few_##isa, \
+#define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, 16, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
@@ -10188,8 +10208,10 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #endif
 #if SWA__SMALL
 #  define SWA__MANY_HALF    NULL
+#  define SWA__MANY_HALF_AVX2 NULL
 #else
 #  define SWA__MANY_HALF    swa__many_half_avx512
+#  define SWA__MANY_HALF_AVX2 swa__many_half_avx2
 #endif
 
 static const swa__kernels *swa__kernels_of(int isa) {
@@ -10203,7 +10225,7 @@ static const swa__kernels *swa__kernels_of(int isa) {
     if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
-    static const swa__kernels avx2 = SWA__KERNELS(avx2, 24, NULL, NULL, NULL);
+    static const swa__kernels avx2 = SWA__KERNELS(avx2, 24, SWA__MANY_HALF_AVX2, NULL, NULL);
     if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
@@ -11771,10 +11793,11 @@ static int swa__has_q_sink(const swa__job *j) {
     return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
 }
 
-/* Rows of the panel that takes `rows` rows: half a one for the last few, where there is one. */
+/* Rows of the panel that takes `rows` rows: a smaller one for the last few, where there is one. */
 static int swa__panel_rows(const swa__job *j, int rows) {
-    const int nr = j->call->kr->nr, form = swa__form_of(&j->geo);
-    return rows <= nr / 2 && form < SWA__FORMS && j->call->kr->many[form][1] != NULL ? nr / 2 : nr;
+    const swa__kernels *kr = j->call->kr;
+    const int form = swa__form_of(&j->geo);
+    return rows <= kr->half && form < SWA__FORMS && kr->many[form][1] != NULL ? kr->half : kr->nr;
 }
 
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
