@@ -5800,7 +5800,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_tiles)(int tile, int R, const swa__bl
     for (; v < v1; v += NW) {
         const swa__tile *t = &b->tile[v / PER];
 
-        SWV_UNROLL for (i = 0; i < R * NW; i++) acc[i] = SWV_SET1(0.0f);
+        SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);    /* all, or gcc -O3 warns */
         SWV_BY_FLOATS(t->k_type, SWA__FN(rounded_dims)(tile, R, T, b, v, q, acc););
         SWV_UNROLL for (n = 0; n < NW; n++)
             SWV_UNROLL for (i = 0; i < R; i++) {
