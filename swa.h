@@ -4066,6 +4066,9 @@ typedef struct { const float *w; float least, *sum; } swa__added;
 /* Keys of a list, gathered in order of position: those that it names of some blocks of 256
    positions, each of which is reduced alone. */
 typedef struct {
+    /* of the panel, and first, so that no vector lies across two lines: what o, and a block's own,
+       are multiplied by; the sums of p, see below */
+    float   fold[SWA__LIST_BLOCKS][2][SWA__PANEL], sum[SWA_BLOCK][SWA__PANEL];
     int     n, blocks, sinks;            /* keys, whole tiles; blocks that they come from; the
                                             first `sinks` take the sinks' q                       */
     int     keys;                        /* those that there are: behind the last one nothing is
@@ -4074,8 +4077,6 @@ typedef struct {
     int16_t place[SWA_BLOCK];            /* position mod 256; -1: no key, it fills a tile up      */
     int64_t column[SWA_BLOCK];           /* of the bias                                           */
     float   distance[SWA_BLOCK];         /* query minus key                                       */
-    float   fold[SWA__LIST_BLOCKS][2][SWA__PANEL]; /* of the panel: what o, and the block's own,
-                                                      are multiplied by                           */
     int     same[SWA__LIST_BLOCKS];      /* bit j: of vector j, o by 1                            */
     /* of a key: its block, and which sum it goes to: of all blocks' by key mod 16 those that have
        one */
@@ -4083,7 +4084,6 @@ typedef struct {
     /* the trees over them: so many times sum[0] += sum[1], and which then holds all of a block */
     int     sums, adds;
     unsigned char add[SWA_BLOCK][2], last[SWA__LIST_BLOCKS];
-    float   sum[SWA_BLOCK][SWA__PANEL];  /* of the panel                                          */
     const float *v[SWA_BLOCK];           /* of each key; dims v_across apart                      */
     int     ahead, n_ahead;              /* rows of the keys that follow, fetched on the way from
                                             number `ahead` on: ...                                */
@@ -7308,7 +7308,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
         for (; key < x->start[k + 1]; key++) {
             const float *v = x->v[key] + d * across;
             SWA__APART(v);
-            SWV_UNROLL for (j = 0; j < nv; j++) p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
+            SWV_UNROLL for (j = 0; j < nv; j++) {
+                p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
+                /* of 16 registers none is free: gcc would load p again for each dim */
+                if (SWV_DIMS == 2 && SWV_N > 1) SWA__BEHIND(p[j]);
+            }
             SWV_UNROLL for (i = 0; i < rows; i++) {
                 y = SWV_SET1(v[i * across]);
                 SWV_UNROLL for (j = 0; j < nv; j++)
@@ -7363,7 +7367,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     /* a constant, as in many_pv; what fills no step of dims goes by two, then one by one */ \
     if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
     else d = SWA__FN(list_pv)(rows, 1, nv, b, &of); \
-    for (; rows == 6 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
+    for (; rows % 3 == 0 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
     for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
 }
 
@@ -9160,6 +9164,12 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
+/* or what a core that two threads share can decode binds; the text stays where it is in lines */
+#ifdef __clang__
+#  define SWV_STEPS             _Pragma("clang loop unroll_count(2)")
+#else
+#  define SWV_STEPS             _Pragma("GCC unroll 2")
+#endif
 #define SWV_CONSTRAINT(x)       "+x"(x)
 #define SWV_SET1(x)             _mm256_set1_ps(x)
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
@@ -9196,7 +9206,7 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #if !SWA__SMALL
 #  define SWV_HALF_PANEL        2
 #  define SWV_HALF_KEYS         4
-#  define SWV_HALF_DIMS         2
+#  define SWV_HALF_DIMS         3
 #endif
 #if SWA__ROUNDS
 #  define SWV_ROUNDS            8
@@ -11793,11 +11803,16 @@ static int swa__has_q_sink(const swa__job *j) {
     return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
 }
 
-/* Rows of the panel that takes `rows` rows: a smaller one for the last few, where there is one. */
+/* Rows of the panel that takes the first of `rows` rows: a half one, where there is one, for the
+   last few; and where two of them hold no more than a whole one and what it would leave:
+
+       rows, of AVX2     24    32         56              128: MLA
+       panels            24    16, 16     16, 24, 16      16, 24, 24, 24, 24, 16          */
 static int swa__panel_rows(const swa__job *j, int rows) {
     const swa__kernels *kr = j->call->kr;
-    const int form = swa__form_of(&j->geo);
-    return rows <= kr->half && form < SWA__FORMS && kr->many[form][1] != NULL ? kr->half : kr->nr;
+    const int form = swa__form_of(&j->geo), left = (rows - 1) % kr->nr + 1;
+    const int halves = rows <= kr->half || left <= 2 * kr->half - kr->nr;
+    return halves && form < SWA__FORMS && kr->many[form][1] != NULL ? kr->half : kr->nr;
 }
 
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
@@ -12931,8 +12946,8 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 #endif
 
     for (r = 0; r < u->n; r += nr) {
-        n = u->n - r < kr->nr ? u->n - r : kr->nr;
-        nr = swa__panel_rows(j, n);
+        nr = swa__panel_rows(j, u->n - r);
+        n = u->n - r < nr ? u->n - r : nr;
         swa__sight_fill(j, u, w, r, n, b, l);
         l->first_block = swa__panel_empty(n, w->m + r);
         /* the next block's tiles by one panel: the others would ask for the same. The rows of a
@@ -13023,13 +13038,14 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
 
 /* The results of rows that are not out yet go out. */
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
-    const int nr = j->call->kr->nr;
-    int i;
+    int i, nr;
     if (j->few && swa__panel_empty(u->n, w->m))
         memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
     if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
-    for (i = 0; !j->few && i < u->n; i += nr)
+    for (i = 0; !j->few && i < u->n; i += nr) {
+        nr = swa__panel_rows(j, u->n - i);
         if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, i, w);
+    }
 }
 
 #if SWA__LISTS
