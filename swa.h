@@ -1391,9 +1391,9 @@ static int swa__key_streams(void) {
    way of what comes from memory. 0 asks for the line that is read, which costs nothing. Where it is
    not 0, panels of AVX-512 ask for K so far ahead, and whole ones for V 16 keys ahead: Granite
    Rapids takes 0.96 of prefill's time at head_dim 128, 0.90 at 256, 1.00 at 64 (whose V rows clash
-   less), and 0.87 of that of MLA's 16 heads, which are half a panel. A list's blocks of 32 keys and
-   more go through p.v as ordinary blocks do then, and q.k fetches rows of V beside tiles of K: 0.85
-   of the time of 16 blocks of 128 in f16. Zen 4 took 1.1 with such rows in q.k.
+   less), and 0.87 of that of MLA's 16 heads, which are half a panel. Of a list's long blocks q.k
+   fetches rows of V beside tiles of K then: 0.85, with swa__list_long, of the time of 16 blocks of
+   128 in f16. Zen 4 took 1.1 with such rows in q.k.
    And p.v then fetches the next K from two places in turn, the halves of what its next keys bring:
    of one stream Granite Rapids lost 0.06 to 0.1 of the time where its pages of 4 KB began at unlucky
    places (600 of 4096 bytes for four rows), whatever else was there. */
@@ -4119,6 +4119,7 @@ typedef struct {                         /* what all rows of a call share       
     int   rounds;            /* few rows: of SINGLES or TILE_SINGLES, on numbers as they lie      */
     int   dots;              /* q and K in q8: integer dot products                               */
     int   streams, near;     /* see swa__key_streams (few rows), swa__fetches_near                */
+    int   long_lists;        /* see swa__list_long                                                */
 #if SWA__BF16
     swa__sums *sums;                     /* of SWA_BF16_TILE                                      */
 #endif
@@ -4366,10 +4367,11 @@ SWA__NOINLINE void swa__list_fetch(swa__list *x) {
 }
 
 #if SWA__LISTS
-/* Whether a list's blocks have so many keys that each goes through p.v as an ordinary block does,
-   see swa__fetches_near. */
+/* Whether a list's blocks have so many keys that each goes through p.v as an ordinary block does:
+   where swa__fetches_near is not 0, and with AVX2, of which Zen 3 takes 0.93 of the time of 16
+   blocks of 128. */
 static int swa__list_long(const swa__block *b) {
-    return b->g->near > 0 && b->list->n >= 32 * b->list->blocks;
+    return b->g->long_lists && b->list->n >= 32 * b->list->blocks;
 }
 #endif
 
@@ -4826,7 +4828,7 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_INDEX                        /* vectors of keys of an index's eight rows, of narrow K */
 #  define SWV_INDEX 0
 #endif
-#ifndef SWV_STEPS                        /* how far the many-rows kernel's loop is unrolled       */
+#ifndef SWV_STEPS                        /* how far the loops of many rows and lists are unrolled  */
 #  define SWV_STEPS
 #endif
 #ifndef SWV_ABS
@@ -7305,7 +7307,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     for (k = 0; k < x->blocks; k++) {
         /* the block by itself, from zero, key after key */
         SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-        for (; key < x->start[k + 1]; key++) {
+        SWV_STEPS for (; key < x->start[k + 1]; key++) {
             const float *v = x->v[key] + d * across;
             SWA__APART(v);
             SWV_UNROLL for (j = 0; j < nv; j++) {
@@ -13177,12 +13179,12 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
 static void swa__gather_pace(swa__gather *x, int64_t lines, int tiles) {
     const swa__geo *g = x->b.g;
     swa__list *list = x->b.list;
-    int64_t steps = g->dv / 8;
+    const int64_t steps =
+        swa__list_long(&x->b) ? list->blocks * (int64_t)(g->dv / 16) : g->dv / 8;
 
     if (g->near > 0) {
         list->per_key = (int)swa__min64(lines / list->keys + 1, g->dk / SWA__TILE);
         lines -= (int64_t)list->per_key * list->keys;
-        if (swa__list_long(&x->b)) steps = list->blocks * (int64_t)(g->dv / 16);
     } else if (tiles == 0 && lines / list->keys < g->dk / SWA__TILE) {
         list->per_key = (int)(lines / list->keys) + 1;
         return;
@@ -14387,6 +14389,8 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
         geo->form = swa__has_pairs(call->kr) ? SWA__TILE_PAIRS : SWA__TILE_SINGLES;
     geo->streams = swa__key_streams();
     geo->near = swa__fetches_near();
+    geo->long_lists = geo->near > 0
+                   || (SWA__AVX2 && call->kr == swa__kernels_of(SWA_ISA_AVX2));
     geo->dots = a->compute == SWA_Q8 && swa__has_dots(call->kr);
     /* V in rows; or dims as K's tile has them, 16 numbers apart (pairs: 8 times two) */
     geo->v_across = !geo->v_in_k                ? 1
