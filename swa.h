@@ -4105,7 +4105,7 @@ typedef struct {
    or (more) that is added. a: of rows `along` apart from number to number (tiles: from 32 to 32), b
    [][nr]: both in the form and of number `from`, a multiple of 16 (tiles: of 32). rows: a multiple
    of SWV_KEYS; of tiles 16 or 32, the second 16 `apart` floats behind the first. */
-typedef struct { const float *a, *b; size_t along, apart; int form, from, to; } swa__summed;
+typedef struct { const float *a, *b; size_t along, apart; int form, nr, from, to; } swa__summed;
 typedef void swa__sums(const swa__summed *x, int rows, int more, float *out);
 #endif
 
@@ -4158,9 +4158,9 @@ enum {
     SWA__PLAIN,
     SWA__SINGLES,
     SWA__PAIRS,
-    SWA__FORMS,                          /* that have kernels of their own; the rest take PLAIN's  */
-    SWA__TILE_SINGLES = SWA__FORMS,
-    SWA__TILE_PAIRS,
+    SWA__TILE_SINGLES,                   /* kernels are PLAIN's, and the rest take those          */
+    SWA__FORMS,
+    SWA__TILE_PAIRS = SWA__FORMS,
     SWA__TILE_AMX,
     SWA__SUMMED = 32                     /* numbers of a bundle                                   */
 };
@@ -4592,6 +4592,7 @@ static void swa__summed_scores(const swa__block *b, const swa__sight *n, int w, 
     x.along = tiles ? SWA__TILE * SWA__TILE : SWA__TILE;
     x.apart = (size_t)(SWA__TILE * (g->dk + g->dt));   /* as they were staged */
     x.form = g->form;
+    x.nr = nr;
     x.from = 0;
     for (; k < end; k += rows) {
         rows = tiles || end - k < SWA__TILE - k % SWA__TILE ? end - k : SWA__TILE - k % SWA__TILE;
@@ -4622,6 +4623,7 @@ SWA__NOINLINE void swa__summed_values(const swa__geo *g, const swa__block *b, co
     x.along = (size_t)g->dvp * (tiles ? SWA__TILE : 1);
     x.apart = SWA__TILE * SWA__TILE;
     x.form = g->form;
+    x.nr = nr;
     /* no bundle lies in both ranges: swa__ranges has joined those */
     for (r = 0; r < 4; r += 2) {
         if (range[r] >= range[r + 1]) continue;
@@ -6780,8 +6782,13 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_joined)(int nv, const float *scale, cons
 }
 
 #if SWA__BF16
-/* Kernels of whole panels multiply in the order of SWA_BF16_TILE too. */
-#define SWV_SUMMED (!pairs && nv == NV && g->form >= SWA__TILE_SINGLES)
+/* Kernels multiply in the order of SWA_BF16_TILE too, those of half panels where they take as many
+   keys at a time as whole ones. */
+#if defined(SWV_HALF_PANEL) && SWV_HALF_KEYS == SWV_KEYS
+#  define SWV_HALF_SUMS
+#endif
+#define SWV_SUMMED \
+    (!pairs && (nv == NV || SWV_HALF_KEYS == MR) && g->form >= SWA__TILE_SINGLES)
 
 /* See swa__summed. A bundle of 32 is two chains from zero; their sum goes to what out has:
 
@@ -6789,12 +6796,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_joined)(int nv, const float *scale, cons
        chain                   0  1  0  1  0  1 ...  1      singles: every second row of a and b
        pairs, row              0  1  0  1  2  3 ...         rows (0, 2), (1, 3), (4, 6), (5, 7) ...:
                                                             every second row again */
-static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
+SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int rows, int more,
+                                            float *out) {
 #ifdef SWV_FMA2
     const int form = x->form;
 #else
     const int form = SWA__TILE_SINGLES;
 #endif
+    const int nr = nv * SWV_N;
     SWA__FN(operands) in;
     float sums[2][MR * NR];              /* in memory: acc holds one chain after the other */
     SWV acc[MR * NV];
@@ -6808,7 +6817,7 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
     in.line = 0;
     in.near = 0;
 
-    for (r = 0; r < rows; r += MR, out += MR * NR)
+    for (r = 0; r < rows; r += MR, out += MR * nr)
         for (at = x->from; at < x->to; at = end) {
             const size_t from = (size_t)swa__stored(form, at - x->from);   /* rows before it */
             end = (at / SWA__SUMMED + 1) * SWA__SUMMED;
@@ -6816,25 +6825,33 @@ static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, f
 
             for (chain = 0; chain < 2; chain++) {
                 in.a = x->a + (from + (size_t)chain) * x->along + r;
-                in.b = x->b + (from + (size_t)chain) * NR;
+                in.b = x->b + (from + (size_t)chain) * (size_t)nr;
                 /* of an odd number of rows chain 0 has one more */
                 in.n = (size_t)(swa__stored(form, end - at) + 1 - chain) / 2;
-                SWV_UNROLL for (i = 0; i < MR * NV; i++) acc[i] = SWV_SET1(0.0f);
+                SWV_UNROLL for (i = 0; i < MR * nv; i++) acc[i] = SWV_SET1(0.0f);
 #ifdef SWV_FMA2
-                if (form == SWA__TILE_PAIRS) SWA__FN(mk)(1, MR, NV, 2, in, acc);
+                if (form == SWA__TILE_PAIRS) SWA__FN(mk)(1, MR, nv, 2, in, acc);
                 else
 #endif
-                SWA__FN(mk)(0, MR, NV, 2, in, acc);
-                SWV_UNROLL for (i = 0; i < MR * NV; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
+                SWA__FN(mk)(0, MR, nv, 2, in, acc);
+                SWV_UNROLL for (i = 0; i < MR * nv; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
             }
 
             /* the two chains first, then what the bundles before have given */
-            for (i = 0; i < MR * NR; i += SWV_N) {
+            for (i = 0; i < MR * nr; i += SWV_N) {
                 SWV was = more || at > x->from ? SWV_LOAD(out + i) : SWV_SET1(0.0f);
                 SWV_STORE(out + i,
                           SWV_ADD(was, SWV_ADD(SWV_LOAD(sums[0] + i), SWV_LOAD(sums[1] + i))));
             }
         }
+}
+
+static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
+#ifdef SWV_HALF_SUMS
+    if (x->nr < NR) SWA__FN(sums_of)(SWV_HALF_PANEL, x, rows, more, out);
+    else
+#endif
+    SWA__FN(sums_of)(NV, x, rows, more, out);
     SWV_LEAVE();
 }
 #endif
@@ -7401,16 +7418,16 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
 #if SWA__BF16
 /* p.v in the order of SWA_BF16_TILE, folded into o, 32 dims at a time. fold [2][NR]: what o, and
    this, are multiplied by. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(const swa__block *b, const int range[4],
+SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(int nr, const swa__block *b, const int range[4],
                                                  const swa__pv *of, const float *fold) {
     float *o = of->o, sums[SWA__SUMMED * NR];
     SWV x;
     int d, i, j;
 
     for (d = 0; d < b->g->dv; d += SWA__SUMMED) {
-        swa__summed_values(b->g, b, range, d, NR, of->p, sums);
-        for (i = 0; i < SWA__SUMMED * NR && d + i / NR < b->g->dv; i += NR)
-            for (j = 0; j < NR; j += SWV_N, o += SWV_N) {
+        swa__summed_values(b->g, b, range, d, nr, of->p, sums);
+        for (i = 0; i < SWA__SUMMED * nr && d + i / nr < b->g->dv; i += nr)
+            for (j = 0; j < nr; j += SWV_N, o += SWV_N) {
                 x = of->more ? SWV_MUL(SWV_LOAD(o), SWV_LOAD(fold + j)) : SWV_SET1(0.0f);
                 SWV_STORE(o, SWV_FMA(SWV_LOAD(sums + i + j), SWV_LOAD(fold + NR + j), x));
             }
@@ -7530,7 +7547,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         x.p = s;
         x.o = to->o;
         x.more = !n->first_block;
-        SWA__FN(summed_pv)(b, range, &x, fold);
+        SWA__FN(summed_pv)(nv * SWV_N, b, range, &x, fold);
         return;
     }
 #endif
@@ -8532,6 +8549,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_PAIR
 #undef SWV_EXPS
 #undef SWV_SUMMED
+#undef SWV_HALF_SUMS
 #undef SWV_DOTS
 #undef SWV
 #undef SWV_N
@@ -10175,8 +10193,9 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    many by form: SINGLES are products in f32, so they take PLAIN's kernel; PAIRS have their own
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it are members that a switch leaves out, with the comma that goes with them. */
-#define SWA__KERNELS(isa, nr, half, pairs, half_pairs) { nr, 16, swa__few_##isa, \
-    { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs } }, \
+#define SWA__KERNELS(isa, nr, half, half_sums, pairs, half_pairs) { nr, 16, swa__few_##isa, \
+    { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
+      { swa__many_##isa, half_sums } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
     swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
@@ -10219,30 +10238,30 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #  define SWA__MANY_HALF_PAIRS NULL
 #endif
 #if SWA__SMALL
-#  define SWA__MANY_HALF    NULL
-#  define SWA__MANY_HALF_AVX2 NULL
+#  define SWA__MANY_HALF(isa) NULL
 #else
-#  define SWA__MANY_HALF    swa__many_half_avx512
-#  define SWA__MANY_HALF_AVX2 swa__many_half_avx2
+#  define SWA__MANY_HALF(isa) swa__many_half_##isa
 #endif
 
 static const swa__kernels *swa__kernels_of(int isa) {
-    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL);
+    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL);
 #if SWA__NEON
-    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL);
+    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
-    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL);
+    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
-    static const swa__kernels avx2 = SWA__KERNELS(avx2, 24, SWA__MANY_HALF_AVX2, NULL, NULL);
+    static const swa__kernels avx2 =
+        SWA__KERNELS(avx2, 24, SWA__MANY_HALF(avx2), SWA__MANY_HALF(avx2), NULL, NULL);
     if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
     static const swa__kernels avx512 =
-        SWA__KERNELS(avx512, 32, SWA__MANY_HALF, SWA__MANY_PAIRS, SWA__MANY_HALF_PAIRS);
+        SWA__KERNELS(avx512, 32, SWA__MANY_HALF(avx512), NULL, SWA__MANY_PAIRS,
+                     SWA__MANY_HALF_PAIRS);
     if (isa == SWA_ISA_AVX512) return &avx512;
 #endif
     (void)isa;
@@ -11805,6 +11824,12 @@ static int swa__has_q_sink(const swa__job *j) {
     return j->call->a.q_sink.p != NULL && j->window.n_sink > 0;
 }
 
+/* Kernels of panels for a form: whole, and half ones or NULL. */
+static swa__many *const *swa__many_of(const swa__job *j) {
+    const int form = swa__form_of(&j->geo);
+    return j->call->kr->many[form < SWA__FORMS ? form : SWA__TILE_SINGLES];
+}
+
 /* Rows of the panel that takes the first of `rows` rows: a half one, where there is one, for the
    last few; and where two of them hold no more than a whole one and what it would leave:
 
@@ -11812,9 +11837,9 @@ static int swa__has_q_sink(const swa__job *j) {
        panels            24    16, 16     16, 24, 16      16, 24, 24, 24, 24, 16          */
 static int swa__panel_rows(const swa__job *j, int rows) {
     const swa__kernels *kr = j->call->kr;
-    const int form = swa__form_of(&j->geo), left = (rows - 1) % kr->nr + 1;
+    const int left = (rows - 1) % kr->nr + 1;
     const int halves = rows <= kr->half || left <= 2 * kr->half - kr->nr;
-    return halves && form < SWA__FORMS && kr->many[form][1] != NULL ? kr->half : kr->nr;
+    return halves && swa__many_of(j)[1] != NULL ? kr->half : kr->nr;
 }
 
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
@@ -12808,7 +12833,7 @@ static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__bl
         row = src->first + (pos - src->pos);
         for (i = 0; i < SWA__OPERANDS; i++) {
             const swa__operand *x = &src->x[i];
-            if (x->dim == 0 || (x->tiled && (j->geo.v_in_k || swa__form_of(&j->geo) < SWA__FORMS)))
+            if (x->dim == 0 || (x->tiled && (j->geo.v_in_k || swa__form_of(&j->geo) < SWA__TILE_SINGLES)))
                 continue;
             l->row[l->rows].p = (const char *)x->p + row * x->row;
             l->row[l->rows++].lines = (x->dim * (int)x->size + 63) / 64;
@@ -12983,7 +13008,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
             }
             swa__panel_turn(j, u, w, b, l, NULL, &waits);
 #endif
-            kr->many[form < SWA__FORMS ? form : SWA__PLAIN][nr < kr->nr](b, l, q, w->s, &to);
+            swa__many_of(j)[nr < kr->nr](b, l, q, w->s, &to);
         }
         swa__panel_end(j, u, w, r, n, place, ends);
     }
