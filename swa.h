@@ -103,20 +103,20 @@
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 433 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 440 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
-   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 73, SWA_NO_MLA (the
-   block alone) 54, SWA_NO_BF16 (the type, and products in it) 115, SWA_NO_LISTS (lists of keys,
-   trees) 36, SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi,
+   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 75, SWA_NO_MLA (the
+   block alone) 54, SWA_NO_BF16 (the type, and products in it) 116, SWA_NO_LISTS (lists of keys,
+   trees) 39, SWA_NO_INDEX (swa_select) 17, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi,
    bias) 7, SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
-   SWA_NO_AVX512 180, SWA_NO_AVX2 81, SWA_NO_SIMD 263 (all vectors), and SWA_SMALL 105: fewer shapes
+   SWA_NO_AVX512 180, SWA_NO_AVX2 86, SWA_NO_SIMD 268 (all vectors), and SWA_SMALL 109: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32 on Zen
    4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
    the block, index, lists, masks and blobs, takes 192 KB; without latents and modifications too 174
    (116 without AVX-512, 142 with SWA_SMALL); SWA_STATIC, which drops every function that it does
    not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (518 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (525 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -4031,6 +4031,7 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
                                             parts                                                 */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
        SWA__PANEL = 32,                  /* rows of the widest panel                              */
+       SWA__HALF = 16,                   /* of a half one, in any instance                        */
        SWA__INDEX_KEYS = 32,             /* keys of an index that stay in L1 while the rows come
                                             by                                                    */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
@@ -4158,8 +4159,8 @@ enum {
     SWA__PLAIN,
     SWA__SINGLES,
     SWA__PAIRS,
-    SWA__TILE_SINGLES,                   /* kernels are PLAIN's, and the rest take those          */
-    SWA__FORMS,
+    SWA__TILE_SINGLES,
+    SWA__FORMS,                          /* in swa__kernels.many; the rest take TILE_SINGLES'     */
     SWA__TILE_PAIRS = SWA__FORMS,
     SWA__TILE_AMX,
     SWA__SUMMED = 32                     /* numbers of a bundle                                   */
@@ -4266,14 +4267,14 @@ static swa__formed swa__formed_as(int type, int rows) {
 
 /* What sections 12 to 14 call of an instance. */
 typedef struct {
-    int nr, half;                        /* rows of a panel, and of one for few rows              */
+    int nr;                              /* rows of a panel                                       */
     /* One block, few rows -> o [rows][dvp], m, l [rows], of this block alone. q in steps of R =
        swa__few_step(rows left) rows, transposed: [dk+dt][R]; for SWA__PAIRS half a panel, for
        geo.rounds in fours, and o of either in whole fours of rows. s: 8192 floats. */
     void (*few)(const swa__block *b, const swa__sight *n, int rows, const float *const q[2],
                 float *s, const swa__total *to);
-    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of `half` rows. NULL = there
-                                            is none                                               */
+    swa__many *many[SWA__FORMS][2];      /* by form; [1]: for panels of 16 rows. NULL = there is
+                                            none                                                  */
 #if SWA__BF16
     swa__sums *sums;
 #endif
@@ -4830,7 +4831,7 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_INDEX                        /* vectors of keys of an index's eight rows, of narrow K */
 #  define SWV_INDEX 0
 #endif
-#ifndef SWV_STEPS                        /* how far the loops of many rows and lists are unrolled  */
+#ifndef SWV_STEPS                        /* how far loops of many rows and lists are unrolled     */
 #  define SWV_STEPS
 #endif
 #ifndef SWV_ABS
@@ -7386,7 +7387,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     /* a constant, as in many_pv; what fills no step of dims goes by two, then one by one */ \
     if (across == SWA__TILE) d = SWA__FN(list_pv)(rows, SWA__TILE, nv, b, &of); \
     else d = SWA__FN(list_pv)(rows, 1, nv, b, &of); \
-    for (; rows % 3 == 0 && d + 2 <= dv; d += 2) SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
+    for (; rows % 3 == 0 && d + 2 <= dv; d += 2) \
+        SWA__FN(list_dims)(2, across, nv, b->list, &of, d); \
     for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
 }
 
@@ -7571,8 +7573,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
 }
 
 /* what swa__kernels.many takes, by form and by width of the panel. Half a panel is for a unit's
-   last rows, or all it has (MLA of 16 heads, four tokens of groups of four): 16 of them. With AVX2,
-   where that is two vectors of three and eight sums of twelve, it takes 0.8 of a whole one's time */
+   last rows, or all it has (MLA of 16 heads, four tokens of groups of four), see swa__panel_rows: 16
+   of them. With AVX2, where that is two vectors of three and eight sums of twelve, it takes 0.8 of a
+   whole one's time */
 SWV_MANY(many, 0, NV)
 #ifdef SWV_HALF_PANEL
 SWV_MANY(many_half, 0, SWV_HALF_PANEL)
@@ -10190,10 +10193,11 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #undef SWA__KERNEL_PASS
 
 /* The instances, by SWA_ISA_*: constants. Which one runs is a field of the object, never a global.
-   many by form: SINGLES are products in f32, so they take PLAIN's kernel; PAIRS have their own
+   many by form: SINGLES are products in f32, so they take PLAIN's kernel, and TILE_SINGLES too,
+   whose half panels an instance may lack (half_sums, see SWV_SUMMED); PAIRS have their own
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it are members that a switch leaves out, with the comma that goes with them. */
-#define SWA__KERNELS(isa, nr, half, half_sums, pairs, half_pairs) { nr, 16, swa__few_##isa, \
+#define SWA__KERNELS(isa, nr, half, half_sums, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
@@ -11836,10 +11840,9 @@ static swa__many *const *swa__many_of(const swa__job *j) {
        rows, of AVX2     24    32         56              128: MLA
        panels            24    16, 16     16, 24, 16      16, 24, 24, 24, 24, 16          */
 static int swa__panel_rows(const swa__job *j, int rows) {
-    const swa__kernels *kr = j->call->kr;
-    const int left = (rows - 1) % kr->nr + 1;
-    const int halves = rows <= kr->half || left <= 2 * kr->half - kr->nr;
-    return halves && swa__many_of(j)[1] != NULL ? kr->half : kr->nr;
+    const int nr = j->call->kr->nr, left = (rows - 1) % nr + 1;
+    const int halves = rows <= SWA__HALF || left <= 2 * SWA__HALF - nr;
+    return halves && swa__many_of(j)[1] != NULL ? SWA__HALF : nr;
 }
 
 /* n rows as q8 will have them: integers into row [n][dim to 16], scales times the call's. */
@@ -12833,8 +12836,8 @@ static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__bl
         row = src->first + (pos - src->pos);
         for (i = 0; i < SWA__OPERANDS; i++) {
             const swa__operand *x = &src->x[i];
-            if (x->dim == 0 || (x->tiled && (j->geo.v_in_k || swa__form_of(&j->geo) < SWA__TILE_SINGLES)))
-                continue;
+            if (x->dim == 0) continue;
+            if (x->tiled && (j->geo.v_in_k || swa__form_of(&j->geo) < SWA__TILE_SINGLES)) continue;
             l->row[l->rows].p = (const char *)x->p + row * x->row;
             l->row[l->rows++].lines = (x->dim * (int)x->size + 63) / 64;
         }
