@@ -12958,7 +12958,6 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     const swa__kernels *kr = j->call->kr;
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     const float *q_sink = swa__has_q_sink(j) ? w->q_sink : w->q;
-    const int form = j->geo.form;
     swa__cursor ahead = swa__cursor_at(&j->keys, u->h);
     int r, n, nr, ends, place;
 #if SWA__AMX
@@ -12969,7 +12968,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
 
     l->scores = NULL;
 #if SWA__BF16
-    if (form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
+    if (j->geo.form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
 #endif
 #if SWA__DOTS
     if (j->keys.dots) l->scores = swa__many_dots;
