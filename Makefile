@@ -67,6 +67,9 @@ matrix:         ## every compiler, language, switch and machine to be had here (
 sanitize:       ## the tests under ASan, UBSan, MSan, TSan and valgrind (ARGS=word: those with it in the name)
 	@JOBS='$(JOBS)' bash tests/check/sanitize.sh $(ARGS)
 
+emulate:        ## the tests on CPUs that this one is not: Arm and old x86-64 by qemu, AVX-512 by a model (ARGS='bits')
+	@CC='$(CC)' JOBS='$(JOBS)' bash tests/check/emulate.sh $(ARGS)
+
 fuzz:           ## the fuzz targets, a minute each (ARGS='seconds word')
 	@CC='$(CC)' JOBS='$(JOBS)' bash tests/check/fuzz.sh $(ARGS)
 
@@ -225,7 +228,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 	$(CC) $(CFLAGS) $(OPENMP) $< -o $@ -lm
 
 FORCE:
-.PHONY: figures same packaging install dist help run test check matrix sanitize fuzz soak coverage
+.PHONY: figures same packaging install dist help run test check matrix sanitize emulate fuzz soak coverage
 .PHONY: mutate asan lint examples bench bench-beside bench-mla bench-rewind bench-lists bench-trees bench-generate bench-peers
 .PHONY: registers weight switches mca count clean FORCE total
 .SECONDARY:

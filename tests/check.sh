@@ -25,7 +25,7 @@ parts="test-$cc 600
     switches 300
     matrix 900
     sanitize 900
-    emulate 600
+    emulate 900
     mpi 300
     web 300
     packaging 120

@@ -1,27 +1,44 @@
 #!/usr/bin/env bash
-# emulate.sh - the test suite on CPUs that this machine is not, under qemu: AArch64 with NEON, the int8 products of one
-# with SDOT, x86-64 without AVX, and x86-64 with AVX2 but no AVX-512. Each test that runs once per instruction set runs
-# on those that the emulated CPU has, and compares them bit for bit. A program that takes more than LIMIT seconds of CPU
-# (default 400) has failed. One line per test program; the last line is `N passed, N failed, N skipped`.
+# emulate.sh - the test suite on CPUs that this machine is not. Under qemu: AArch64 with NEON, the int8 products of one
+# with SDOT, x86-64 without AVX, and x86-64 with AVX2 but no AVX-512. By avx512_model.h, which wants AVX2: AMD's and
+# Intel's CPUs with AVX-512, bf16 pairs, int8 products and tiles; where the machine has those itself, one test keeps the
+# model right. Each test that runs once per instruction set runs on those that the emulated CPU has, and compares them
+# bit for bit. A program that takes more than LIMIT seconds of CPU (default 1200) has failed. One line per test program;
+# the last line is `N passed, N failed, N skipped`.
 set -u
 . tests/check/left.sh
 dir=build/emulate
-JOBS=${JOBS:-2} LIMIT=${LIMIT:-400}
+JOBS=${JOBS:-2} LIMIT=${LIMIT:-1200}
 # What takes longest is begun first: short ones fill the end.
 tests=${*:-bits mla attention golden tile cache step masks misuse helpers window}
 quick=${*:-bits golden window}          # for the x86-64s, whose instances run here natively too
 products=${*:-bits checksums}           # for the AArch64 with SDOT
+model=${*:-bits lists mla tile attention trees index golden}    # for AMD with AVX-512
+intel=${*:-bits golden}                 # and Intel, where other kernels take some of it
 passed=0 failed=0 skipped=0
 mkdir -p "$dir"
-rm -rf "$dir/arm" "$dir/dot" "$dir/x86" "$dir"/*.log
+rm -rf "$dir/arm" "$dir/dot" "$dir/x86" "$dir/model" "$dir"/*.log
 export dir
 
 # Linked statically, so that qemu needs no libraries.
 library() {   # directory, compiler
-    local to=$dir/$1
+    local to=$dir/$1 from=swa.h level=-O2
     shift
     mkdir -p "$to"
-    timeout "$(within 600)" "$@" -std=c99 -O2 -DSWA_IMPLEMENTATION -x c -c swa.h -o "$to/swa.o"
+    if [ "$to" = "$dir/model" ]; then from=$to/swa.h level=-O1; modelled < swa.h > "$from"; fi
+    timeout "$(within 600)" "$@" -std=c99 $level -DSWA_IMPLEMENTATION -x c -c "$from" -o "$to/swa.o"
+}
+# The header for avx512_model.h: no function asks for AVX-512, no vector of it has to be in a register.
+modelled() {
+    sed '
+/^#  define SWA__\(AVX512\|DOTS\)_TARGET SWA__TARGET("/s/(.*/("avx2,fma,f16c")/
+/^#  define SWV_LOADED(x)  *__asm__/s/__asm__.*/((void)(x))/
+s/"+v"(x)$/"+m"(x)/
+/^#  define SWV_FMA2_AT(/{
+N
+N
+s/.*/#  define SWV_FMA2_AT(p, b, c) ((c) = SWV_FMA2(_mm512_set1_ps(*(p)), (b), (c)))/
+}'
 }
 program() {   # directory, test, compiler
     local to=$dir/$1 name=$2
@@ -37,14 +54,14 @@ run() {       # its log, a program and its words, after the command that runs it
     timeout "$(within 2000)" "$@" > "$log" 2>&1
     [ $? != 124 ] || echo cut by the budget >> "$log"
 }
-export -f library program run
+export -f library modelled program run
 export LIMIT
 each() { xargs -P "$JOBS" -L 1 bash -c "$1 \"\$@\" || true" _; }      # a line of its input: the function's arguments
 runs() {      # directory, prefix of its logs, tests, command that runs a program
     local to=$1 prefix=$2 name words
     for name in $3; do
         words=
-        [ "$prefix.$name" != nehalem.bits ] || words=" chunks"     # the whole is minutes where fma() is a function
+        case $prefix.$name in haswell.bits | nehalem.bits) words=" chunks" ;; esac     # the whole is minutes
         [ "$prefix.$name" != dot.bits ] || words=" bits_q8_products"
         echo "$dir/$prefix.$name.log $4 $dir/$to/$name$words"
     done
@@ -84,30 +101,47 @@ if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]; then
     missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"
     x86=
 fi
+avx512=
+if ! grep -qw avx2 /proc/cpuinfo 2> /dev/null || [ "$(uname -m)" != x86_64 ]; then
+    missing "AVX-512 by its model: no AVX2 here"
+elif ! echo '#include <immintrin.h>
+    __m512bh x;' | "${CC:-cc}" -mavx512bf16 -x c -fsyntax-only - 2> /dev/null; then
+    missing "AVX-512 by its model: ${CC:-cc} does not know bf16 pairs"
+else
+    avx512="${CC:-cc} -Wno-psabi -include tests/check/avx512_model.h"
+    ! grep -qw avx512_bf16 /proc/cpuinfo || model=golden intel=golden
+fi
 {
+    [ -z "$avx512" ] || echo "model $avx512"
     [ -z "$arm" ] || echo "arm $arm"
     [ -z "$dot" ] || echo "dot $dot"
     [ -z "$x86" ] || echo "x86 $x86"
 } | each library
 {
+    [ -z "$avx512" ] || for name in $model $intel; do echo "model $name $avx512"; done | sort -u
     [ -z "$arm" ] || for name in $tests; do echo "arm $name $arm"; done
     [ -z "$dot" ] || for name in $products; do echo "dot $name $dot"; done
     [ -z "$x86" ] || for name in $quick; do echo "x86 $name $x86"; done
 } | each program
+[ -z "$avx512" ] || built "AVX-512 by its model" model "$model $intel" || avx512=
 [ -z "$arm" ] || built AArch64 arm "$tests" || arm=
 [ -z "$dot" ] || built "AArch64, SDOT" dot "$products" || dot=
 [ -z "$x86" ] || built x86-64 x86 "$quick" || x86=
 avx2=$x86
-if [ -n "$x86" ] && ! qemu-x86_64 -cpu Haswell "$dir/x86/window" > /dev/null 2>&1; then
+if [ -n "$x86" ] && ! qemu-x86_64 -cpu Haswell "$dir/x86/${quick%% *}" -l > /dev/null 2>&1; then
     missing "x86-64 with AVX2: this qemu cannot"
     avx2=
 fi
 {
+    [ -z "$avx512" ] || runs model avx512 "$model" env
+    [ -z "$avx512" ] || runs model intel "$intel" "env SWA_OTHER_CPU=intel"
     [ -z "$arm" ] || runs arm neon "$tests" qemu-aarch64
     [ -z "$dot" ] || runs dot dot "$products" qemu-aarch64
     [ -z "$avx2" ] || runs x86 haswell "$quick" "qemu-x86_64 -cpu Haswell"
     [ -z "$x86" ] || runs x86 nehalem "$quick" "qemu-x86_64 -cpu Nehalem"
 } | each run
+[ -z "$avx512" ] || said "AMD with AVX-512, a model" avx512 "$model"
+[ -z "$avx512" ] || said "Intel with AVX-512, a model" intel "$intel"
 [ -z "$arm" ] || said "AArch64, NEON" neon "$tests"
 [ -z "$dot" ] || said "AArch64, SDOT" dot "$products"
 [ -z "$x86" ] || said "x86-64 without AVX (Nehalem)" nehalem "$quick"
