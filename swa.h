@@ -398,9 +398,10 @@ typedef struct {
                                      capacity is given) are held like causal, and full there      */
     int64_t   max_rollback;       /* how many of a sequence's last tokens can always be taken
                                      back, counted from the furthest end that it has had: a draft
-                                     of n tokens of which none may be accepted needs n. 0 = 1, or
-                                     where capacity is given capacity - (W-1). Slots are rounded
-                                     up to 16, so that more may be permitted: do not rely on it   */
+                                     of n tokens of which none may be accepted needs n (a sure
+                                     token and n drafts in one step: n as well). 0 = 1, or where
+                                     capacity is given capacity - (W-1). Slots are rounded up to
+                                     16, so that more may be permitted: do not rely on it         */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
                                      least W-1+max_rollback, else ARG. 0: each has
                                      W-1+max_rollback rounded up to 16. Sinks come on top. No
@@ -410,7 +411,8 @@ typedef struct {
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
     int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an
                                      output made from one is NaN; a NaN in your own k or v is
-                                     stored as it is                                              */
+                                     stored as it is. 2: and a list (pick) with an entry >= 0
+                                     that names no key which its query sees is ARG, not skipped   */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; size_t bytes_; } swa_cache;
@@ -524,10 +526,11 @@ typedef struct {
    that changes what a cache contains. Once begun, the rows count: every layer has to store them.
    Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on); or the step
    is begun again at its own pos or taken back by truncate: both exactly or with SWA_ERR_LOST, since
-   from begin on a chunk of more than max_rollback tokens cannot be taken back, stored or not (call
-   the layers that are missing instead; the step stays begun). A refused begin changes no sequence,
-   but there is no step then, also not the one before: every attend returns begin's status. One step
-   at a time per cache. */
+   from begin on a chunk of more than max_rollback tokens cannot be taken back, stored or not. Then
+   call the layers that swa_cache_unstored() names before any other begin, for a refused one changes
+   no sequence, but leaves no step, also not the one before: every attend returns its status, and
+   where a layer still lacks rows of such a chunk only swa_cache_reset helps. One step at a time per
+   cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. To go back: swa_cache_truncate first; to
    start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -567,7 +570,8 @@ SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
-   A sequence whose prompt is used up drops out. Arrays are yours and must outlive the plan. */
+   A sequence whose prompt is used up drops out; a run that you append begins as zeros; after the
+   last chunk steps of decode runs alone go on. Arrays are yours and must outlive the plan. */
 typedef struct {
     const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
@@ -687,17 +691,19 @@ typedef struct {
        entries that stand twice, give the same bits; one of all keys gives those of a call without a
        list. Entries that name nothing are skipped: negative ones (-1 = none), positions that the
        window hides (after the query, but for a prefix or a right extent; or lost by a ring), or
-       that no segment holds. Cost follows the list, not the context: keys in whole aligned tiles
-       of 16 are read in place, others are gathered, which wants rows (k_rows, or swa_attention's
-       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
-       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
-       add p.v of neighbours by position in one instruction, and a listed key seldom has its
-       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is
-       fine: its products are f32's, and more exact */
+       that no segment holds; with the cache's audit = 2 all but the negative ones are ARG. Cost
+       follows the list, not the context: keys in whole aligned tiles of 16 are read in place,
+       others are gathered, for which rows are faster (k_rows, or swa_attention's segments). Heads
+       that share a list gather it once; parts share it by tokens, KV heads and then query heads,
+       never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of
+       neighbours by position in one instruction, and a listed key seldom has its neighbour. Only
+       q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine: its products
+       are f32's, and more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
-                                         tokens or heads                                          */
+                                         tokens or heads. Of swa_select's packed lists pick_token
+                                         is lists*top                                             */
     int32_t  pick_n;             /* entries per list, > 0; an empty list is one of -1             */
     int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16,
                                     64, 128); 0 = 1                                               */
@@ -782,9 +788,11 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
 
 /* The scores of an indexer (DeepSeek-V3.2's lightning indexer, GLM-5, MiniMax-M3), and the best of
    them as lists of keys. Index keys live in a layer of a cache: n_heads index heads, n_kv_heads 1,
-   head_dim 128, v_in_k 1 (no V is stored), so that one begin, rewind, fork and blob serve them too.
-   SWA_STORE_ONLY stores a step's keys, then swa_select() finds them there. A layer with a V works
-   as well: then its own K is the index.
+   their head_dim (DeepSeek's 128), v_in_k 1 (no V is stored), so that one begin, rewind, fork and
+   blob serve them too. Its window is that of the layers that read the lists: of a wider one, places
+   go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then swa_select() finds
+   them there, for which a windowed layer needs max_rollback (or capacity) for a whole chunk. A
+   layer with a V works as well: then its own K is the index.
      score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
    one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of
    a list is `block` positions from a multiple of block on; its score is the largest of its visible
@@ -807,8 +815,9 @@ typedef struct {
     int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                  */
     int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1;
                                    NULL if top is 0                                               */
-    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top. Rows of these
-                                                     arrays that overlap are ARG                  */
+    int64_t      pick_token, pick_list;           /* strides; 0 = lists*top, top (swa_attn wants
+                                                     them spelled out). Rows of these arrays that
+                                                     overlap are ARG                              */
     float       *score;         /* [n_tokens][lists][score_n] of the entries from score_first on,
                                    -inf for one that has no visible key; NULL = none              */
     int64_t      score_token, score_list;         /* strides; 0 = lists*score_n, score_n          */
@@ -822,8 +831,8 @@ typedef struct {
 SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts);
 /* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a
    number out of range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: position
-   / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED. Cost: heads * head_dim multiply-adds
-   per visible key; picking adds a few percent. */
+   / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED, n <= capacity-(W-1). Cost: heads *
+   head_dim multiply-adds per visible key; picking adds a few percent. */
 SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *index);
 /* Phases and parts as in swa_attend_part: every part of phase 0, join, every part of phase 1. Lists
    are whole then. */
@@ -1009,8 +1018,9 @@ SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);
 SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst);
 
 /* Scratch for swa_cache_set_scratch: of a step of at most n_tokens and its attention, by the paths
-   that its runs can take over any history. 0 = invalid (what swa_mla_forward calls ARG) or
-   overflow. */
+   that its runs can take over any history; desc may have layers of other kinds (an index). The
+   largest of this, swa_cache_scratch_bytes and swa_select_bytes serves all calls of such a cache.
+   0 = invalid (what swa_mla_forward calls ARG) or overflow. */
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
                                      int32_t n_tokens, int parts);
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
@@ -14549,6 +14559,37 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
     return status;
 }
 
+/* With desc.audit 2: an entry that names no key which its query sees is one of another step, a slot
+   taken for a position, or from an index with another window. */
+SWA__COLD static swa_status swa__pick_audit(const swa__cache *c, int layer, const swa_attn *a) {
+    const swa__layer *l = swa__layer_of(c, layer);
+    const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
+    int64_t row = 0, lo, hi, t;
+    int32_t j;
+    int i, g;
+
+    for (i = 0; i < c->n_runs; i++) {
+        const swa_run *r = &swa__runs_of(c)[i];
+        const int64_t start = swa__seq_of(c, r->seq)->start;
+        swa_window w = l->window;
+        w.prefix_first = r->pos;
+        w.prefix = r->prefix;
+        for (t = 0; t < r->n; t++, row++) {
+            swa__bounds(&w, r->pos + t, &lo, &hi);
+            hi = swa__min64(hi, r->pos + r->n);
+            for (g = 0; g < l->shape.n_kv_heads; g++)
+                for (j = 0; j < a->pick_n; j++) {
+                    const int64_t at = a->pick[row * a->pick_token + g * a->pick_head + j];
+                    const int64_t to = swa__min64((at + 1) * block, hi);
+                    const int64_t from = swa__max64(at * block, start);
+                    if (at >= 0 && (to <= from || (to <= lo && from >= w.n_sink)))
+                        return SWA_ERR_ARG;
+                }
+        }
+    }
+    return SWA_OK;
+}
+
 /* A call on a ring, checked, and made but for its scratch. */
 static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
                                  int part, int parts, swa__call *call) {
@@ -14568,6 +14609,8 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     if (status == SWA_OK && trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         status = SWA_ERR_UNSUPPORTED;
+    if (status == SWA_OK && SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase == 0)
+        status = swa__pick_audit(c, layer, &call->a);
     /* last, because it leaves a trace: the layer's ticket */
     if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
     if (status != SWA_OK) return status;

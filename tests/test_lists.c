@@ -708,3 +708,84 @@ TEST(lists_descs_that_contradict) {
     d.n_k_rows = 1;
     CHECK(swa_cache_bytes(&d) > 0);
 }
+
+enum { AUDIT_W = 16, AUDIT_SINKS = 3, AUDIT_LATE = 40 };
+static int names_a_key(const swa_run *r, int64_t start, int64_t at, int64_t entry, int block) {
+    for (int64_t k = entry * block; k < (entry + 1) * block; k++) {
+        const int both = k >= r->pos && k < r->prefix && at < r->prefix;
+        if (k >= start && (both || (k <= at && (at - k < AUDIT_W || k < AUDIT_SINKS)))) return 1;
+    }
+    return 0;
+}
+
+/* Audit 2 refuses what else is skipped: an entry of which a query sees no key. Two sequences, of which one began late,
+   a span whose tokens see each other, sinks. */
+TEST(lists_audited) {
+    enum { N = 5, PICKS = 4 };
+    const swa_window win = swa_window_sinks(AUDIT_W, AUDIT_SINKS);
+    int refused = 0, passed = 0;
+    for (int turn = 0; turn < 300; turn++) {
+        const int audit = turn % 5 ? 2 : turn % 2, block = turn % 2 ? 4 : 1;
+        swa_run runs[2];
+        swa_cache_desc d;
+        swa_attn a;
+        swa_cache kv;
+        int32_t pick[2 * N][2][PICKS];
+        float *q = t_floats(2 * N * 4 * 8), *k = t_floats(2 * N * 2 * 8);
+        int wrong = 0;
+        memset(&d, 0, sizeof d);
+        d.shape.n_heads = 4;
+        d.shape.n_kv_heads = 2;
+        d.shape.head_dim = 8;
+        d.n_layers = 1;
+        d.n_seqs = 2;
+        d.windows = &win;
+        d.n_windows = 1;
+        d.max_rollback = 2 * N;
+        d.audit = audit;
+        void *mem = t_alloc(swa_cache_bytes(&d)), *scratch = t_alloc(swa_cache_scratch_bytes(&d, 1));
+        CHECK(swa_cache_init(&kv, &d, mem, swa_cache_bytes(&d)) == SWA_OK);
+        CHECK(swa_cache_set_scratch(&kv, scratch, swa_cache_scratch_bytes(&d, 1)) == SWA_OK);
+        CHECK(swa_cache_reset(&kv, 1, AUDIT_LATE, 0) == SWA_OK);
+        memset(&a, 0, sizeof a);
+        a.q.p = q;
+        a.k.p = a.v.p = k;
+        a.out.p = t_floats(2 * N * 4 * 8);
+        for (int step = 0; step < 6; step++) {
+            const int last = step == 5, span = last && turn % 3 == 0;
+            memset(runs, 0, sizeof runs);
+            for (int s = 0; s < 2; s++) {
+                runs[s].seq = s;
+                runs[s].n = N;
+                runs[s].pos = s * AUDIT_LATE + step * N;
+                runs[s].prefix = span ? runs[s].pos + 4 : 0;
+            }
+            CHECK(swa_step_begin(&kv, runs, 2) == SWA_OK);
+            for (int t = 0; t < 2 * N && last; t++)
+                for (int e = 0; e < 2 * PICKS; e++) {
+                    const swa_run *r = &runs[t / N];
+                    const int64_t at = r->pos + t % N;
+                    /* mostly what the query sees, now and then anything */
+                    const int far = t_int(0, 60) == 0;
+                    const int64_t first = far ? t_int(-2, AUDIT_LATE + 40) : at - t_int(0, AUDIT_W - 1);
+                    const int32_t entry = (int32_t)(first < 0 ? -1 : first / block);
+                    pick[t][e / PICKS][e % PICKS] = entry;
+                    wrong |= entry >= 0 && !names_a_key(r, r->seq * AUDIT_LATE, at, entry, block);
+                }
+            if (last) {
+                a.pick = pick[0][0];
+                a.pick_token = 2 * PICKS;
+                a.pick_head = PICKS;
+                a.pick_n = PICKS;
+                a.pick_block = block;
+            }
+            const swa_status status = swa_attend(&kv, 0, &a);
+            CHECK_INT((int)status, audit == 2 && last && wrong ? (int)SWA_ERR_ARG : (int)SWA_OK);
+            refused += status == SWA_ERR_ARG;
+            passed += audit == 2 && last && status == SWA_OK;
+            a.pick = NULL;
+            a.pick_n = a.pick_block = 0;
+        }
+    }
+    CHECK(refused > 20 && passed > 20);
+}
