@@ -7318,47 +7318,62 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_folds)(int nv, swa__list *x, float *m, f
     }
 }
 
-/* Then p.v: `rows` dims of o from d on stay in registers while block after block is folded into
-   them: acc is the block's sum, sum what o has come to. `across` from dim to dim of V, as in
-   many_pv; x->v says where each key's V is, as neighbours may lie anywhere. */
+/* Then p.v. One key's share of `rows` dims from d on: s is its p, v its V, of which dims lie `across`
+   apart, as in many_pv. */
+SWV_INLINE SWV_TARGET void SWA__FN(list_key)(int rows, int across, int nv, const float *s,
+                                             const float *v, int d, SWV *acc) {
+    SWV p[NV], y;
+    int i, j;
+
+    SWA__APART(v);
+    SWV_UNROLL for (j = 0; j < nv; j++) {
+        p[j] = SWV_LOAD(s + j * SWV_N);
+        /* of 16 registers none is free: gcc would load p again for each dim */
+        if (SWV_DIMS == 2 && SWV_N > 1) SWA__BEHIND(p[j]);
+    }
+    SWV_UNROLL for (i = 0; i < rows; i++) {
+        y = SWV_SET1(v[(d + i) * across]);
+        SWV_UNROLL for (j = 0; j < nv; j++)
+            acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
+    }
+}
+
+/* `rows` dims of o stay in registers while block after block is folded into them: acc is the
+   block's sum, sum what o has come to. x->v says where each key's V is, as neighbours may lie
+   anywhere. A block of four keys is 24 products of AVX2: what stands beside them costs as much, so
+   the first key takes the zeros, pointers go on from block to block (gcc, left alone, computes
+   again where they have come to), and factors are asked for once. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, const swa__list *x,
                                               const swa__pv *of, int d) {
-    const float *s = of->p;
     float *o = of->o + (size_t)d * (size_t)(nv * SWV_N);
-    const int nr = nv * SWV_N;
-    SWV acc[MR * NV], sum[MR * NV], p[NV], y;
-    int i, j, k, key = x->start[0];
+    const float *const *v = x->v + x->start[0];
+    const float *s = of->p + x->start[0] * nv * SWV_N;
+    SWV acc[MR * NV], sum[MR * NV], zero = SWV_SET1(0.0f);
+    int i, k;
 
-    SWV_UNROLL for (i = 0; i < rows * nv; i++)
-        sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : SWV_SET1(0.0f);
+    SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : zero;
 
     for (k = 0; k < x->blocks; k++) {
-        /* the block by itself, from zero, key after key */
-        SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
-        SWV_STEPS for (; key < x->start[k + 1]; key++) {
-            const float *v = x->v[key] + d * across;
-            SWA__APART(v);
-            SWV_UNROLL for (j = 0; j < nv; j++) {
-                p[j] = SWV_LOAD(s + key * nr + j * SWV_N);
-                /* of 16 registers none is free: gcc would load p again for each dim */
-                if (SWV_DIMS == 2 && SWV_N > 1) SWA__BEHIND(p[j]);
-            }
-            SWV_UNROLL for (i = 0; i < rows; i++) {
-                y = SWV_SET1(v[i * across]);
-                SWV_UNROLL for (j = 0; j < nv; j++)
-                    acc[i * nv + j] = SWV_FMA(y, p[j], acc[i * nv + j]);
+        const float *const *end = x->v + x->start[k + 1];
+
+        /* the block by itself, from zero, key after key; of a tree it may be empty */
+        SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = zero;
+        if (v < end) {
+            SWA__FN(list_key)(rows, across, nv, s, *v++, d, acc);
+            s += nv * SWV_N;
+            SWV_STEPS for (; v < end; v++, s += nv * SWV_N) {
+                SWA__APART(v);
+                SWA__APART(s);
+                SWA__FN(list_key)(rows, across, nv, s, *v, d, acc);
             }
         }
 
-        /* then folded, as many_pv does, but that a factor of 1 is left out */
-        SWV_UNROLL for (j = 0; j < nv; j++)
-            if ((x->same[k] >> j & 1) == 0)
-                SWV_UNROLL for (i = 0; i < rows; i++)
-                    sum[i * nv + j] = SWV_MUL(sum[i * nv + j], SWV_LOAD(x->fold[k][0] + j * SWV_N));
-        SWV_UNROLL for (i = 0; i < rows; i++)
-            SWV_UNROLL for (j = 0; j < nv; j++)
-                sum[i * nv + j] =
-                    SWV_FMA(acc[i * nv + j], SWV_LOAD(x->fold[k][1] + j * SWV_N), sum[i * nv + j]);
+        /* then folded, as many_pv does, but that factors of 1 are left out */
+        if (x->same[k] != (1 << nv) - 1)
+            SWV_UNROLL for (i = 0; i < rows * nv; i++)
+                sum[i] = SWV_MUL(sum[i], SWV_LOAD(x->fold[k][0] + i % nv * SWV_N));
+        SWV_UNROLL for (i = 0; i < rows * nv; i++)
+            sum[i] = SWV_FMA(acc[i], SWV_LOAD(x->fold[k][1] + i % nv * SWV_N), sum[i]);
     }
 
     SWV_UNROLL for (i = 0; i < rows * nv; i++) SWV_STORE(o + i * SWV_N, sum[i]);
