@@ -4070,9 +4070,9 @@ typedef struct {                         /* 16 keys, positions 16i..16i+15, in c
 enum { SWA__STRETCHES = 16 };
 /* Memory to fetch: so many lines, so many bytes from one to the next. */
 typedef struct { const char *p; int lines, apart; } swa__stretch;
-/* Where an index adds up eight rows of one list: their weights, what products below count as, and
-   the list's sums. sum NULL: scores go to memory first. */
-typedef struct { const float *w; float least, *sum; } swa__added;
+/* Where an index adds up `rows` rows of one list: their weights, what products below count as, and
+   the list's sums. sum NULL: scores go to memory first. rows 0: as other q.k goes. */
+typedef struct { int rows; float least; const float *w; float *sum; } swa__added;
 
 /* Keys of a list, gathered in order of position: those that it names of some blocks of 256
    positions, each of which is reduced alone. */
@@ -4145,8 +4145,8 @@ typedef struct {
     const float *present;    /* [256] 1 or 0: keys that exist, or NULL = all of the interval      */
     int          l1, t0, t1; /* prefetch into L1; tiles [t0, t1) say what                         */
     int          stream;     /* few rows: K and V come by loads alone, see swa__likes_streams     */
-    swa__stretch soon;       /* of an index: so many at a time come with four dims of eight rows  */
-    swa__added   added;      /* of an index, for the eight rows at hand                           */
+    swa__stretch soon;       /* of an index: so many at a time come with four dims of its rows    */
+    swa__added   added;      /* of an index, for the rows at hand                                 */
     int          shift;      /* few rows, ring off the grid: K and tail of tile i hold the keys
                                 from 16*i - shift on, so there is one more of them                */
     int          again;      /* few rows: so many keys ahead V is asked for again, see
@@ -4216,7 +4216,7 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
 
 #if SWA__INDEX
 typedef struct { /* rows whose q.k is summed: `per` after another to a list                       */
-    int    rows, per;
+    int    rows, per, bytes;             /* bytes of SWA__INDEX_KEYS keys, where they are in a ring */
     float  least;       /* products below count as that                                           */
     const float *q, *w; /* q as the few-rows shape has it, SWA__FEW rows each stride; [rows]      */
     size_t q_stride;
@@ -4838,8 +4838,10 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_FEW_MORE                     /* vectors of dims of r rows, where dims fill them        */
 #  define SWV_FEW_MORE(r) 0
 #endif
-#ifndef SWV_INDEX                        /* vectors of keys of an index's eight rows, of narrow K */
+#ifndef SWV_INDEX                        /* vectors of keys and rows of an index, K in f32; the
+                                            vectors of eight rows of narrow K too                 */
 #  define SWV_INDEX 0
+#  define SWV_INDEX_ROWS 8
 #endif
 #ifndef SWV_STEPS                        /* how far loops of many rows and lists are unrolled     */
 #  define SWV_STEPS
@@ -5076,9 +5078,13 @@ typedef struct {
     int64_t gap, far, pair;
     int left, per, l1, two;
 } SWA__FN(stream);
-/* Vectors of keys: where each begins, how many fours of dims it has, all its dims, which are the
-   numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. */
-typedef struct { const char *at[8]; int fours, dk, near; } SWA__FN(key_vectors);
+/* q, and vectors of keys: where each begins, how many fours of dims it has, all its dims, which are
+   the numbers of q of a row, and how many bytes ahead it goes into L1, see swa__fetches_near. */
+typedef struct {
+    const float *q;
+    const char *at[8];
+    int fours, dk, near;
+} SWA__FN(key_vectors);
 /* V of n keys: the first's, `row` bytes from one to the next, of which `dims` numbers are taken and
    `step` bytes of the stream. `again`: see swa__fetches_twice. */
 typedef struct {
@@ -5094,13 +5100,12 @@ typedef struct {
    V is fetched line by line as K is read: four dims of a tile's 16 keys are es lines of K, so for
    every four dims es lines of V come per tile, spread over the four. With V as wide as K, it has
    come when K is through. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const float *q,
+SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type,
                                               const SWA__FN(key_vectors) *k, SWA__FN(stream) pf,
                                               SWV (*acc)[8]) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const int dims = R == 4 || NW * SWV_N < 32 ? 4 : 64 / (NW * SWV_N);
     const size_t es = SWA__FN(size)(type), bytes = (size_t)dims * SWA__TILE * es;
-    const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
     /* a narrow tile that is left over of four rows: nothing is fetched */
     const int silent = (SWV_STREAMS(R) && R == 4 && NW == 1 && type != SWA_F32) || index;
     /* a line of K for each that is read: other shapes of AVX-512 would be more code for a percent or
@@ -5113,7 +5118,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
     SWV x, numbers, row[PER];
     int i, j, u;
 
-    four[0] = four[1] = q;
+    four[0] = four[1] = k->q;
     if (R == 8) {
         four[1] += 4 * k->dk;
         SWA__APART(four[1]);
@@ -5124,7 +5129,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int R, int NW, int type, const flo
         SWV_UNROLL for (u = 0; u < dims; u++) { /* fetches spread over them */
             /* this dim's share, so that four shares are `lines` exactly */
             const int step = silent ? 0 : (u + 1) * lines / 4 - u * lines / 4;
-            /* an index's eight rows: so many lines a step, each `gap` on: see swa__block.soon */
+            /* an index: so many lines a step, each `gap` on: see swa__block.soon */
             for (j = 0; index && u == 0 && j < pf.per; j++, pf.at += pf.gap)
                 SWA__FETCH(pf.at, pf.l1);
             SWV_UNROLL for (j = 0; j < step; j++) SWA__FETCH(pf.at + j * 64, pf.l1);
@@ -5195,16 +5200,16 @@ SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const s
     return pf;
 }
 
-/* An index's sums += what its eight rows have come to, vector j, at key k; the same FMAs as where
-   scores were in memory. scale: of the keys, or NULL. */
-SWV_INLINE SWV_TARGET void SWA__FN(index_add)(const swa__added *x, const float *scale, int k, int j,
+/* An index's sums += what its R rows have come to, vector j, at key k; the same FMAs as where scores
+   were in memory. scale: of the keys. */
+SWV_INLINE SWV_TARGET void SWA__FN(index_add)(int R, const swa__added *x, SWV scale, int k, int j,
                                               SWV (*acc)[8]) {
-    const SWV times = scale != NULL ? SWV_LOAD(scale) : SWV_SET1(1.0f), least = SWV_SET1(x->least);
+    const SWV least = SWV_SET1(x->least);
     SWV sum = SWV_LOAD(x->sum + k);
     int i;
 
-    SWV_UNROLL for (i = 0; i < 8; i++)
-        sum = SWV_FMA(SWV_SET1(x->w[i]), SWV_MAX(SWV_MUL(acc[i][j], times), least), sum);
+    SWV_UNROLL for (i = 0; i < R; i++)
+        sum = SWV_FMA(SWV_SET1(x->w[i]), SWV_MAX(SWV_MUL(acc[i][j], scale), least), sum);
     SWV_STORE(x->sum + k, sum);
 }
 
@@ -5213,13 +5218,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(index_add)(const swa__added *x, const float *
    vector `end` on are not there: the last one stands in for each of them, and its scores are
    computed again. With less than four rows that costs nothing: a step takes the 4 cycles in which a
    sum waits for itself, and a narrower kernel would wait as long for each tile. Only the loop over
-   most dims is there once per type. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, const float *q,
-                                           float *s, int v, int end) {
+   most dims is there once per type.
+   index: K is in f32, no V follows and no dims beyond fours. Its loop asks for a line of what is
+   read later where others ask for ten, of V and of K into L1: with AVX2 those take a fifth. */
+SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int index, int R, int NW, const swa__block *b,
+                                           const float *q, float *s, const int range[2]) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
     const swa__geo *g = b->g;
+    int v = range[0], end = range[1];
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
-    const int index = R == 8 && NW == SWV_INDEX && type == SWA_F32;
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[first]);
     SWA__FN(key_vectors) k;
@@ -5240,6 +5247,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
         pf.per = b->soon.lines;
     }
 
+    k.q = q;
     k.fours = (int)((unsigned)g->dk / 4);
     k.dk = g->dk;
     k.near = g->near;
@@ -5250,11 +5258,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int R, int NW, const swa__block *b, c
         to[j] = s + tile * SWA__TILE + at;
         SWV_UNROLL for (i = 0; i < R; i++) acc[i][j] = SWV_SET1(0.0f);
     }
-    SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T)) SWA__FN(few_fours)(R, NW, T, q, &k, pf, acc););
+    SWV_BY_TYPE(type, if (SWV_WIDE(R, NW, T)) SWA__FN(few_fours)(index, R, NW, T, &k, pf, acc););
 
     if (index && b->added.sum != NULL) {
-        SWV_UNROLL for (j = 0; j < NW; j++)
-            SWA__FN(index_add)(&b->added, b->tile[first + j].k_scale, (v + j) * SWV_N, j, acc);
+        SWV_UNROLL for (j = 0; j < NW; j++) {
+            const float *scale = b->tile[(v + j) / PER].k_scale;
+            x = scale != NULL ? SWV_LOAD(scale + (v + j) % PER * SWV_N) : SWV_SET1(1.0f);
+            SWA__FN(index_add)(R, &b->added, x, (v + j) * SWV_N, j, acc);
+        }
         return;
     }
     SWV_UNROLL for (j = 0; j < NW; j++)
@@ -5498,24 +5509,31 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
                                              float *s, int v0, int v1) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
-    int v, end, one;
+    int v, end, one, range[2];
 
     for (v = v0; v < v1; v = end) {
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v / PER].k_type;
         for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
+        range[1] = end;
         one = 0;                         /* a tile at a time                                      */
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
            && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v + PER == end);
         for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32) && v + SWV_FEW_F32 <= end;
-             v += SWV_FEW_F32)
-            SWA__FN(few_qk)(R, SWV_FEW_F32, b, q, s, v, end);
+             v += SWV_FEW_F32) {
+            range[0] = v;
+            SWA__FN(few_qk)(0, R, SWV_FEW_F32, b, q, s, range);
+        }
 #endif
-        for (; !one && (R < 4 ? v < end : v + SWV_FEW_KEYS(R) <= end); v += SWV_FEW_KEYS(R))
-            SWA__FN(few_qk)(R, SWV_FEW_KEYS(R), b, q, s, v, end);
-        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v < end; v += PER)
-            SWA__FN(few_qk)(R, PER, b, q, s, v, end);
+        for (; !one && (R < 4 ? v < end : v + SWV_FEW_KEYS(R) <= end); v += SWV_FEW_KEYS(R)) {
+            range[0] = v;
+            SWA__FN(few_qk)(0, R, SWV_FEW_KEYS(R), b, q, s, range);
+        }
+        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v < end; v += PER) {
+            range[0] = v;
+            SWA__FN(few_qk)(0, R, PER, b, q, s, range);
+        }
     }
 }
 
@@ -5955,17 +5973,17 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(rounded_values)(int rows, const swa__block
    dims divide dvp. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(few_keys8)(const swa__block *b, const float *q, float *s,
                                                  int v0, int v1) {
-    int type, end;
+    int type, v[2];
 
-    for (; v0 < v1; v0 = end) {
-        type = b->tile[v0].k_type;
-        end = v0 + 1;
+    for (v[0] = v0; v[0] < v1; v[0] = v[1]) {
+        type = b->tile[v[0]].k_type;
+        v[1] = v[0] + 1;
         if (type == SWA_F32) {
-            SWA__FN(few_qk)(8, 1, b, q, s, v0, end);
+            SWA__FN(few_qk)(0, 8, 1, b, q, s, v);
         } else {
-            if (end < v1 && b->tile[end].k_type == type) end++;
-            SWA__HOLDS(b->tile[v0].k_type != SWA_F32);
-            SWA__FN(few_qk)(8, SWV_INDEX, b, q, s, v0, end);
+            if (v[1] < v1 && b->tile[v[1]].k_type == type) v[1]++;
+            SWA__HOLDS(b->tile[v[0]].k_type != SWA_F32);
+            SWA__FN(few_qk)(0, 8, SWV_INDEX, b, q, s, v);
         }
     }
 }
@@ -6407,29 +6425,32 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 #if SWA__INDEX
 /* q.k of the step of `rows` rows from row r on, over the vectors [v[0], v[1]), into x->s [8][256];
    those before the vector that it returns are in their sums already. q lies by sixteens of rows,
-   each as `few` has it. Eight rows and K in f32 are bound by arithmetic, and take a wider block of
-   registers than a stream from memory. */
-static SWV_TARGET int SWA__FN(index_scores)(int rows, const swa__block *b, const swa__sight *n,
+   each as `few` has it. SWV_INDEX_ROWS and K in f32 are bound by arithmetic, and take what is wider
+   (AVX-512) or asks for less (AVX2) than what reads a stream from memory. */
+static SWV_TARGET int SWA__FN(index_scores)(int rows, swa__block *b, const swa__sight *n,
                                             const swa__scores *x, int r, const int v[2]) {
     const swa__geo *g = b->g;
     const float *rows16 = x->q + (size_t)(r / SWA__FEW) * x->q_stride,
                 *q = rows16 + r % SWA__FEW * g->dk;
     const int32_t *qi = swa__few_integers(g, rows16, r % SWA__FEW);
-    int at = v[0];
+    int range[2];
 
+    range[0] = v[0];
+    range[1] = v[1];
     if (b->shift != 0) {
         SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
-        return at;
+        return v[0];
     }
 
 #if SWV_INDEX
-    for (; rows == 8 && at + SWV_INDEX <= v[1]; at += SWV_INDEX) {
-        SWA__HOLDS(b->tile[at].k_type == SWA_F32);
-        SWA__FN(few_qk)(8, SWV_INDEX, b, q, x->s, at, v[1]);
+    for (; rows == b->added.rows && range[0] + SWV_INDEX <= v[1]; range[0] += SWV_INDEX) {
+        SWA__HOLDS(b->tile[range[0] * SWV_N / SWA__TILE].k_type == SWA_F32);
+        SWA__FN(few_qk)(1, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, range);
+        b->soon.p += g->dk / 4 * b->soon.lines * b->soon.apart;
     }
 #endif
-    if (at < v[1]) SWA__FN(few_scores)(rows, b, q, qi, x->s, at, v[1]);
-    return b->added.sum != NULL ? at : v[0];
+    if (range[0] < v[1]) SWA__FN(few_scores)(rows, b, q, qi, x->s, range[0], v[1]);
+    return b->added.sum != NULL ? range[0] : v[0];
 }
 
 /* Narrow K of the vectors [v[0], v[1]), which lies where the ring has it, to x->wide. */
@@ -6456,16 +6477,24 @@ static void SWA__FN(index_widen)(swa__block *b, const swa__scores *x, const int 
    A key's sum is one chain over its rows, so the order of keys does not show. */
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                                       const swa__scores *x) {
-    /* own: eight rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows then
-       fetch "V", which is set to K, that is here already. Eight know no dims beyond fours */
-    const int own = SWV_INDEX > 0 && !b->g->dots && x->rows >= 8 && b->g->dk % 4 == 0;
+    /* own: so many rows fetch what follows as one stream, b->soon, through all tiles. Fewer rows
+       then fetch "V", which is set to K, that is here already */
+    const int own = SWV_INDEX > 0 && !b->g->dots && x->rows >= SWV_INDEX_ROWS && b->g->dk % 4 == 0;
     int range[4], v[2], r, i, j, k, step, end, left;
     SWV least;
 
     swa__ranges(n, SWA__TILE, range);
+    b->added.rows = own ? SWV_INDEX_ROWS : 0;
     b->added.least = x->least;
     least = SWV_SET1(x->least);
+#if SWV_INDEX
+    /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
+       16 lines are on their way to a core of Intel's */
+    step = x->rows / SWV_INDEX_ROWS * (b->g->dk / 4) * (SWA__INDEX_KEYS / (SWV_INDEX * SWV_N));
+    b->soon.lines = step > 0 ? (x->bytes / 64 + step - 1) / step : 0;
+    b->soon.apart = b->soon.lines > 0 ? x->bytes / (step * b->soon.lines) : 0;
     b->soon.p = (const char *)b->tile[range[0] / SWA__TILE].v;
+#endif
     for (i = 0; i < 4; i += 2) {
         for (k = range[i] / SWA__TILE; own && k < range[i + 1] / SWA__TILE; k++)
             b->tile[k].v = b->tile[k].k;
@@ -6476,14 +6505,13 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
             if (!b->g->dots) SWA__FN(index_widen)(b, x, v);
 
             for (r = 0; r < x->rows; r += step) {
-                step = swa__few_pass(x->rows - r, own ? 8 : 4);
+                step = swa__few_pass(x->rows - r, own ? SWV_INDEX_ROWS : 4);
                 b->added.w = x->w + r;
-                b->added.sum = step == 8 && x->per % 8 == 0 && b->shift == 0
-                                   ? x->sum + (size_t)(r / x->per) * SWA_BLOCK
-                                   : NULL;
+                b->added.sum =
+                    step == b->added.rows && x->per % SWV_INDEX_ROWS == 0 && b->shift == 0
+                        ? x->sum + (size_t)(r / x->per) * SWA_BLOCK
+                        : NULL;
                 left = SWA__FN(index_scores)(step, b, n, x, r, v);
-                if (step == 8)
-                    b->soon.p += b->g->dk / 4 * b->soon.lines * b->soon.apart;
                 for (j = 0; j < step; j = end) { /* a list's rows after another's */
                     const int list = (r + j) / x->per;
                     end = swa__min(step, (list + 1) * x->per - r);
@@ -8593,6 +8621,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_STREAMS
 #undef SWV_LOADED
 #undef SWV_INDEX
+#undef SWV_INDEX_ROWS
 #undef SWV_CONSTRAINT
 #undef SWV_SET1
 #undef SWV_LOAD
@@ -9212,6 +9241,10 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
+#if !SWA__SMALL
+#  define SWV_INDEX             2
+#  define SWV_INDEX_ROWS        4
+#endif
 /* or what a core that two threads share can decode binds; the text stays where it is in lines */
 #ifdef __clang__
 #  define SWV_STEPS             _Pragma("clang loop unroll_count(2)")
@@ -9423,6 +9456,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #  define SWV_FEW_MORE(r)       ((r) <= 2 ? 8 : 0)
 #  define SWV_EIGHT             2
 #  define SWV_INDEX             2
+#  define SWV_INDEX_ROWS        8
 #  define SWV_STREAMS(r)        ((r) != 8)
 /* x is loaded, before what follows, though nothing may want it */
 #  define SWV_LOADED(x)         __asm__ volatile("" : : "v"(x) : "memory")
@@ -16334,7 +16368,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     const int t0 = u->r0 / s->call.group, tokens = u->n / s->call.group,
               lists = s->call.group / s->per;
     const swa__source *ring = j->keys.base[1];
-    int range[4], t, i, fours, bytes;
+    int range[4], t, i;
     swa__scores scores;
     swa__block b;
     swa__sight l;
@@ -16357,13 +16391,6 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
                                               would follow                                        */
     }
 
-    /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
-       16 lines are on their way to a core of Intel's */
-    fours = u->n / 8 * (j->geo.dk / 4);
-    bytes = ring != NULL ? SWA__INDEX_KEYS * (int)ring->x[SWA__K].row : 0;
-    b.soon.lines = fours > 0 ? (bytes / 64 + fours - 1) / fours : 0;
-    b.soon.apart = b.soon.lines > 0 ? bytes / (fours * b.soon.lines) : 0;
-
     /* heads of a list are added up in their order, key by key: one chain each. q_scale holds
        weights here, see swa__index_pack */
     memset(x->sum, 0, (size_t)(tokens * lists) * SWA_BLOCK * sizeof(float));
@@ -16374,6 +16401,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     scores.wide = x->wide;
     scores.widen = s->call.kr->widen;
     scores.rows = u->n;
+    scores.bytes = ring != NULL ? SWA__INDEX_KEYS * (int)ring->x[SWA__K].row : 0;
     scores.q = w->q;
     scores.q_stride = swa__index_q(s);
     scores.w = w->q_scale;
