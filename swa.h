@@ -4088,7 +4088,7 @@ typedef struct {
     int16_t place[SWA_BLOCK];            /* position mod 256; -1: no key, it fills a tile up      */
     int64_t column[SWA_BLOCK];           /* of the bias                                           */
     float   distance[SWA_BLOCK];         /* query minus key                                       */
-    int     same[SWA__LIST_BLOCKS];      /* bit j: of vector j, o by 1                            */
+    int     same[SWA__LIST_BLOCKS];      /* o by 1, in all rows                                   */
     /* of a key: its block, and which sum it goes to: of all blocks' by key mod 16 those that have
        one */
     unsigned char block[SWA_BLOCK], to[SWA_BLOCK];
@@ -5509,31 +5509,26 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_dims)(int R, int NW, const swa__block *b,
 SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const float *q,
                                              float *s, int v0, int v1) {
     enum { PER = SWA__TILE / SWV_N };    /* vectors of a tile */
-    int v, end, one, range[2];
+    int v[2], one;
 
-    for (v = v0; v < v1; v = end) {
+    for (v[0] = v0; v[0] < v1; v[0] = v[1]) {
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
-        int type = b->tile[v / PER].k_type;
-        for (end = v + PER; end < v1 && b->tile[end / PER].k_type == type;) end += PER;
-        range[1] = end;
+        int type = b->tile[v[0] / PER].k_type;
+        for (v[1] = v[0] + PER; v[1] < v1 && b->tile[v[1] / PER].k_type == type;) v[1] += PER;
         one = 0;                         /* a tile at a time                                      */
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
-           && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v + PER == end);
-        for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32) && v + SWV_FEW_F32 <= end;
-             v += SWV_FEW_F32) {
-            range[0] = v;
-            SWA__FN(few_qk)(0, R, SWV_FEW_F32, b, q, s, range);
-        }
+           && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v[0] + PER == v[1]);
+        for (; R == 4 && !one && (b->g->streams == 2 || type == SWA_F32)
+               && v[0] + SWV_FEW_F32 <= v[1];
+             v[0] += SWV_FEW_F32)
+            SWA__FN(few_qk)(0, R, SWV_FEW_F32, b, q, s, v);
 #endif
-        for (; !one && (R < 4 ? v < end : v + SWV_FEW_KEYS(R) <= end); v += SWV_FEW_KEYS(R)) {
-            range[0] = v;
-            SWA__FN(few_qk)(0, R, SWV_FEW_KEYS(R), b, q, s, range);
-        }
-        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v < end; v += PER) {
-            range[0] = v;
-            SWA__FN(few_qk)(0, R, PER, b, q, s, range);
-        }
+        for (; !one && (R < 4 ? v[0] < v[1] : v[0] + SWV_FEW_KEYS(R) <= v[1]);
+             v[0] += SWV_FEW_KEYS(R))
+            SWA__FN(few_qk)(0, R, SWV_FEW_KEYS(R), b, q, s, v);
+        for (; (R == 4 || one) && SWV_FEW_KEYS(R) > PER && v[0] < v[1]; v[0] += PER)
+            SWA__FN(few_qk)(0, R, PER, b, q, s, v);
     }
 }
 
@@ -7319,9 +7314,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_folds)(int nv, swa__list *x, float *m, f
 
     for (g = 0; g < x->blocks; g++) {
         const float *sum = x->sum[x->last[g]];
-        for (j = 0, x->same[g] = 0; j < nv; j++) {
+        uint64_t all = one;
+        for (j = 0; j < nv; j++) {
             float *fold[2];
-            uint64_t two = one, all = one;
+            uint64_t two = one;
             SWV was = SWV_LOAD(m + j * SWV_N), top, now, a, c, y;
             fold[0] = x->fold[g][0] + j * SWV_N;
             fold[1] = x->fold[g][1] + j * SWV_N;
@@ -7341,8 +7337,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_folds)(int nv, swa__list *x, float *m, f
                 memcpy(&two, fold[0] + i, SWV_N > 1 ? sizeof two : sizeof(float));
                 all &= two;
             }
-            x->same[g] |= (all == one) << j;
         }
+        x->same[g] = all == one;
     }
 }
 
@@ -7397,7 +7393,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
         }
 
         /* then folded, as many_pv does, but that factors of 1 are left out */
-        if (x->same[k] != (1 << nv) - 1)
+        if (!x->same[k])
             SWV_UNROLL for (i = 0; i < rows * nv; i++)
                 sum[i] = SWV_MUL(sum[i], SWV_LOAD(x->fold[k][0] + i % nv * SWV_N));
         SWV_UNROLL for (i = 0; i < rows * nv; i++)
@@ -11705,6 +11701,14 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
     }
 }
 
+/* What a run's queries see of a layer: its span of tokens that see each other comes on top. */
+static swa_window swa__run_window(const swa__layer *l, const swa_run *run) {
+    swa_window w = l->window;
+    w.prefix = run->prefix;
+    w.prefix_first = run->pos;
+    return w;
+}
+
 /* The run of queries of a ring's job; of no token if the call is not for it. The segments of its
    keys: the ring's, then the step's new rows, if the ring is not to hold them yet. Of those only
    positions are needed, and slots: where they lie is in base. */
@@ -11718,9 +11722,7 @@ static void swa__job_run(const swa__call *call, const swa_run *run, swa__job *j)
     j->row = run->row;
     j->n = call->ops == NULL || call->ops->takes(call->ops->user, run) ? run->n : 0;
     j->parents = run->parents;
-    j->window = l->window;
-    j->window.prefix = run->prefix;
-    j->window.prefix_first = run->pos;
+    j->window = swa__run_window(l, run);
 
     /* the ring from the first query's lowest key on, also what begin has written off: it is there
        until this layer stores, and where that came first swa__past_check has asked for room. Rows
@@ -14608,33 +14610,37 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
     return status;
 }
 
-/* With desc.audit 2: an entry that names no key which its query sees is one of another step, a slot
-   taken for a position, or from an index with another window. */
+/* Whether each entry of a list, but -1, names a key that its query sees, of a run that ends there. */
+static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_window *w, int64_t q,
+                          int64_t start, int64_t end) {
+    const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
+    int32_t j;
+
+    for (j = 0; j < a->pick_n; j++) {
+        int64_t k = swa__max64((int64_t)list[j] * block, start);
+        const int64_t to = swa__min64(((int64_t)list[j] + 1) * block, end);
+        while (k < to && !swa_visible(w, q, k)) k++;
+        if (list[j] >= 0 && k >= to) return 0;
+    }
+    return 1;
+}
+
+/* With desc.audit 2: an entry that names no such key is one of another step, a slot taken for a
+   position, or from an index with another window. */
 SWA__COLD static swa_status swa__pick_audit(const swa__cache *c, int layer, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
-    const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
-    int64_t row = 0, lo, hi, t;
-    int32_t j;
+    int64_t t;
     int i, g;
 
     for (i = 0; i < c->n_runs; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
+        const swa_window w = swa__run_window(l, r);
         const int64_t start = swa__seq_of(c, r->seq)->start;
-        swa_window w = l->window;
-        w.prefix_first = r->pos;
-        w.prefix = r->prefix;
-        for (t = 0; t < r->n; t++, row++) {
-            swa__bounds(&w, r->pos + t, &lo, &hi);
-            hi = swa__min64(hi, r->pos + r->n);
+        for (t = 0; t < r->n; t++)
             for (g = 0; g < l->shape.n_kv_heads; g++)
-                for (j = 0; j < a->pick_n; j++) {
-                    const int64_t at = a->pick[row * a->pick_token + g * a->pick_head + j];
-                    const int64_t to = swa__min64((at + 1) * block, hi);
-                    const int64_t from = swa__max64(at * block, start);
-                    if (at >= 0 && (to <= from || (to <= lo && from >= w.n_sink)))
-                        return SWA_ERR_ARG;
-                }
-        }
+                if (!swa__pick_seen(a, a->pick + (r->row + t) * a->pick_token + g * a->pick_head,
+                                    &w, r->pos + t, start, r->pos + r->n))
+                    return SWA_ERR_ARG;
     }
     return SWA_OK;
 }

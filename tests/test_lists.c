@@ -743,24 +743,19 @@ TEST(lists_audited) {
         d.n_windows = 1;
         d.max_rollback = 2 * N;
         d.audit = audit;
-        void *mem = t_alloc(swa_cache_bytes(&d)), *scratch = t_alloc(swa_cache_scratch_bytes(&d, 1));
-        CHECK(swa_cache_init(&kv, &d, mem, swa_cache_bytes(&d)) == SWA_OK);
-        CHECK(swa_cache_set_scratch(&kv, scratch, swa_cache_scratch_bytes(&d, 1)) == SWA_OK);
-        CHECK(swa_cache_reset(&kv, 1, AUDIT_LATE, 0) == SWA_OK);
+        if (!t_cache_new(&kv, &d, 1)) return;
+        CHECK_OK(swa_cache_reset(&kv, 1, AUDIT_LATE, 0));
         memset(&a, 0, sizeof a);
         a.q.p = q;
         a.k.p = a.v.p = k;
         a.out.p = t_floats(2 * N * 4 * 8);
         for (int step = 0; step < 6; step++) {
             const int last = step == 5, span = last && turn % 3 == 0;
-            memset(runs, 0, sizeof runs);
             for (int s = 0; s < 2; s++) {
-                runs[s].seq = s;
-                runs[s].n = N;
-                runs[s].pos = s * AUDIT_LATE + step * N;
+                runs[s] = t_run(s, s * AUDIT_LATE + step * N, N);
                 runs[s].prefix = span ? runs[s].pos + 4 : 0;
             }
-            CHECK(swa_step_begin(&kv, runs, 2) == SWA_OK);
+            CHECK_OK(swa_step_begin(&kv, runs, 2));
             for (int t = 0; t < 2 * N && last; t++)
                 for (int e = 0; e < 2 * PICKS; e++) {
                     const swa_run *r = &runs[t / N];

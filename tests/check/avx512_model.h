@@ -1,9 +1,9 @@
 /* avx512_model.h - AVX-512 for a CPU that has AVX2 only: what swa.h uses of its instructions, written out as Intel's
    manual has them. With `-include` of this, functions for AVX-512 are compiled for AVX2 and run on any x86-64 with
-   that, slowly, so that the tests reach them (emulate.sh). The CPU is taken for a Zen 4; with SWA_OTHER_CPU=intel or
-   zen5 in the environment for one of those, Intel's tiles by swa.h's own model of them. Where swa.h comes to use
-   another instruction, the compiler says that AVX-512 is not enabled. Numbers are as the hardware has them, but for the
-   payload of a NaN. */
+   that, slowly, so that the tests reach them (emulate.sh). The CPU is taken for a Zen 4; with SWA_OTHER_CPU=intel in
+   the environment for an Intel, its tiles by swa.h's own model of them. Where swa.h comes to use another instruction,
+   the compiler says that AVX-512 is not enabled. Numbers are as the hardware has them, but for the payload of a
+   NaN. */
 #include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
@@ -12,13 +12,13 @@
 
 #define SWA_TILE_MODEL
 
-static inline int model_cpu(char c, int unset) {
+static inline int model_intel(void) {
     const char *kind = getenv("SWA_OTHER_CPU");
-    return kind ? kind[0] == c && (c != 'z' || kind[3] == '5') : unset;
+    return kind && *kind == 'i';
 }
 #define MODEL_IS(text, name)      (sizeof(text) == sizeof(name) && !memcmp(text, name, sizeof(text)))
-#define __builtin_cpu_is(x)       (MODEL_IS(x, "intel") ? model_cpu('i', 0) : !model_cpu('i', 0))
-#define __builtin_cpu_supports(x) (MODEL_IS(x, "avx512vp2intersect") ? model_cpu('z', 0) : 1)
+#define __builtin_cpu_is(x)       (MODEL_IS(x, "intel") == model_intel())
+#define __builtin_cpu_supports(x) (!MODEL_IS(x, "avx512vp2intersect")) /* which tells Zen 5 */
 
 /* The vectors of immintrin.h, whole and by lanes. */
 typedef union {
@@ -41,8 +41,16 @@ typedef union {
 #define MODEL_EACH(n) for (int j = 0; j < (n); j++)
 #define MODEL_I(x)    (((model_v){ .i = (x) }))
 #define MODEL_F(x)    (((model_v){ .f = (x) }))
+#define MODEL_H(x)    (((model_v){ .ihalf = { (x) } }))
+#define MODEL_Q(x)    (((model_v){ .quarter = { (x) } }))
 
-/* name(x, y): lane j of n is `value` of j and of a and b, which are x and y as unions */
+/* name(x) or name(x, y): lane j of n is `value` of j and of a and b, which are x and y as unions */
+#define MODEL_1(name, in, A, out, n, lane, value, result)                                                              \
+    MODEL out name(in x) {                                                                                             \
+        model_v a = A(x), r;                                                                                           \
+        MODEL_EACH(n) r.lane[j] = (value);                                                                             \
+        return r.result;                                                                                               \
+    }
 #define MODEL_2(name, type, A, n, lane, value, result)                                                                 \
     MODEL type name(type x, type y) {                                                                                  \
         model_v a = A(x), b = A(y), r;                                                                                 \
@@ -50,19 +58,13 @@ typedef union {
         return r.result;                                                                                               \
     }
 #define MODEL_II(name, n, lane, value) MODEL_2(name, __m512i, MODEL_I, n, lane, value, i)
-#define MODEL_FF(name, value)          MODEL_2(name, __m512, MODEL_F, 16, s, value, f)
+#define MODEL_FF(name, n, lane, value) MODEL_2(name, __m512, MODEL_F, n, lane, value, f)
 #define MODEL_MASK(name, mask, n, condition)                                                                           \
     MODEL mask name(__m512i x, __m512i y) {                                                                            \
         model_v a = MODEL_I(x), b = MODEL_I(y);                                                                        \
         mask m = 0;                                                                                                    \
         MODEL_EACH(n) m |= (mask)(condition) << j;                                                                     \
         return m;                                                                                                      \
-    }
-#define MODEL_HALVES(name, of)                                                                                         \
-    MODEL __m512 name(__m512 x, __m512 y) {                                                                            \
-        model_v a = MODEL_F(x), b = MODEL_F(y), r;                                                                     \
-        MODEL_EACH(2) r.half[j] = of(a.half[j], b.half[j]);                                                            \
-        return r.f;                                                                                                    \
     }
 #define MODEL_SHIFT(name, c)                                                                                           \
     MODEL __m512i name(__m512i x, unsigned n) {                                                                        \
@@ -89,35 +91,25 @@ MODEL __m512i model_maskz_loadu_epi8(__mmask64 m, const void *p) {
     MODEL_EACH(64) r.ub[j] = m >> j & 1 ? ((const uint8_t *)p)[j] : 0;
     return r.i;
 }
-MODEL __m512 model_set1_ps(float x) {
-    model_v r;
-    MODEL_EACH(16) r.s[j] = x;
-    return r.f;
-}
-MODEL __m512i model_set1_epi32(int x) {
-    model_v r;
-    MODEL_EACH(16) r.d[j] = x;
-    return r.i;
-}
-MODEL __m512i model_set1_epi16(short x) {
-    model_v r;
-    MODEL_EACH(32) r.w[j] = x;
-    return r.i;
-}
-MODEL __m512i model_set1_epi8(char x) {
-    model_v r;
-    MODEL_EACH(64) r.b[j] = (int8_t)x;
-    return r.i;
-}
+#define MODEL_SET1(name, type, out, n, lane, result)                                                                   \
+    MODEL out name(type x) {                                                                                           \
+        model_v r;                                                                                                     \
+        MODEL_EACH(n) r.lane[j] = x;                                                                                   \
+        return r.result;                                                                                               \
+    }
+MODEL_SET1(model_set1_ps, float, __m512, 16, s, f)
+MODEL_SET1(model_set1_epi32, int, __m512i, 16, d, i)
+MODEL_SET1(model_set1_epi16, short, __m512i, 32, w, i)
+MODEL_SET1(model_set1_epi8, signed char, __m512i, 64, b, i)
 #define model_setr_epi32(...) (((model_v){ .d = { __VA_ARGS__ } }).i)
 #define model_setzero_ps()    model_set1_ps(0.0f)
 #define model_setzero_si512() model_set1_epi32(0)
 
 /* arithmetic */
-MODEL_HALVES(model_add_ps, _mm256_add_ps)
-MODEL_HALVES(model_mul_ps, _mm256_mul_ps)
-MODEL_HALVES(model_max_ps, _mm256_max_ps)
-MODEL_HALVES(model_min_ps, _mm256_min_ps)
+MODEL_FF(model_add_ps, 2, half, _mm256_add_ps(a.half[j], b.half[j]))
+MODEL_FF(model_mul_ps, 2, half, _mm256_mul_ps(a.half[j], b.half[j]))
+MODEL_FF(model_max_ps, 2, half, _mm256_max_ps(a.half[j], b.half[j]))
+MODEL_FF(model_min_ps, 2, half, _mm256_min_ps(a.half[j], b.half[j]))
 MODEL __m512 model_fmadd_ps(__m512 x, __m512 y, __m512 z) {
     model_v a = MODEL_F(x), b = MODEL_F(y), c = MODEL_F(z), r;
     MODEL_EACH(2) r.half[j] = _mm256_fmadd_ps(a.half[j], b.half[j], c.half[j]);
@@ -142,18 +134,17 @@ MODEL_II(model_xor_si512, 8, q, a.q[j] ^ b.q[j])
 MODEL_SHIFT(model_slli_epi32, <<)
 MODEL_SHIFT(model_srli_epi32, >>)
 #define model_srl_epi32(x, n) model_srli_epi32((x), (unsigned)_mm_cvtsi128_si32(n))
-MODEL __m512 model_abs_ps(__m512 x) {
-    model_v a = MODEL_F(x);
-    MODEL_EACH(16) a.u[j] &= 0x7fffffff;
-    return a.f;
-}
+MODEL_1(model_abs_ps, __m512, MODEL_F, __m512, 16, u, a.u[j] & 0x7fffffff, f)
 /* 8: to the nearest, 9: down */
 MODEL __m512 model_roundscale_ps(__m512 x, int how) {
     model_v a = MODEL_F(x), r;
     MODEL_EACH(2) r.half[j] = how == 8 ? _mm256_round_ps(a.half[j], 8) : _mm256_round_ps(a.half[j], 9);
     return r.f;
 }
-MODEL_FF(model_scalef_ps, ldexpf(a.s[j], b.s[j] > 1000.0f ? 1000 : b.s[j] >= -1000.0f ? (int)floorf(b.s[j]) : -1000))
+MODEL_FF(model_scalef_ps, 16, s,
+         ldexpf(a.s[j], b.s[j] > 1000.0f     ? 1000
+                        : b.s[j] >= -1000.0f ? (int)floorf(b.s[j])
+                                             : -1000))
 /* 2: the smaller magnitude, with the sign of x; a number rather than a NaN */
 MODEL __m512 model_range_ps(__m512 x, __m512 y, int how) {
     model_v a = MODEL_F(x), b = MODEL_F(y), r;
@@ -205,49 +196,16 @@ MODEL __m512bh model_cvtne2ps_pbh(__m512 upper, __m512 lower) {
     }
     return (__m512bh)r.i;
 }
-MODEL __m512 model_cvtph_ps(__m256i x) {
-    model_v r;
-    r.half[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(x));
-    r.half[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1));
-    return r.f;
-}
+MODEL_1(model_cvtph_ps, __m256i, MODEL_H, __m512, 2, half, _mm256_cvtph_ps(a.quarter[j]), f)
 #define model_cvtps_ph(x, how)                                                                                         \
     _mm256_inserti128_si256(                                                                                           \
         _mm256_castsi128_si256(_mm256_cvtps_ph(MODEL_F(x).half[0], how)), _mm256_cvtps_ph(MODEL_F(x).half[1], how), 1)
-MODEL __m512i model_cvtps_epi32(__m512 x) {
-    model_v a = MODEL_F(x), r;
-    MODEL_EACH(2) r.ihalf[j] = _mm256_cvtps_epi32(a.half[j]);
-    return r.i;
-}
-MODEL __m512 model_cvtepi32_ps(__m512i x) {
-    model_v a = MODEL_I(x), r;
-    MODEL_EACH(2) r.half[j] = _mm256_cvtepi32_ps(a.ihalf[j]);
-    return r.f;
-}
-MODEL __m512i model_cvtepu16_epi32(__m256i x) {
-    uint16_t from[16];
-    model_v r;
-    memcpy(from, &x, 32);
-    MODEL_EACH(16) r.u[j] = from[j];
-    return r.i;
-}
-MODEL __m512i model_cvtepi8_epi32(__m128i x) {
-    int8_t from[16];
-    model_v r;
-    memcpy(from, &x, 16);
-    MODEL_EACH(16) r.d[j] = from[j];
-    return r.i;
-}
-MODEL __m256i model_cvtepi32_epi16(__m512i x) {
-    model_v a = MODEL_I(x), r;
-    MODEL_EACH(16) r.uw[j] = (uint16_t)a.u[j];
-    return r.ihalf[0];
-}
-MODEL __m128i model_cvtepi32_epi8(__m512i x) {
-    model_v a = MODEL_I(x), r;
-    MODEL_EACH(16) r.ub[j] = (uint8_t)a.u[j];
-    return r.quarter[0];
-}
+MODEL_1(model_cvtps_epi32, __m512, MODEL_F, __m512i, 2, ihalf, _mm256_cvtps_epi32(a.half[j]), i)
+MODEL_1(model_cvtepi32_ps, __m512i, MODEL_I, __m512, 2, half, _mm256_cvtepi32_ps(a.ihalf[j]), f)
+MODEL_1(model_cvtepu16_epi32, __m256i, MODEL_H, __m512i, 16, u, a.uw[j], i)
+MODEL_1(model_cvtepi8_epi32, __m128i, MODEL_Q, __m512i, 16, d, a.b[j], i)
+MODEL_1(model_cvtepi32_epi16, __m512i, MODEL_I, __m256i, 16, uw, (uint16_t)a.u[j], ihalf[0])
+MODEL_1(model_cvtepi32_epi8, __m512i, MODEL_I, __m128i, 16, ub, (uint8_t)a.u[j], quarter[0])
 
 /* masks */
 MODEL_MASK(model_cmpeq_epi32_mask, __mmask16, 16, a.u[j] == b.u[j])
@@ -288,16 +246,9 @@ MODEL __m512i model_maskz_slli_epi32(__mmask16 m, __m512i x, unsigned n) {
 }
 
 /* lanes to other places */
-MODEL __m512i model_permutexvar_epi16(__m512i index, __m512i x) {
-    model_v a = MODEL_I(index), b = MODEL_I(x), r;
-    MODEL_EACH(32) r.w[j] = b.w[a.w[j] & 31];
-    return r.i;
-}
-MODEL __m512i model_permutexvar_epi8(__m512i index, __m512i x) {
-    model_v a = MODEL_I(index), b = MODEL_I(x), r;
-    MODEL_EACH(64) r.b[j] = b.b[a.b[j] & 63];
-    return r.i;
-}
+/* a: which lane of b */
+MODEL_II(model_permutexvar_epi16, 32, w, b.w[a.w[j] & 31])
+MODEL_II(model_permutexvar_epi8, 64, b, b.b[a.b[j] & 63])
 MODEL __m512i model_permutex2var_epi16(__m512i x, __m512i index, __m512i y) {
     model_v a = MODEL_I(x), i = MODEL_I(index), b = MODEL_I(y), r;
     MODEL_EACH(32) r.w[j] = (i.w[j] & 32 ? b.w : a.w)[i.w[j] & 31];
@@ -320,13 +271,8 @@ MODEL __m512 model_shuffle_f32x4(__m512 x, __m512 y, int how) {
 }
 /* Of each 128 bits the lower or upper half, numbers of x and y in turn; n numbers fill them. */
 #define MODEL_UNPACK(name, type, A, n, lane, upper, result)                                                            \
-    MODEL type name(type x, type y) {                                                                                  \
-        model_v a = A(x), b = A(y), r;                                                                                 \
-        MODEL_EACH(4)                                                                                                  \
-        for (int i = 0; i < (n); i++)                                                                                  \
-            r.lane[j * (n) + i] = (i & 1 ? b.lane : a.lane)[j * (n) + (upper) * (n) / 2 + i / 2];                      \
-        return r.result;                                                                                               \
-    }
+    MODEL_2(name, type, A, 4 * (n), lane, (j & 1 ? b.lane : a.lane)[j / (n) * (n) + (upper) * (n) / 2 + j % (n) / 2],  \
+            result)
 MODEL_UNPACK(model_unpacklo_epi16, __m512i, MODEL_I, 8, w, 0, i)
 MODEL_UNPACK(model_unpackhi_epi16, __m512i, MODEL_I, 8, w, 1, i)
 MODEL_UNPACK(model_unpacklo_epi32, __m512i, MODEL_I, 4, u, 0, i)

@@ -21,11 +21,10 @@ rm -rf "$dir/arm" "$dir/dot" "$dir/x86" "$dir/model" "$dir"/*.log
 export dir
 
 # Linked statically, so that qemu needs no libraries.
-library() {   # directory, compiler
-    local to=$dir/$1 from=swa.h level=-O2
-    shift
+library() {   # directory, header, level, compiler
+    local to=$dir/$1 from=$2 level=$3
+    shift 3
     mkdir -p "$to"
-    if [ "$to" = "$dir/model" ]; then from=$to/swa.h level=-O1; modelled < swa.h > "$from"; fi
     timeout "$(within 600)" "$@" -std=c99 $level -DSWA_IMPLEMENTATION -x c -c "$from" -o "$to/swa.o"
 }
 # The header for avx512_model.h: no function asks for AVX-512, no vector of it has to be in a register.
@@ -54,15 +53,17 @@ run() {       # its log, a program and its words, after the command that runs it
     timeout "$(within 2000)" "$@" > "$log" 2>&1
     [ $? != 124 ] || echo cut by the budget >> "$log"
 }
-export -f library modelled program run
+export -f library program run
 export LIMIT
 each() { xargs -P "$JOBS" -L 1 bash -c "$1 \"\$@\" || true" _; }      # a line of its input: the function's arguments
 runs() {      # directory, prefix of its logs, tests, command that runs a program
     local to=$1 prefix=$2 name words
     for name in $3; do
         words=
-        case $prefix.$name in haswell.bits | nehalem.bits) words=" chunks" ;; esac     # the whole is minutes
-        [ "$prefix.$name" != dot.bits ] || words=" bits_q8_products"
+        case $prefix.$name in
+            haswell.bits | nehalem.bits) words=" chunks" ;;      # the whole is minutes
+            dot.bits) words=" bits_q8_products" ;;
+        esac
         echo "$dir/$prefix.$name.log $4 $dir/$to/$name$words"
     done
 }
@@ -109,13 +110,15 @@ elif ! echo '#include <immintrin.h>
     missing "AVX-512 by its model: ${CC:-cc} does not know bf16 pairs"
 else
     avx512="${CC:-cc} -Wno-psabi -include tests/check/avx512_model.h"
+    mkdir -p "$dir/model"
+    modelled < swa.h > "$dir/model/swa.h"
     ! grep -qw avx512_bf16 /proc/cpuinfo || model=golden intel=golden
 fi
 {
-    [ -z "$avx512" ] || echo "model $avx512"
-    [ -z "$arm" ] || echo "arm $arm"
-    [ -z "$dot" ] || echo "dot $dot"
-    [ -z "$x86" ] || echo "x86 $x86"
+    [ -z "$avx512" ] || echo "model $dir/model/swa.h -O1 $avx512"
+    [ -z "$arm" ] || echo "arm swa.h -O2 $arm"
+    [ -z "$dot" ] || echo "dot swa.h -O2 $dot"
+    [ -z "$x86" ] || echo "x86 swa.h -O2 $x86"
 } | each library
 {
     [ -z "$avx512" ] || for name in $model $intel; do echo "model $name $avx512"; done | sort -u
