@@ -8695,11 +8695,14 @@ static float swa__floorf(float x) {      /* likewise; C89, which some compilers 
     return whole > x ? whole - 1.0f : whole;
 }
 
-#if defined(_WIN32) || defined(__NEWLIB__) || defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
-/* Their fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as clang
-   makes any under -ffast-math where the CPU has none. The product is exact in double; the sum is
-   rounded to odd, then once to float. */
-static float swa__fma(float a, float b, float c) {
+#if (defined(__SSE2_MATH__) && !defined(__FMA__)) || defined(_WIN32) || defined(__NEWLIB__) || \
+    defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
+/* For those whose fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as
+   clang makes any under -ffast-math where the CPU has none; and for x86-64 without FMA, where it is
+   50 cycles (glibc), or a call all the same.
+
+   The product is exact in double; the sum is rounded to odd, then once to float. */
+SWA__NOINLINE float swa__fma_odd(float a, float b, float c) {
     double p = (double)a * b, s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
     uint64_t u;
 
@@ -8712,8 +8715,20 @@ static float swa__fma(float a, float b, float c) {
     memcpy(&s, &u, 8);
     return (float)s;
 }
+
+/* Rounded to double, then to float, it is the same unless the double is the midpoint of two floats:
+   below 2^-126 any bit can be the midpoint's. 0 is exact. */
+SWA__INLINE float swa__fma(float a, float b, float c) {
+    double s = (double)a * b + c;
+    uint64_t u;
+
+    memcpy(&u, &s, 8);
+    if ((u & 0x1fffffffu) == 0x10000000u || (u << 1) - 1 < ((uint64_t)897 << 53) - 1)
+        return swa__fma_odd(a, b, c);
+    return (float)s;
+}
 #else
-#define swa__fma(a, b, c) fmaf((a), (b), (c))
+#  define swa__fma(a, b, c) fmaf((a), (b), (c))
 #endif
 
 /* p * 2^n, which is never subnormal: exp2's n is -126 at the least, and p there is not below 1. So
@@ -9069,13 +9084,13 @@ SWA__INLINE v128_t swa__fma_simd128(v128_t a, v128_t b, v128_t c) {
                                   wasm_f32x4_demote_f64x2_zero(hi), 0, 1, 4, 5);
 
     /* of the 29 bits that a float does not have, 1 and zeros are the midpoint; and a subnormal
-       lacks more of them */
+       lacks more of them, 2^-126 as well where it was rounded up to */
     v128_t below =
         wasm_v128_and(wasm_i32x4_shuffle(lo, hi, 0, 2, 4, 6), wasm_i32x4_splat(0x1fffffff));
     v128_t size = wasm_v128_and(r, wasm_i32x4_splat(0x7fffffff));
     v128_t doubt = wasm_v128_or(
         wasm_i32x4_eq(below, wasm_i32x4_splat(0x10000000)),
-        wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x007fffff)));
+        wasm_u32x4_lt(wasm_i32x4_sub(size, wasm_i32x4_splat(1)), wasm_i32x4_splat(0x00800000)));
 
     return __builtin_expect(wasm_v128_any_true(doubt), 0) ? swa__fma_lanes_simd128(a, b, c) : r;
 }

@@ -12,8 +12,10 @@ extern "C" {
 
 size_t t_product_pack(void); /* floats that t_product's last argument has room for */
 void t_product(int isa, const swa_gemm *product, float *pack);
+float t_fma(float a, float b, float c); /* of the scalar instance */
 
 #ifndef T_LINKED
+float t_fma(float a, float b, float c) { return swa__fma(a, b, c); }
 size_t t_product_pack(void) { return SWA__PACK; }
 void t_product(int isa, const swa_gemm *product, float *pack) { swa__kernels_of(isa)->product(product, pack); }
 #endif

@@ -1,6 +1,8 @@
-/* test_product.c - the matrix products of the latent block alone. They have no public name: library.h is the door. */
+/* test_product.c - the matrix products of the latent block alone, and the one FMA of the scalar instance. They have no
+   public name: library.h is the door. */
 #define SWA_IMPLEMENTATION
 #include "library.h"
+#include "hard.h"
 #include "weights.h"
 
 /* Products of every size and shape: same bits on every instruction set and in any batch, and right. */
@@ -54,3 +56,24 @@ TEST(products) {
         }
     }
 }
+
+#ifdef __GLIBC__ /* others' fmaf rounds twice here and there */
+/* The scalar FMA rounds once, by a call or without. */
+TEST(fma) {
+    float (*volatile const whole)(float, float, float) = fmaf; /* clang -ffast-math multiplies and adds in its place */
+    t_hard hard = { 1, 0 };
+    volatile float tiny = 0x1p-126f;
+    const int flushes = tiny * 0.5f == 0; /* -ffast-math: then tiny numbers are as the CPU has them */
+    for (int i = 0; i < 200000; i++) {
+        float x[3], got, want;
+        hard_next(&hard, x);
+        got = t_fma(x[0], x[1], x[2]);
+        want = whole(x[0], x[1], x[2]);
+        if (flushes && (fabsf(want) <= tiny || fabsf(x[0]) < tiny || fabsf(x[1]) < tiny || fabsf(x[2]) < tiny))
+            continue;
+        t_label("%a * %a + %a", (double)x[0], (double)x[1], (double)x[2]);
+        if (hard_finite(want)) CHECK_BITS(&got, &want, 1);
+        else CHECK(!hard_finite(got));
+    }
+}
+#endif
