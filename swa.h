@@ -4042,8 +4042,8 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
        SWA__PANEL = 32,                  /* rows of the widest panel                              */
        SWA__HALF = 16,                   /* of a half one, in any instance                        */
-       SWA__INDEX_KEYS = 32,             /* keys of an index that stay in L1 while the rows come
-                                            by                                                    */
+       SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
+                                            by, at most                                           */
        SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
        SWA__LIST_BLOCKS = 32,            /* blocks whose listed keys are gathered together: more,
                                             and the keys, those fetched meanwhile, q and o of 128
@@ -4216,7 +4216,7 @@ typedef struct swa__sight { /* what a row may see of a block, keys counted from 
 
 #if SWA__INDEX
 typedef struct { /* rows whose q.k is summed: `per` after another to a list                       */
-    int    rows, per, bytes;             /* bytes of SWA__INDEX_KEYS keys, where they are in a ring */
+    int    rows, per, bytes;             /* of a key, where they are in a ring                     */
     float  least;       /* products below count as that                                           */
     const float *q, *w; /* q as the few-rows shape has it, SWA__FEW rows each stride; [rows]      */
     size_t q_stride;
@@ -4843,6 +4843,9 @@ static const float swa__sides[2][16] = {
 #  define SWV_INDEX 0
 #  define SWV_INDEX_ROWS 8
 #endif
+#ifndef SWV_INDEX_KEYS                   /* that stay in L1; a multiple of those                  */
+#  define SWV_INDEX_KEYS 32
+#endif
 #ifndef SWV_STEPS                        /* how far loops of many rows and lists are unrolled     */
 #  define SWV_STEPS
 #endif
@@ -5115,7 +5118,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
     const int lines = (NW * SWV_N + SWA__TILE - 1) / SWA__TILE * (int)es;
     size_t at, end = (size_t)k->fours * 64 * es;
     const float *four[2];                /* eight rows are two steps of four, without a tail */
-    SWV x, numbers, row[PER];
+    /* beside 12 sums there is room for a dim's keys and one row's number, not for all rows' */
+    const int by_row = R == 4 && NW == 3 ? R : 0, by_key = R - by_row;
+    SWV x[8], numbers, row[PER];
     int i, j, u;
 
     four[0] = four[1] = k->q;
@@ -5146,10 +5151,14 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
                 /* tiles in turn: see SWV_KEY */
                 if (near && j % PER == 0 && (size_t)(u + j / PER) * SWA__TILE * es % 64 == 0)
                     SWA__PREFETCH_L1(k->at[j] + soon + (size_t)u * SWA__TILE * es);
-                x = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
-                SWV_UNROLL for (i = 0; i < R; i++)
+                x[j] = SWA__FN(load_nth)(NW, type, k->at[j] + y, j, row);
+                SWV_UNROLL for (i = 0; i < by_key; i++)
                     acc[i][j] = SWV_FMA(
-                        SWA__FN(nth)(R % SWV_N == 0, four[i / 4], i % 4, &numbers), x, acc[i][j]);
+                        SWA__FN(nth)(R % SWV_N == 0, four[i / 4], i % 4, &numbers), x[j], acc[i][j]);
+            }
+            SWV_UNROLL for (i = 0; i < by_row; i++) {
+                numbers = SWV_SET1(four[0][i]);
+                SWV_UNROLL for (j = 0; j < NW; j++) acc[i][j] = SWV_FMA(numbers, x[j], acc[i][j]);
             }
 
             four[0] += R < 4 ? R : 4;
@@ -6438,10 +6447,14 @@ static SWV_TARGET int SWA__FN(index_scores)(int rows, swa__block *b, const swa__
     }
 
 #if SWV_INDEX
-    for (; rows == b->added.rows && range[0] + SWV_INDEX <= v[1]; range[0] += SWV_INDEX) {
+    while (rows == b->added.rows && range[0] + 2 <= v[1]) {
+        /* threes, and twos where those would leave one: a tile is two of AVX2 */
+        const int step = SWV_INDEX > 2 && (v[1] - range[0]) % 3 == 0 ? SWV_INDEX : 2;
         SWA__HOLDS(b->tile[range[0] * SWV_N / SWA__TILE].k_type == SWA_F32);
-        SWA__FN(few_qk)(1, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, range);
+        if (step > 2) SWA__FN(few_qk)(1, SWV_INDEX_ROWS, SWV_INDEX, b, q, x->s, range);
+        else SWA__FN(few_qk)(1, SWV_INDEX_ROWS, 2, b, q, x->s, range);
         b->soon.p += g->dk / 4 * b->soon.lines * b->soon.apart;
+        range[0] += step;
     }
 #endif
     if (range[0] < v[1]) SWA__FN(few_scores)(rows, b, q, qi, x->s, range[0], v[1]);
@@ -6485,9 +6498,10 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
 #if SWV_INDEX
     /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
        16 lines are on their way to a core of Intel's */
-    step = x->rows / SWV_INDEX_ROWS * (b->g->dk / 4) * (SWA__INDEX_KEYS / (SWV_INDEX * SWV_N));
-    b->soon.lines = step > 0 ? (x->bytes / 64 + step - 1) / step : 0;
-    b->soon.apart = b->soon.lines > 0 ? x->bytes / (step * b->soon.lines) : 0;
+    end = x->bytes * SWV_INDEX_KEYS;
+    step = x->rows / SWV_INDEX_ROWS * (b->g->dk / 4) * (SWV_INDEX_KEYS / (SWV_INDEX * SWV_N));
+    b->soon.lines = step > 0 ? (end / 64 + step - 1) / step : 0;
+    b->soon.apart = b->soon.lines > 0 ? end / (step * b->soon.lines) : 0;
     b->soon.p = (const char *)b->tile[range[0] / SWA__TILE].v;
 #endif
     for (i = 0; i < 4; i += 2) {
@@ -6495,8 +6509,8 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
             b->tile[k].v = b->tile[k].k;
         for (v[0] = range[i] / SWV_N; v[0] < range[i + 1] / SWV_N; v[0] = v[1]) {
             v[1] = range[i + 1] / SWV_N;
-            if (b->shift == 0 && v[1] > v[0] + SWA__INDEX_KEYS / SWV_N)
-                v[1] = v[0] + SWA__INDEX_KEYS / SWV_N;
+            if (b->shift == 0 && v[1] > v[0] + SWV_INDEX_KEYS / SWV_N)
+                v[1] = v[0] + SWV_INDEX_KEYS / SWV_N;
             if (!b->g->dots) SWA__FN(index_widen)(b, x, v);
 
             for (r = 0; r < x->rows; r += step) {
@@ -8618,6 +8632,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_LOADED
 #undef SWV_INDEX
 #undef SWV_INDEX_ROWS
+#undef SWV_INDEX_KEYS
 #undef SWV_CONSTRAINT
 #undef SWV_SET1
 #undef SWV_LOAD
@@ -9253,8 +9268,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
 #if !SWA__SMALL
-#  define SWV_INDEX             2
+#  define SWV_INDEX             3
 #  define SWV_INDEX_ROWS        4
+#  define SWV_INDEX_KEYS        48
 #endif
 /* or what a core that two threads share can decode binds; the text stays where it is in lines */
 #ifdef __clang__
@@ -16422,7 +16438,7 @@ static void swa__index_block(swa__picker *x, const swa__unit *u, swa__cursor *in
     scores.wide = x->wide;
     scores.widen = s->call.kr->widen;
     scores.rows = u->n;
-    scores.bytes = ring != NULL ? SWA__INDEX_KEYS * (int)ring->x[SWA__K].row : 0;
+    scores.bytes = ring != NULL ? (int)ring->x[SWA__K].row : 0;
     scores.q = w->q;
     scores.q_stride = swa__index_q(s);
     scores.w = w->q_scale;
