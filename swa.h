@@ -6475,6 +6475,19 @@ static void SWA__FN(index_widen)(swa__block *b, const swa__scores *x, const int 
     }
 }
 
+#if SWV_INDEX
+/* K that follows from p on is shared out to the rows: the first would wait for all of it, as no more
+   than 16 lines are on their way to a core of Intel's. */
+static void SWA__FN(index_soon)(swa__block *b, const swa__scores *x, const char *p) {
+    const int bytes = x->bytes * SWV_INDEX_KEYS, /* while as many keys come by all rows */
+        steps = x->rows / SWV_INDEX_ROWS * (b->g->dk / 4) * (SWV_INDEX_KEYS / (SWV_INDEX * SWV_N));
+
+    b->soon.lines = steps > 0 ? (bytes / 64 + steps - 1) / steps : 0;
+    b->soon.apart = b->soon.lines > 0 ? bytes / (steps * b->soon.lines) : 0;
+    b->soon.p = p;
+}
+#endif
+
 /* sum += w * max(q.k, least), for each list row after row: x->sum [lists][256], of `per` rows each.
    So few keys at a time that they stay in L1 while all rows come by:
 
@@ -6496,13 +6509,7 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
     b->added.least = x->least;
     least = SWV_SET1(x->least);
 #if SWV_INDEX
-    /* K that follows is shared out to the rows: the first would wait for all of it, as no more than
-       16 lines are on their way to a core of Intel's */
-    end = x->bytes * SWV_INDEX_KEYS;
-    step = x->rows / SWV_INDEX_ROWS * (b->g->dk / 4) * (SWV_INDEX_KEYS / (SWV_INDEX * SWV_N));
-    b->soon.lines = step > 0 ? (end / 64 + step - 1) / step : 0;
-    b->soon.apart = b->soon.lines > 0 ? end / (step * b->soon.lines) : 0;
-    b->soon.p = (const char *)b->tile[range[0] / SWA__TILE].v;
+    SWA__FN(index_soon)(b, x, (const char *)b->tile[range[0] / SWA__TILE].v);
 #endif
     for (i = 0; i < 4; i += 2) {
         for (k = range[i] / SWA__TILE; own && k < range[i + 1] / SWA__TILE; k++)
@@ -9069,17 +9076,15 @@ static void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int 
 #endif
 
 #if SWA__SIMD128
-/* No FMA here: the relaxed one may fuse or not, as the machine likes, which is no promise. Products
-   are exact in double and a sum rounded to double, then to float, is the FMA unless it stands on a
-   midpoint of two floats, where rounding to double may have put it: below 2^-126 any bit can be the
-   midpoint's. Then each lane is done to the letter. */
+/* No FMA here: the relaxed one may fuse or not, as the machine likes, which is no promise. It goes
+   by double, as swa__fma does; where a lane is in doubt, each is done to the letter. */
 SWA__NOINLINE v128_t swa__fma_lanes_simd128(v128_t a, v128_t b, v128_t c) {
     float x[4], y[4], z[4];
     int i;
     wasm_v128_store(x, a);
     wasm_v128_store(y, b);
     wasm_v128_store(z, c);
-    for (i = 0; i < 4; i++) z[i] = swa__fma(x[i], y[i], z[i]);
+    for (i = 0; i < 4; i++) z[i] = swa__fma_odd(x[i], y[i], z[i]);
     return wasm_v128_load(z);
 }
 
