@@ -1585,16 +1585,22 @@ static uint16_t swa__f16_from_f32(float f) {
     return (uint16_t)(sign | a);
 }
 
-/* Exact. A NaN becomes a quiet one, as F16C makes it. */
-static float swa__f32_from_f16(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;
+/* What is no normal number: subnormals, 0, infinities, and NaNs, which become quiet as F16C makes
+   them. */
+SWA__NOINLINE float swa__f32_from_odd_f16(uint16_t h) {
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = h & 0x7fffu;
 
-    if (e == 31) return swa__float_of(sign | 0x7f800000u | m << 13 | (m != 0 ? 0x400000u : 0u));
-    if (e != 0) return swa__float_of(sign | (e + 112) << 23 | m << 13);
-    if (m == 0) return swa__float_of(sign);
-    /* a subnormal is m * 2^-24: bit 10 would make it 2^-14, whose exponent field is 113 */
-    for (e = 113; (m & 0x400u) == 0; e--) m <<= 1;      /* normalise the subnormal */
-    return swa__float_of(sign | e << 23 | (m & 0x3ffu) << 13);
+    if (a >= 0x7c00u)
+        return swa__float_of(sign | 0x7f800000u | a << 13 | (a > 0x7c00u ? 0x400000u : 0u));
+    return swa__float_of(sign | swa__bits_of((float)a * 5.9604644775390625e-8f));    /* a * 2^-24 */
+}
+
+/* Exact. */
+SWA__INLINE float swa__f32_from_f16(uint16_t h) {
+    const uint32_t a = h & 0x7fffu;
+
+    if (a - 0x400u >= 0x7800u) return swa__f32_from_odd_f16(h);
+    return swa__float_of((uint32_t)(h & 0x8000u) << 16 | (a + (112u << 10)) << 13);
 }
 
 /* The upper half, rounded to nearest even; what rounds beyond the largest carries into infinity. A
@@ -4792,7 +4798,7 @@ static const float swa__sides[2][16] = {
              the identity
      finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
 
-#ifdef SWV_LOOPS /* scalar: plain loops and calls, the same sums: a tenth of the code */
+#ifdef SWV_LOOPS /* scalar, mostly: plain loops and calls, the same sums, a tenth of the code     */
 #  define SWV_INLINE static
 #  define SWV_UNROLL
 #else
@@ -4826,6 +4832,9 @@ static const float swa__sides[2][16] = {
 #ifndef SWV_STREAMS                      /* whether r rows can be read as swa__likes_streams says */
 #  define SWV_STREAMS(r) 0
 #endif
+#ifndef SWV_LONE                         /* whether nw vectors of r rows are a lone tile of f32   */
+#  define SWV_LONE(r, nw) 0
+#endif
 /* Whether q.k of R rows by NW vectors is ever asked for over type T: what is not, is not compiled.
    Four rows take f32 by one or two vectors, fewer take q8 by four; eight take f32 by one and narrow
    types by two, an index's eight staged f32 by two. */
@@ -4833,7 +4842,7 @@ static const float swa__sides[2][16] = {
 #  define SWV_WIDE(R, NW, T) ((R) == 4 ? (NW) <= SWV_FEW_F32 || (T) != SWA_F32 \
                             : (NW) > 1 || ((R) < 8 ? !SWA__IS_Q8(T) : (T) == SWA_F32))
 #else
-#  define SWV_WIDE(R, NW, T) 1
+#  define SWV_WIDE(R, NW, T) (!SWV_LONE(R, NW) || (T) == SWA_F32)
 #endif
 #ifndef SWV_FEW_MORE                     /* vectors of dims of r rows, where dims fill them        */
 #  define SWV_FEW_MORE(r) 0
@@ -5524,7 +5533,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_keys)(int R, const swa__block *b, const f
         /* tiles of one type together: staged ones, of new rows, are f32 beside a ring's */
         int type = b->tile[v[0] / PER].k_type;
         for (v[1] = v[0] + PER; v[1] < v1 && b->tile[v[1] / PER].k_type == type;) v[1] += PER;
-        one = 0;                         /* a tile at a time                                      */
+        /* a tile at a time */
+        one = SWV_LONE(R, PER) && type == SWA_F32 && v[0] + PER == v[1];
 #ifdef SWV_FEW_F32 /* f32 is bound by memory, which serves fewer streams better */
         one = (R < 4 ? !SWA__IS_Q8(type) : type == SWA_F32)
            && (b->stream || b->g->streams <= (R > 1 ? 2 : 1) || v[0] + PER == v[1]);
@@ -8604,6 +8614,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_ROUNDED_VECTORS
 #undef SWV_ISA
 #undef SWV_LOOPS
+#undef SWV_LONE
 #undef SWV_TARGET
 #undef SWV_HALF_PANEL
 #undef SWV_HALF_KEYS
@@ -8749,8 +8760,20 @@ SWA__INLINE float swa__fma(float a, float b, float c) {
         return swa__fma_odd(a, b, c);
     return (float)s;
 }
+#  define SWA__ONE_FMA 0
 #else
 #  define swa__fma(a, b, c) fmaf((a), (b), (c))
+/* Whether that is one instruction (RISC-V, POWER, s390x, x86 by -mfma). Then sums are registers: a
+   fourth to a ninth of the instructions, and 40 KB more. A call, or a dozen instructions in its
+   place, would make it 180 KB. */
+#  if !SWA__SMALL && !defined(__OPTIMIZE_SIZE__) \
+   && (defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) \
+       || defined(__riscv_flen) || defined(__loongarch_hard_float) || defined(__s390x__) \
+       || defined(__powerpc64__))
+#    define SWA__ONE_FMA 1
+#  else
+#    define SWA__ONE_FMA 0
+#  endif
 #endif
 
 /* p * 2^n, which is never subnormal: exp2's n is -126 at the least, and p there is not below 1. So
@@ -8760,18 +8783,30 @@ static float swa__scale(float p, float n) {
 }
 
 #define SWV_ISA                 scalar
-#define SWV_LOOPS
 #if SWA__AVX2 || SWA__NEON || SWA__SIMD128 /* then few CPUs run it, or none                       */
 #  define SWV_TARGET            SWA__COLD
+#  define SWV_LOOPS
+#elif !SWA__ONE_FMA
+#  define SWV_LOOPS
 #endif
 #define SWV                     float
 #define SWV_N                   1
 #define SWV_KEYS                4
 #define SWV_VECTORS             4
 #define SWV_DIMS                2
-#define SWV_FEW(r)              4
-#define SWV_FEW_KEYS(r)         4
-#define SWV_CONSTRAINT(x)       "+m"(x)
+#define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
+#define SWV_FEW_KEYS(r)         SWV_FEW(r)
+#if !SWA__ONE_FMA
+#  define SWV_CONSTRAINT(x)     "+m"(x)
+#elif defined(__x86_64__)
+#  define SWV_CONSTRAINT(x)     "+x"(x)
+#elif defined(__aarch64__)
+#  define SWV_CONSTRAINT(x)     "+w"(x)
+#elif defined(__arm__)
+#  define SWV_CONSTRAINT(x)     "+t"(x)
+#else
+#  define SWV_CONSTRAINT(x)     "+f"(x)
+#endif
 #define SWV_SET1(x)             ((float)(x)) /* casts: where floats are computed wider, round
                                                 each one                                          */
 #define SWV_LOAD(p)             (*(p))
@@ -9272,6 +9307,8 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
+/* an empty window's: 0.9 of a call's time, for 1.1 KB */
+#define SWV_LONE(r, nw)         ((r) == 1 && (nw) == 2)
 #if !SWA__SMALL
 #  define SWV_INDEX             3
 #  define SWV_INDEX_ROWS        4

@@ -91,6 +91,7 @@ for cc in gcc clang; do
     also "$cc -Os" same $cc "$cc -Os $warn $src -o @ -lm"
     add "$cc SWA_NO_SIMD -O3" same $cc "$cc -O3 -DSWA_NO_SIMD $warn $src -o @ -lm"
     if [ "$(uname -m)" = x86_64 ]; then
+        also "$cc SWA_NO_SIMD -mfma" same $cc "$cc -O2 -mfma -DSWA_NO_SIMD $warn $src -o @ -lm"
         add "$cc -masm=intel" same $cc "$cc -O1 -masm=intel $warn $src -o @ -lm"
         add "$cc SWA_NO_AMX" same $cc "$cc -O1 -DSWA_NO_AMX $warn $src -o @ -lm"
     fi
