@@ -7099,36 +7099,41 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nr, int hide, const f
 }
 
 /* p = exp2(s - m) in place for the keys of the ranges; l = 16 sums by key mod 16, then the tree.
-   Of keys in [seen[0], seen[1]) none is hidden. Panels of any width share it. Sums are in memory,
-   which is idle here: so keys come in their order, and few of them one by one. */
+   Of keys in [seen[0], seen[1]) none is hidden: they go four at once, all of them in one loop.
+   Panels of any width share it. Sums are in memory, which is idle here: so keys come in their
+   order. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, const int range[4],
                                                 const int seen[2], float *s, const SWV *top,
                                                 SWV *l) {
-    const int most = SWV_N == 8 ? 2 : 4; /* keys at once: AVX2's 16 registers do not hold four    */
     const int nr = nv * SWV_N;
     SWV lanes[SWA__TILE][NV];            /* the 16 sums of each row */
     float scales[SWA_BLOCK];
-    const float *scale = swa__v_scales(b, range, scales), *of;
-    int i, j, k, n, r, w;
+    const float *scale = swa__v_scales(b, range, scales);
+    int i, j, k, r, w;
 
-    for (i = 0; i < SWA__TILE; i++)
-        for (j = 0; j < nv; j++) lanes[i][j] = SWV_SET1(0.0f);
+    swa__zero(lanes, sizeof lanes);
     for (r = 0; r < 4; r += 2)
-        for (k = range[r]; k < range[r + 1]; k += n) {
-            SWV *sum = lanes[k % SWA__TILE];
-            float *at = s + k * nr;
-            of = scale != NULL ? scale + k : NULL;
-            n = k % most == 0 && k + most <= range[r + 1] && k >= seen[0] && k + most <= seen[1]
-                    ? most : 1;
-            for (j = 0; j < nv; j++, at += SWV_N)
-                if (n == most) SWA__FN(exp_keys)(most, nr, 0, of, at, top[j], sum + j);
-                else SWA__FN(exp_keys)(1, nr, k < seen[0] || k >= seen[1], of, at, top[j], sum + j);
+        for (k = range[r]; k < range[r + 1];) {
+            const int in = k % 4 == 0 && k >= seen[0] ? swa__min(range[r + 1], seen[1]) - k : 0,
+                      n = in >= 4 ? 4 : 1, end = n == 4 ? k + in / 4 * 4 : k + 1;
+            for (; k < end; k += n) {
+                const int hide = k < seen[0] || k >= seen[1];
+                const float *of = scale != NULL ? scale + k : NULL;
+                SWV *sum = lanes[k % SWA__TILE];
+                float *at = s + k * nr;
+                if (n == 4)              /* outside of the next loop, or gcc asks in it            */
+                    for (j = 0; j < nv; j++)
+                        SWA__FN(exp_keys)(4, nr, 0, of, at + j * SWV_N, top[j], sum + j);
+                else
+                    for (j = 0; j < nv; j++)
+                        SWA__FN(exp_keys)(1, nr, hide, of, at + j * SWV_N, top[j], sum + j);
+            }
         }
 
-    for (w = 8; w > 0; w /= 2)
+    for (w = 8; w > 1; w /= 2)
         for (i = 0; i < w; i++)
             SWA__ROLLED for (j = 0; j < nv; j++) lanes[i][j] = SWV_ADD(lanes[i][j], lanes[i + w][j]);
-    for (j = 0; j < nv; j++) l[j] = lanes[0][j];
+    for (j = 0; j < nv; j++) l[j] = SWV_ADD(lanes[0][j], lanes[1][j]);
 }
 
 #if SWA__BF16
@@ -7187,7 +7192,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp_bf16)(int nv, int form, const swa
 
     for (j = 0; j < nv; j++) {
         const SWV most = top[j];
-        for (i = 0; i < SWA__TILE; i++) sum[i] = SWV_SET1(0.0f);
+        swa__zero(sum, sizeof sum);
         for (r = 0; r < 4; r += 2)
             for (k = range[r]; k < range[r + 1]; k += SWA__TILE) {
                 const float *scale = swa__tile_of(b, k)->v_scale, *from = s + k * nr + j * SWV_N;
