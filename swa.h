@@ -6870,7 +6870,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
 #endif
     const int nr = nv * SWV_N;
     SWA__FN(operands) in;
-    float sums[2][MR * NR];              /* in memory: acc holds one chain after the other */
+    static const float zeros[MR * NR] = { 0 };
+    float first[MR * NR];                /* chain 0's sums: acc holds one chain after the other */
+    const float *was;
     SWV acc[MR * NV];
     int r, at, end, chain, i;
 
@@ -6899,15 +6901,16 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
                 else
 #endif
                 SWA__FN(mk)(0, MR, nv, 2, in, acc);
-                SWV_UNROLL for (i = 0; i < MR * nv; i++) SWV_STORE(sums[chain] + i * SWV_N, acc[i]);
+                if (chain == 0)
+                    SWV_UNROLL for (i = 0; i < MR * nv; i++) SWV_STORE(first + i * SWV_N, acc[i]);
             }
 
             /* the two chains first, then what the bundles before have given */
-            for (i = 0; i < MR * nr; i += SWV_N) {
-                SWV was = more || at > x->from ? SWV_LOAD(out + i) : SWV_SET1(0.0f);
-                SWV_STORE(out + i,
-                          SWV_ADD(was, SWV_ADD(SWV_LOAD(sums[0] + i), SWV_LOAD(sums[1] + i))));
-            }
+            was = more || at > x->from ? out : zeros;
+            SWV_UNROLL for (i = 0; i < MR * nv; i++)
+                SWV_STORE(out + i * SWV_N,
+                          SWV_ADD(SWV_LOAD(was + i * SWV_N),
+                                  SWV_ADD(SWV_LOAD(first + i * SWV_N), acc[i])));
         }
 }
 
@@ -7138,27 +7141,18 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
 
 #if SWA__BF16
 /* p of four keys in a row in bf16: rounded, summed, and stored in the form of the products, where s
-   lies or before. Four at once where there are pairs; elsewhere it is for equal bits, not for
-   speed. */
-#ifdef SWV_PAIR
-#  define SWV_EXPS 4
-#else
-#  define SWV_EXPS 1
-#endif
+   lies or before. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp_bf16)(int form, int nr, const float *s, float *to,
                                              const float *scale, SWV top, SWV *sum) {
-    const SWV lower = SWA__FN(counts_from)(top);
     SWV y[4], p[4];
     int i, at;
 
-    for (at = 0; at < 4; at += SWV_EXPS) {
-        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) y[i] = SWV_LOAD(s + i * nr);
-        SWA__FN(exp2_bf16)(SWV_EXPS, y + at, top, lower, p + at);
-        SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++) sum[i] = SWV_ADD(sum[i], p[i]);
-        if (scale != NULL)
-            SWV_UNROLL for (i = at; i < at + SWV_EXPS; i++)
-                p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
-    }
+    SWV_UNROLL for (i = 0; i < 4; i++) y[i] = SWV_LOAD(s + i * nr);
+    SWA__FN(exp2_bf16)(4, y, top, SWA__FN(counts_from)(top), p);
+    SWV_UNROLL for (i = 0; i < 4; i++) sum[i] = SWV_ADD(sum[i], p[i]);
+    if (scale != NULL)
+        SWV_UNROLL for (i = 0; i < 4; i++)
+            p[i] = SWA__FN(scale_to_bf16)(p[i], SWV_SET1(scale[i]));
 
 #ifdef SWV_PAIR
     if (form == SWA__PAIRS || form == SWA__TILE_AMX) {
@@ -7507,17 +7501,20 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
    this, are multiplied by. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(int nr, const swa__block *b, const int range[4],
                                                  const swa__pv *of, const float *fold) {
+    static const float zeros[NR] = { 0 };
     float *o = of->o, sums[SWA__SUMMED * NR];
-    SWV x;
-    int d, i, j;
+    int d, j;
 
     for (d = 0; d < b->g->dv; d += SWA__SUMMED) {
+        const float *sum = sums, *end = sums + swa__min(SWA__SUMMED, b->g->dv - d) * nr;
         swa__summed_values(b->g, b, range, d, nr, of->p, sums);
-        for (i = 0; i < SWA__SUMMED * nr && d + i / nr < b->g->dv; i += nr)
-            for (j = 0; j < nr; j += SWV_N, o += SWV_N) {
-                x = of->more ? SWV_MUL(SWV_LOAD(o), SWV_LOAD(fold + j)) : SWV_SET1(0.0f);
-                SWV_STORE(o, SWV_FMA(SWV_LOAD(sums + i + j), SWV_LOAD(fold + NR + j), x));
-            }
+        /* of the first block o is not read: nobody has written it */
+        for (; sum < end; sum += nr, o += nr) {
+            const float *was = of->more ? o : zeros;
+            for (j = 0; j < nr; j += SWV_N)
+                SWV_STORE(o + j, SWV_FMA(SWV_LOAD(sum + j), SWV_LOAD(fold + NR + j),
+                                         SWV_MUL(SWV_LOAD(was + j), SWV_LOAD(fold + j))));
+        }
     }
 }
 #endif
@@ -8636,7 +8633,6 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_STEPS
 #undef SWV_TWICE
 #undef SWV_PAIR
-#undef SWV_EXPS
 #undef SWV_SUMMED
 #undef SWV_HALF_SUMS
 #undef SWV_DOTS
