@@ -7932,6 +7932,12 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     SWV small = SWV_SET1(tiny), zero = SWV_SET1(0.0f);
     int two, i;
 
+    if (!paired && keep == 0xffffu) {    /* all of them, one behind the other                     */
+        for (i = 0; i < rows * ld; i += SWV_N)
+            SWV_STORE(dst + i, SWA__FN(to_bf16_or_zero)(SWV_LOAD(src + i), small));
+        SWV_LEAVE();
+        return;
+    }
     for (two = 0; two < (apart == 2 ? swa__stored(form, rows) : (rows + 1) / 2); two++) {
         const int r = apart == 2 ? two / 2 * 4 + two % 2 : 2 * two, both = r + apart < rows;
         /* rows that are not kept are not read either: they may hold no numbers at all */
