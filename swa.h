@@ -103,13 +103,13 @@
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
    (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 446 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 452 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 75, SWA_NO_MLA (the
-   block alone) 54, SWA_NO_BF16 (the type, and products in it) 116, SWA_NO_LISTS (lists of keys,
+   block alone) 54, SWA_NO_BF16 (the type, and products in it) 120, SWA_NO_LISTS (lists of keys,
    trees) 39, SWA_NO_INDEX (swa_select) 21, SWA_NO_F16 19, SWA_NO_Q8 13, SWA_NO_MODS (softcap, ALiBi,
    bias) 7, SWA_NO_STAGED (q8 by 32 numbers, fp8) 5, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS 3,
-   SWA_NO_AVX512 180, SWA_NO_AVX2 86, SWA_NO_SIMD 271 (all vectors), and SWA_SMALL 109: fewer shapes
+   SWA_NO_AVX512 183, SWA_NO_AVX2 90, SWA_NO_SIMD 276 (all vectors), and SWA_SMALL 113: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32 on Zen
    4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
