@@ -6855,6 +6855,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_joined)(int nv, const float *scale, cons
 #define SWV_SUMMED \
     (!pairs && (nv == NV || SWV_HALF_KEYS == MR) && g->form >= SWA__TILE_SINGLES)
 
+/* What is there before the first sums: read in their place, without a question for each vector. */
+static const float SWA__FN(zeros)[MR * NR] = { 0 };
+
 /* See swa__summed. A bundle of 32 is two chains from zero; their sum goes to what out has:
 
        number of the bundle    0  1  2  3  4  5 ... 31
@@ -6870,7 +6873,6 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
 #endif
     const int nr = nv * SWV_N;
     SWA__FN(operands) in;
-    static const float zeros[MR * NR] = { 0 };
     float first[MR * NR];                /* chain 0's sums: acc holds one chain after the other */
     const float *was;
     SWV acc[MR * NV];
@@ -6906,7 +6908,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
             }
 
             /* the two chains first, then what the bundles before have given */
-            was = more || at > x->from ? out : zeros;
+            was = more || at > x->from ? out : SWA__FN(zeros);
             SWV_UNROLL for (i = 0; i < MR * nv; i++)
                 SWV_STORE(out + i * SWV_N,
                           SWV_ADD(SWV_LOAD(was + i * SWV_N),
@@ -7501,7 +7503,6 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
    this, are multiplied by. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(int nr, const swa__block *b, const int range[4],
                                                  const swa__pv *of, const float *fold) {
-    static const float zeros[NR] = { 0 };
     float *o = of->o, sums[SWA__SUMMED * NR];
     int d, j;
 
@@ -7510,7 +7511,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(int nr, const swa__block *b, co
         swa__summed_values(b->g, b, range, d, nr, of->p, sums);
         /* of the first block o is not read: nobody has written it */
         for (; sum < end; sum += nr, o += nr) {
-            const float *was = of->more ? o : zeros;
+            const float *was = of->more ? o : SWA__FN(zeros);
             for (j = 0; j < nr; j += SWV_N)
                 SWV_STORE(o + j, SWV_FMA(SWV_LOAD(sum + j), SWV_LOAD(fold + NR + j),
                                          SWV_MUL(SWV_LOAD(was + j), SWV_LOAD(fold + j))));
@@ -8792,8 +8793,8 @@ static float swa__scale(float p, float n) {
 #define SWV_ISA                 scalar
 #if SWA__AVX2 || SWA__NEON || SWA__SIMD128 /* then few CPUs run it, or none                       */
 #  define SWV_TARGET            SWA__COLD
-#  define SWV_LOOPS
-#elif !SWA__ONE_FMA
+#endif
+#if defined(SWV_TARGET) || !SWA__ONE_FMA
 #  define SWV_LOOPS
 #endif
 #define SWV                     float
@@ -8803,7 +8804,7 @@ static float swa__scale(float p, float n) {
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
-#if !SWA__ONE_FMA
+#ifdef SWV_LOOPS                         /* sums are in memory                                    */
 #  define SWV_CONSTRAINT(x)     "+m"(x)
 #elif defined(__x86_64__)
 #  define SWV_CONSTRAINT(x)     "+x"(x)
@@ -9314,9 +9315,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_DIMS                2
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
-/* an empty window's: 0.9 of a call's time, for 1.1 KB */
-#define SWV_LONE(r, nw)         ((r) == 1 && (nw) == 2)
 #if !SWA__SMALL
+/* an empty window's: 0.9 of a call's time, for 1.1 KB */
+#  define SWV_LONE(r, nw)       ((r) == 1 && (nw) == 2)
 #  define SWV_INDEX             3
 #  define SWV_INDEX_ROWS        4
 #  define SWV_INDEX_KEYS        48
