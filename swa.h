@@ -136,7 +136,7 @@
 #endif
 #ifndef SWA_API
 #  ifdef SWA_STATIC
-#    if defined(__GNUC__)
+#    if defined(__GNUC__) || defined(__clang__)
 #      define SWA_API static __attribute__((unused))
 #    else
 #      define SWA_API static
@@ -146,7 +146,7 @@
 #  endif
 #endif
 #ifndef SWA_NODISCARD /* warns where a status is not looked at; define it empty for silence       */
-#  if defined(__GNUC__)
+#  if defined(__GNUC__) || defined(__clang__)
 #    define SWA_NODISCARD __attribute__((warn_unused_result))
 #  else
 #    define SWA_NODISCARD
@@ -1088,12 +1088,29 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #include <math.h>
 #include <string.h>
 
-/* Not clang-cl: its immintrin.h holds back what the command line does not switch on, and
-   __builtin_cpu_supports needs a library that MSVC does not link. It takes the plain C path, as
-   MSVC does. */
-#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && defined(__GNUC__)
+/* gcc and clang, for Windows too; MSVC takes the plain C path. Clang with MSVC's libraries (clang-cl)
+   has an immintrin.h that holds back what the command line does not switch on, but not the headers
+   behind it: each function there says itself what it needs. */
+#if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #  define SWA__X86 1
 #  include <immintrin.h>
+#  if defined(__clang__) && defined(_MSC_VER)
+#    include <smmintrin.h>
+#    include <avxintrin.h>
+#    include <avx2intrin.h>
+#    include <f16cintrin.h>
+#    include <fmaintrin.h>
+#    include <avx512fintrin.h>
+#    include <avx512vlintrin.h>
+#    include <avx512bwintrin.h>
+#    include <avx512dqintrin.h>
+#    include <avx512vlbwintrin.h>
+#    include <avx512vldqintrin.h>
+#    include <avx512bf16intrin.h>
+#    include <avx512vlbf16intrin.h>
+#    include <avx512vbmiintrin.h>
+#    include <avx512vnniintrin.h>
+#  endif
 #else
 #  define SWA__X86 0
 #endif
@@ -1332,6 +1349,68 @@ extern "C" {
 
 /* ---- instruction sets: compiled in, and what this CPU has ---- */
 
+#if SWA__X86 && defined(__clang__) && defined(_MSC_VER)
+/* MSVC's libraries have no __builtin_cpu_supports. CPUID traps in a virtual machine, and calls ask
+   often: so this file has a variable after all, which every thread that writes it writes alike. */
+enum {
+    SWA__CPU_avx2 = 1, SWA__CPU_fma = 2, SWA__CPU_avx512f = 4, SWA__CPU_avx512bw = 8,
+    SWA__CPU_avx512dq = 16, SWA__CPU_avx512vl = 32, SWA__CPU_avx512vbmi = 64,
+    SWA__CPU_avx512vnni = 128, SWA__CPU_avx512bf16 = 256, SWA__CPU_avx512vp2intersect = 512,
+    SWA__CPU_amd = 1024, SWA__CPU_intel = 2048, SWA__CPU_ASKED = 4096
+};
+
+/* Registers a, b, c, d. */
+static void swa__cpuid(unsigned leaf, unsigned of, unsigned *r) {
+    __asm__ volatile("cpuid"
+                     : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3])
+                     : "0"(leaf), "2"(of));
+}
+
+SWA__COLD SWA__NOINLINE int swa__cpu_ask(void) {
+    unsigned first[4], base[4], more[4] = { 0, 0, 0, 0 }, last[4] = { 0, 0, 0, 0 }, kept = 0, high;
+    int y, z;
+
+    swa__cpuid(0, 0, first);
+    swa__cpuid(1, 0, base);
+    if (first[0] >= 7) swa__cpuid(7, 0, more);
+    if (more[0] >= 1) swa__cpuid(7, 1, last);
+    /* what the system keeps of a thread's registers, and whether it says so (OSXSAVE) */
+    if (base[2] >> 27 & 1) __asm__ volatile("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+    y = (kept & 6) == 6;
+    z = y && (kept & 0xe0) == 0xe0;
+
+    return SWA__CPU_ASKED
+           | (y && base[2] >> 12 & 1 ? SWA__CPU_fma : 0)
+           | (y && more[1] >> 5 & 1 ? SWA__CPU_avx2 : 0)
+           | (z && more[1] >> 16 & 1 ? SWA__CPU_avx512f : 0)
+           | (z && more[1] >> 17 & 1 ? SWA__CPU_avx512dq : 0)
+           | (z && more[1] >> 30 & 1 ? SWA__CPU_avx512bw : 0)
+           | (z && more[1] >> 31 & 1 ? SWA__CPU_avx512vl : 0)
+           | (z && more[2] >> 1 & 1 ? SWA__CPU_avx512vbmi : 0)
+           | (z && more[2] >> 11 & 1 ? SWA__CPU_avx512vnni : 0)
+           | (z && more[3] >> 8 & 1 ? SWA__CPU_avx512vp2intersect : 0)
+           | (z && last[0] >> 5 & 1 ? SWA__CPU_avx512bf16 : 0)
+           | (first[1] == 0x68747541 ? SWA__CPU_amd : 0)         /* Auth, enticAMD */
+           | (first[1] == 0x756e6547 ? SWA__CPU_intel : 0);      /* Genu, ineIntel */
+}
+
+static int swa__cpu(int what) {
+    static int cpu;
+    int known = __atomic_load_n(&cpu, __ATOMIC_RELAXED);
+
+    if (known == 0) {
+        known = swa__cpu_ask();
+        __atomic_store_n(&cpu, known, __ATOMIC_RELAXED);
+    }
+    return (known & what) != 0;
+}
+#  define SWA__CPU_HAS(feature) swa__cpu(SWA__CPU_##feature)
+#  define SWA__CPU_IS(maker)    swa__cpu(SWA__CPU_##maker)
+#elif SWA__X86
+#  define SWA__CPU_HAS(feature) __builtin_cpu_supports(#feature)
+#  define SWA__CPU_IS(maker)    __builtin_cpu_is(#maker)
+#endif
+
 static int swa__isa_compiled(int isa) {
     return isa == SWA_ISA_SCALAR || (isa == SWA_ISA_NEON && SWA__NEON)
            || (isa == SWA_ISA_SIMD128 && SWA__SIMD128) || (isa == SWA_ISA_AVX2 && SWA__AVX2)
@@ -1343,11 +1422,11 @@ SWA_API int swa_isa_usable(int isa) {
 #if SWA__X86
     if (isa == SWA_ISA_AVX2)
         /* every such CPU has F16C */
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return SWA__CPU_HAS(avx2) && SWA__CPU_HAS(fma);
     if (isa == SWA_ISA_AVX512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-               && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-               && __builtin_cpu_supports("fma");
+        return SWA__CPU_HAS(avx512f) && SWA__CPU_HAS(avx512bw)
+               && SWA__CPU_HAS(avx512dq) && SWA__CPU_HAS(avx512vl)
+               && SWA__CPU_HAS(fma);
 #endif
     return 1;
 }
@@ -1364,7 +1443,7 @@ SWA_API int swa_isa_usable(int isa) {
                       is idle (not measured) */
 static int swa__fetch_l1(void) {
 #if SWA__X86
-    return __builtin_cpu_supports("avx512vp2intersect") && __builtin_cpu_is("amd");
+    return SWA__CPU_HAS(avx512vp2intersect) && SWA__CPU_IS(amd);
 #else
     return 0;
 #endif
@@ -1373,7 +1452,7 @@ static int swa__fetch_l1(void) {
 /* AMD before Zen 5: with AVX-512 that is Zen 4. */
 SWA__INLINE int swa__zen4(void) {
 #if SWA__X86
-    return __builtin_cpu_is("amd") && !swa__fetch_l1();
+    return SWA__CPU_IS(amd) && !swa__fetch_l1();
 #else
     return 0;
 #endif
@@ -1390,7 +1469,7 @@ SWA__INLINE int swa__zen4(void) {
                       rows in f32 (f16: 1.15), 0.96 to 0.99 of that of two */
 static int swa__key_streams(void) {
 #if SWA__X86
-    return swa__fetch_l1() ? 1 : __builtin_cpu_is("intel") ? 2 : 4;
+    return swa__fetch_l1() ? 1 : SWA__CPU_IS(intel) ? 2 : 4;
 #else
     return 4;
 #endif
@@ -1409,7 +1488,7 @@ static int swa__key_streams(void) {
    places (600 of 4096 bytes for four rows), whatever else was there. */
 static int swa__fetches_near(void) {
 #if SWA__X86
-    return __builtin_cpu_is("intel") ? 1024 : 0;
+    return SWA__CPU_IS(intel) ? 1024 : 0;
 #else
     return 0;
 #endif
@@ -1422,7 +1501,7 @@ static int swa__fetches_near(void) {
    of AVX2's (f16 1.01, and in L2 f32 1.04); Emerald Rapids 1.16 of that of rows. */
 static int swa__fetches_twice(void) {
 #if SWA__X86
-    return !__builtin_cpu_is("intel");
+    return !SWA__CPU_IS(intel);
 #else
     return 1;
 #endif
@@ -1434,7 +1513,7 @@ static int swa__fetches_twice(void) {
    (Emerald Rapids, f32: 6.5 GB/s, by way of L2 15.4, which is its DRAM's). */
 static int swa__fetch_weights(void) {
 #if SWA__X86
-    return __builtin_cpu_is("amd") ? 3 : 1;
+    return SWA__CPU_IS(amd) ? 3 : 1;
 #else
     return 3;
 #endif
@@ -1457,7 +1536,7 @@ static int swa__column_inputs(void) {
    numbers, with the same bits. */
 #if SWA__AVX512_DOT
 static int swa__likes_pairs(void) {
-    return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
+    return SWA__CPU_HAS(avx512bf16) && !SWA__CPU_IS(intel);
 }
 #endif
 /* Intel's tiles (AMX). Tests define SWA_TILE_MODEL: a model of the instructions in their place. */
@@ -1475,7 +1554,7 @@ static int swa__amx_allowed(void) {
 #  ifndef SWA_TILE_MODEL
     unsigned a, d;
     long got;
-    if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_is("intel")) return 0;
+    if (!SWA__CPU_HAS(avx512bf16) || !SWA__CPU_IS(intel)) return 0;
     __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     if ((a >> 17 & 3) != 3) return 0;
     __asm__ volatile("syscall"
@@ -1484,7 +1563,7 @@ static int swa__amx_allowed(void) {
                      : "rcx", "r11", "memory");
     return got == 0;                     /* arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA) */
 #  else
-    return __builtin_cpu_supports("avx512bf16") != 0;
+    return SWA__CPU_HAS(avx512bf16) != 0;
 #  endif
 }
 #endif
@@ -4744,7 +4823,7 @@ static const float swa__sides[2][16] = {
 #else
 #  define SWA__IN_ORDER(x) ((void)0)
 #endif
-#ifdef __GNUC__                          /* what is asked for behind x stays there                */
+#if defined(__GNUC__) || defined(__clang__) /* what is asked for behind x stays there             */
 #  define SWA__BEHIND(x) __asm__ volatile("" : SWV_CONSTRAINT(x))
 #else
 #  define SWA__BEHIND(x) ((void)0)
@@ -10433,8 +10512,8 @@ static int swa__has_dots(const swa__kernels *kr) {
 #if SWA__DOTS && SWA__NEON
     return kr == swa__kernels_of(SWA_ISA_NEON);
 #elif SWA__DOTS
-    return kr == swa__kernels_of(SWA_ISA_AVX512) && __builtin_cpu_supports("avx512vnni")
-           && __builtin_cpu_supports("avx512vbmi");
+    return kr == swa__kernels_of(SWA_ISA_AVX512) && SWA__CPU_HAS(avx512vnni)
+           && SWA__CPU_HAS(avx512vbmi);
 #else
     (void)kr;
     return 0;
@@ -12406,7 +12485,7 @@ typedef struct {
 } swa__wanted;
 
 static int swa__low_bit(uint64_t x) {    /* of x != 0 */
-#ifdef __GNUC__
+#if defined(__GNUC__) || defined(__clang__)
     return __builtin_ctzll(x);
 #else
     int i = 0;
