@@ -232,7 +232,7 @@ typedef enum {
 /* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
 enum {
     SWA_ISA_BEST = 0,
-    SWA_ISA_SCALAR,
+    SWA_ISA_SCALAR /* plain C; on x86-64 SSE2, which all of them have */,
     SWA_ISA_NEON,
     SWA_ISA_SIMD128 /* WebAssembly */,
     SWA_ISA_AVX2,
@@ -1088,7 +1088,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #include <math.h>
 #include <string.h>
 
-/* gcc and clang, for Windows too; MSVC takes the plain C path. Clang with MSVC's libraries (clang-cl)
+/* gcc and clang, for Windows too; MSVC has SSE2 alone, below. Clang with MSVC's libraries (clang-cl)
    has an immintrin.h that holds back what the command line does not switch on, but not the headers
    behind it: each function there says itself what it needs. */
 #if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -1113,6 +1113,12 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  endif
 #else
 #  define SWA__X86 0
+#endif
+#if !defined(SWA_NO_SIMD) && (defined(__SSE2_MATH__) || defined(_M_X64)) /* all of x86-64         */
+#  define SWA__SSE2 1
+#  include <emmintrin.h>
+#else
+#  define SWA__SSE2 0
 #endif
 #if SWA__X86 && !defined(SWA_NO_AVX2)
 #  define SWA__AVX2 1
@@ -1240,6 +1246,11 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  pragma clang attribute push(__attribute__((target("tune=x86-64"))), apply_to = function)
 #else
 #  define SWA__TUNE
+#endif
+
+#if defined(__clang__) && defined(__OPTIMIZE_SIZE__) /* some loops are not unrolled then: so be it  */
+#  pragma clang diagnostic push
+#  pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
 #if defined(_OPENMP) && !defined(SWA_NO_OPENMP)
@@ -4877,7 +4888,7 @@ static const float swa__sides[2][16] = {
              the identity
      finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
 
-#ifdef SWV_LOOPS /* scalar, mostly: plain loops and calls, the same sums, a tenth of the code     */
+#ifdef SWV_LOOPS /* scalar and SSE2: plain loops and calls, the same sums, a tenth of the code    */
 #  define SWV_INLINE static
 #  define SWV_UNROLL
 #else
@@ -6713,6 +6724,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk_step)(int pairs, int rows, int nv, int ste
     SWV b[NV], a, numbers;
     int i, j;
 
+    SWA__HOLDS(nv > 0);                  /* or gcc -O1 takes a lone vector for unset              */
     if (x->fetches) {
         SWA__PREFETCH(x->fetch);
         x->fetch += x->line;
@@ -7077,6 +7089,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k
     SWV far[NV];
     int side = k >= n->full_lo, i, j;
 
+    SWA__HOLDS(nv > 0);                  /* as in mk_step                                         */
     for (; side <= last; side++) {
         SWV_UNROLL for (j = 0; j < nv; j++)
             far[j] = side == 0 ? SWV_SUB(from, SWV_LOAD(n->first + j * SWV_N))
@@ -7667,6 +7680,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];   /* each interval's tiles, if none adjoins */
     int range[4], j;
 
+    SWA__HOLDS(nv > 0);                  /* as in mk_step                                         */
+
     /* scores, maxima; this first: SSE behind the first vector waits hundreds of cycles on Intel */
     swa__ranges(n, swa__key_grain(form), range);
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_SET1(SWA__NONE);
@@ -7680,15 +7695,15 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
         else
 #endif
         SWA__FN(list)(b, n, s, to);
-        if (swa__list_long(b)) goto values;
-        return;
+        if (!swa__list_long(b)) return;
+        /* blocks bring their own */
+        SWV_UNROLL for (j = 0; j < nv; j++) a[j] = c[j] = SWV_SET1(0.0f);
+        goto values;
     }
 #endif
 
-    /* a maximum of -0: +0 */
+    /* a maximum of -0: +0; p, and its sum */
     SWV_UNROLL for (j = 0; j < nv; j++) top[j] = SWV_ADD(top[j], SWV_SET1(0.0f));
-
-    /* p, and its sum */
 #if SWA__BF16
     if (pairs || form != SWA__PLAIN) SWA__FN(many_exp_bf16)(nv, form, b, range, s, top, sum);
     else
@@ -8780,6 +8795,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
    their way (x86: 4 cycles, two a cycle), and leave room for VECTORS vectors of rows and a key.
 
        scalar   4 x 4        AVX2           4 x 3, with 3 and 1 all 16 registers
+       SSE2     8 x 1, in memory
        SIMD128  4 x 2        NEON, AVX-512  8 x 2, of 32 registers
 
    A list's p.v holds twice DIMS by VECTORS, the block's and the row's own: 2 x 6 x 2 and 3 of 32
@@ -8810,13 +8826,10 @@ static float swa__rint(float x) {        /* |x| < 2^22, to nearest even; through
     return (float)i;
 }
 
-static float swa__floorf(float x) {      /* likewise; C89, which some compilers are, has no floorf */
-    const float whole = swa__rint(x);
-    return whole > x ? whole - 1.0f : whole;
-}
-
-#if (defined(__SSE2_MATH__) && !defined(__FMA__)) || defined(_WIN32) || defined(__NEWLIB__) || \
-    defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
+#if SWA__SSE2 && defined(__FMA__)
+/* SSE2's lanes have it. */
+#elif SWA__SSE2 || (defined(__SSE2_MATH__) && !defined(__FMA__)) || defined(_WIN32) || \
+    defined(__NEWLIB__) || defined(__wasm__) || (SWA__FAST_MATH && defined(__clang__))
 /* For those whose fmaf rounds twice (WebAssembly's, musl's, only where the result is subnormal), as
    clang makes any under -ffast-math where the CPU has none; and for x86-64 without FMA, where it is
    50 cycles (glibc), or a call all the same.
@@ -8836,6 +8849,7 @@ SWA__NOINLINE float swa__fma_odd(float a, float b, float c) {
     return (float)s;
 }
 
+#  if !SWA__SSE2
 /* Rounded to double, then to float, it is the same unless the double is the midpoint of two floats:
    below 2^-126 any bit can be the midpoint's. 0 is exact. */
 SWA__INLINE float swa__fma(float a, float b, float c) {
@@ -8847,12 +8861,15 @@ SWA__INLINE float swa__fma(float a, float b, float c) {
         return swa__fma_odd(a, b, c);
     return (float)s;
 }
+#  endif
 #  define SWA__ONE_FMA 0
 #else
 #  define swa__fma(a, b, c) fmaf((a), (b), (c))
+#endif
 /* Whether that is one instruction (RISC-V, POWER, s390x, x86 by -mfma). Then sums are registers: a
    fourth to a ninth of the instructions, and 40 KB more. A call, or a dozen instructions in its
    place, would make it 180 KB. */
+#ifndef SWA__ONE_FMA
 #  if !SWA__SMALL && !defined(__OPTIMIZE_SIZE__) \
    && (defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) \
        || defined(__riscv_flen) || defined(__loongarch_hard_float) || defined(__s390x__) \
@@ -8863,12 +8880,202 @@ SWA__INLINE float swa__fma(float a, float b, float c) {
 #  endif
 #endif
 
+#if SWA__SSE2
+/* SSE2, which every x86-64 has: the scalar instance by four lanes, in 0.33 to 0.46 of plain C's
+   time. Who runs it has no FMA as a rule (Celerons, Atoms, Ivy Bridge, a virtual machine's plain
+   CPU): it goes by double, as swa__fma does; where a lane is in doubt, each is done to the letter.
+   Where the compiler may take the instruction, it does. */
+#  ifndef __FMA__
+SWA__COLD SWA__NOINLINE __m128 swa__fma_lanes_sse2(__m128 a, __m128 b, __m128 c) {
+    float x[4], y[4], z[4];
+    int i;
+
+    _mm_storeu_ps(x, a);
+    _mm_storeu_ps(y, b);
+    _mm_storeu_ps(z, c);
+    for (i = 0; i < 4; i++) z[i] = swa__fma_odd(x[i], y[i], z[i]);
+    return _mm_loadu_ps(z);
+}
+
+SWA__INLINE __m128 swa__fma_sse2(__m128 a, __m128 b, __m128 c) {
+    const __m128d lo = _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), _mm_cvtps_pd(c));
+    const __m128d hi = _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(a, a)),
+                                             _mm_cvtps_pd(_mm_movehl_ps(b, b))),
+                                  _mm_cvtps_pd(_mm_movehl_ps(c, c)));
+    const __m128 r = _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
+
+    /* see swa__fma_simd128: the midpoint of two floats, or 0 < |r| <= 2^-126; the sum below turns
+       0 into the largest integer and 2^-149 into the smallest */
+    const __m128i below = _mm_castps_si128(
+        _mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), _MM_SHUFFLE(2, 0, 2, 0)));
+    const __m128i all = _mm_set1_epi32(0x7fffffff),
+                  size = _mm_add_epi32(_mm_and_si128(_mm_castps_si128(r), all), all);
+    const __m128i doubt = _mm_or_si128(
+        _mm_cmpeq_epi32(_mm_and_si128(below, _mm_set1_epi32(0x1fffffff)),
+                        _mm_set1_epi32(0x10000000)),
+        _mm_cmplt_epi32(size, _mm_set1_epi32(-0x7f800000)));
+
+    return _mm_movemask_epi8(doubt) != 0 ? swa__fma_lanes_sse2(a, b, c) : r;
+}
+#  endif
+
+SWA__INLINE void swa__transpose_sse2(__m128 *r) {
+    _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+}
+
+SWA__INLINE __m128 swa__pick_sse2(__m128 yes, __m128 a, __m128 b) {
+    return _mm_or_ps(_mm_and_ps(yes, a), _mm_andnot_ps(yes, b));
+}
+
+SWA__INLINE __m128 swa__rint_sse2(__m128 x) {
+    return _mm_cvtepi32_ps(_mm_cvtps_epi32(x));
+}
+
+SWA__INLINE __m128 swa__floor_sse2(__m128 x) {
+    const __m128 whole = swa__rint_sse2(x);
+    return _mm_sub_ps(whole, _mm_and_ps(_mm_cmpgt_ps(whole, x), _mm_set1_ps(1.0f)));
+}
+
+/* As swa__load_f16_simd128. */
+SWA__INLINE __m128 swa__load_f16_sse2(const uint16_t *p) {
+    const __m128i zero = _mm_setzero_si128(),
+                  h = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), zero),
+                  size = _mm_and_si128(h, _mm_set1_epi32(0x7fff)),
+                  sign = _mm_slli_epi32(_mm_xor_si128(h, size), 16),
+                  top = _mm_and_si128(_mm_cmpgt_epi32(size, _mm_set1_epi32(0x7bff)),
+                                      _mm_set1_epi32(0x7f800000));
+    const __m128 x = _mm_mul_ps(_mm_castsi128_ps(_mm_slli_epi32(size, 13)),
+                                _mm_set1_ps(5.192296858534828e33f));
+
+    return _mm_or_ps(x, _mm_castsi128_ps(_mm_or_si128(top, sign)));
+}
+
+/* One by one, since it rounds, to subnormals too; only new rows come here. */
+SWA__INLINE void swa__store_f16_sse2(uint16_t *p, __m128 v) {
+    float x[4];
+    int i;
+
+    _mm_storeu_ps(x, v);
+    for (i = 0; i < 4; i++) p[i] = swa__f16_from_f32(x[i]);
+}
+
+SWA__INLINE __m128 swa__load_bf16_sse2(const uint16_t *p) {
+    return _mm_castsi128_ps(_mm_unpacklo_epi16(
+        _mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
+/* As swa__to_bf16_neon. */
+SWA__INLINE __m128 swa__to_bf16_sse2(__m128 v) {
+    __m128i u = _mm_castps_si128(v), one = _mm_and_si128(_mm_srli_epi32(u, 16), _mm_set1_epi32(1));
+    u = _mm_add_epi32(u, _mm_add_epi32(one, _mm_set1_epi32(0x7fff)));
+    return _mm_castsi128_ps(_mm_and_si128(u, _mm_set1_epi32(-65536)));
+}
+
+/* signed on the way, so that packing leaves all 16 bits as they are */
+SWA__INLINE void swa__store_bf16_sse2(uint16_t *p, __m128 v) {
+    const __m128i u = _mm_srai_epi32(_mm_castps_si128(swa__to_bf16_sse2(v)), 16);
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi32(u, u));
+}
+
+SWA__INLINE __m128 swa__load_q8_sse2(const int8_t *p) {
+    __m128i x;
+    int32_t w;
+
+    memcpy(&w, p, 4);
+    x = _mm_cvtsi32_si128(w);
+    x = _mm_unpacklo_epi8(x, x);
+    return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(x, x), 24));
+}
+
+/* Of integers in [-127, 127]: nothing saturates on the way. */
+SWA__INLINE void swa__store_q8_sse2(int8_t *p, __m128 v) {
+    __m128i u = _mm_cvtps_epi32(v);
+    int32_t w;
+
+    u = _mm_packs_epi32(u, u);
+    w = _mm_cvtsi128_si32(_mm_packs_epi16(u, u));
+    memcpy(p, &w, 4);
+}
+
+#  define SWV                   __m128
+#  define SWV_N                 4
+#  define SWV_KEYS              8
+#  define SWV_VECTORS           1
+#  define SWV_DIMS              2
+#  define SWV_FEW(r)            4
+#  define SWV_SET1(x)           _mm_set1_ps(x)
+#  define SWV_LOAD(p)           _mm_loadu_ps(p)
+#  define SWV_STORE(p, v)       _mm_storeu_ps((p), (v))
+#  ifdef __FMA__
+#    define SWV_FMA(a, b, c)    _mm_fmadd_ps((a), (b), (c))
+#  else
+#    define SWV_FMA(a, b, c)    swa__fma_sse2((a), (b), (c))
+#  endif
+#  if !defined(__GNUC__) && !defined(__clang__)
+#    define SWV_ADD(a, b)       _mm_add_ps((a), (b))
+#    define SWV_SUB(a, b)       _mm_sub_ps((a), (b))
+#    define SWV_MUL(a, b)       _mm_mul_ps((a), (b))
+#    define SWV_DIV(a, b)       _mm_div_ps((a), (b))
+#  endif
+#  define SWV_MAX(a, b)         _mm_max_ps((a), (b))
+#  define SWV_MIN(a, b)         _mm_min_ps((a), (b))
+#  define SWV_RINT(x)           swa__rint_sse2(x)
+#  define SWV_FLOOR(x)          swa__floor_sse2(x)
+#  define SWV_RAISED(x, lo, p)  _mm_and_ps(_mm_cmpge_ps((x), (lo)), \
+                                    _mm_castsi128_ps(_mm_slli_epi32(_mm_castps_si128(p), 16)))
+#  define SWV_SCALE(p, n)       _mm_castsi128_ps(_mm_add_epi32(_mm_castps_si128(p), \
+                                    _mm_slli_epi32(_mm_cvtps_epi32(n), 23)))
+#  define SWV_PICK(x, lo, hi, a, b) swa__pick_sse2(_mm_and_ps(_mm_cmpge_ps((x), (lo)), \
+                                    _mm_cmplt_ps((x), (hi))), (a), (b))
+#  define SWV_TRANSPOSE(r)      swa__transpose_sse2(r)
+#  define SWV_LOAD_F16(p)       swa__load_f16_sse2(p)
+#  define SWV_LOAD_BF16(p)      swa__load_bf16_sse2(p)
+#  define SWV_LOAD_Q8(p)        swa__load_q8_sse2(p)
+#  define SWV_STORE_F16(p, v)   swa__store_f16_sse2((p), (v))
+#  define SWV_STORE_BF16(p, v)  swa__store_bf16_sse2((p), (v))
+#  define SWV_STORE_Q8(p, v)    swa__store_q8_sse2((p), (v))
+#  define SWV_TO_BF16(x)        swa__to_bf16_sse2(x)
+#  define SWV_SWAP(x)           _mm_shuffle_ps((x), (x), 0xb1)
+#else
+static float swa__floorf(float x) {      /* likewise; C89, which some compilers are, has no floorf */
+    const float whole = swa__rint(x);
+    return whole > x ? whole - 1.0f : whole;
+}
+
 /* p * 2^n, which is never subnormal: exp2's n is -126 at the least, and p there is not below 1. So
    adding to the exponent is enough. */
 static float swa__scale(float p, float n) {
     return swa__float_of(swa__bits_of(p) + ((uint32_t)(int32_t)n << 23));
 }
 
+#  define SWV                   float
+#  define SWV_N                 1
+#  define SWV_KEYS              4
+#  define SWV_VECTORS           4
+#  define SWV_DIMS              2
+#  define SWV_FEW(r)            ((r) == 1 ? 8 : 4)
+#  define SWV_SET1(x)           ((float)(x)) /* casts: where floats are computed wider, round
+                                                each one                                          */
+#  define SWV_LOAD(p)           (*(p))
+#  define SWV_STORE(p, v)       (*(p) = (v))
+#  define SWV_FMA(a, b, c)      swa__fma((a), (b), (c))
+#  define SWV_MAX(a, b)         ((a) > (b) ? (a) : (b))
+#  define SWV_MIN(a, b)         ((a) < (b) ? (a) : (b))
+#  define SWV_RINT(x)           swa__rint(x)
+#  define SWV_FLOOR(x)          swa__floorf(x)
+#  define SWV_RAISED(x, lo, p)  ((x) >= (lo) ? swa__float_of(swa__bits_of(p) << 16) : 0.0f)
+#  define SWV_SCALE(p, n)       swa__scale((p), (n))
+#  define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
+#  define SWV_TRANSPOSE(r)      ((void)(r))
+#  define SWV_LOAD_F16(p)       swa__f32_from_f16(*(p))
+#  define SWV_LOAD_BF16(p)      swa__f32_from_bf16(*(p))
+#  define SWV_LOAD_Q8(p)        ((float)*(p))
+#  define SWV_STORE_F16(p, v)   (*(p) = swa__f16_from_f32(v))
+#  define SWV_STORE_BF16(p, v)  (*(p) = swa__bf16_from_f32(v))
+#  define SWV_STORE_Q8(p, v)    (*(p) = (int8_t)(v))
+#  define SWV_TO_BF16(x)        swa__f32_from_bf16(swa__bf16_from_f32(x))
+#  define SWV_SWAP(x)           (x) /* no neighbour: few_exp swaps in memory */
+#endif
 #define SWV_ISA                 scalar
 #if SWA__AVX2 || SWA__NEON || SWA__SIMD128 /* then few CPUs run it, or none                       */
 #  define SWV_TARGET            SWA__COLD
@@ -8876,12 +9083,6 @@ static float swa__scale(float p, float n) {
 #if defined(SWV_TARGET) || !SWA__ONE_FMA
 #  define SWV_LOOPS
 #endif
-#define SWV                     float
-#define SWV_N                   1
-#define SWV_KEYS                4
-#define SWV_VECTORS             4
-#define SWV_DIMS                2
-#define SWV_FEW(r)              ((r) == 1 ? 8 : 4)
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
 #ifdef SWV_LOOPS                         /* sums are in memory                                    */
 #  define SWV_CONSTRAINT(x)     "+m"(x)
@@ -8894,27 +9095,6 @@ static float swa__scale(float p, float n) {
 #else
 #  define SWV_CONSTRAINT(x)     "+f"(x)
 #endif
-#define SWV_SET1(x)             ((float)(x)) /* casts: where floats are computed wider, round
-                                                each one                                          */
-#define SWV_LOAD(p)             (*(p))
-#define SWV_STORE(p, v)         (*(p) = (v))
-#define SWV_FMA(a, b, c)        swa__fma((a), (b), (c))
-#define SWV_MAX(a, b)           ((a) > (b) ? (a) : (b))
-#define SWV_MIN(a, b)           ((a) < (b) ? (a) : (b))
-#define SWV_RINT(x)             swa__rint(x)
-#define SWV_FLOOR(x)            swa__floorf(x)
-#define SWV_RAISED(x, lo, p)    ((x) >= (lo) ? swa__float_of(swa__bits_of(p) << 16) : 0.0f)
-#define SWV_SCALE(p, n)         swa__scale((p), (n))
-#define SWV_PICK(x, lo, hi, a, b) ((x) >= (lo) && (x) < (hi) ? (a) : (b))
-#define SWV_TRANSPOSE(r)        ((void)(r))
-#define SWV_LOAD_F16(p)         swa__f32_from_f16(*(p))
-#define SWV_LOAD_BF16(p)        swa__f32_from_bf16(*(p))
-#define SWV_LOAD_Q8(p)          ((float)*(p))
-#define SWV_STORE_F16(p, v)     (*(p) = swa__f16_from_f32(v))
-#define SWV_STORE_BF16(p, v)    (*(p) = swa__bf16_from_f32(v))
-#define SWV_STORE_Q8(p, v)      (*(p) = (int8_t)(v))
-#define SWV_TO_BF16(x)          swa__f32_from_bf16(swa__bf16_from_f32(x))
-#define SWV_SWAP(x)             (x) /* no neighbour: few_exp swaps in memory */
 #include SWA_HEADER_FILENAME
 
 #if SWA__NEON
@@ -12132,6 +12312,28 @@ static void swa__q_to_form(const swa__kernels *kr, int form, int dims, int ld, f
 }
 #endif
 
+#if SWA__BF16
+/* The same of few rows, SWA__SINGLES: columns of one, where chains run over the dims, so that dims
+   change places by twos. Fewer than a vector's lanes: number by number. */
+static void swa__q_singles(int dims, int step, float *q) {
+    const float most = 3.38953139e38f;
+    int i, j;
+
+    for (i = 0; i < dims * step; i++) {
+        float x = q[i] > -most ? q[i] : -most, y;
+        x = x < most ? x : most;
+        y = swa__f32_from_bf16(swa__bf16_from_f32(x));
+        q[i] = (x < 0.0f ? -x : x) >= SWA__TINY_QK ? y : 0.0f;
+    }
+    for (i = 0; i + 1 < dims; i += 2)
+        for (j = i * step; j < (i + 1) * step; j++) {
+            const float first = q[j];
+            q[j] = q[j + step];
+            q[j + step] = first;
+        }
+}
+#endif
+
 /* q of few rows: steps of R, [dk+dt][R], one behind the other. */
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
@@ -12159,9 +12361,8 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
             swa__q_to_form(j->call->kr, SWA__TILE_SINGLES, dk / 4, 16, to);
             continue;
         }
-        /* in columns of one: chains run over the dims */
-        swa__q_to_form(swa__kernels_of(SWA_ISA_SCALAR), SWA__SINGLES, dk, step, to);
-        swa__q_to_form(swa__kernels_of(SWA_ISA_SCALAR), SWA__SINGLES, dt, step, to + dk * step);
+        swa__q_singles(dk, step, to);
+        swa__q_singles(dt, step, to + dk * step);
 #endif
     }
 }
@@ -15089,7 +15290,7 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                              int32_t rows, int v_dim, const float *sink_logits, int n_heads,
                              float *out, float *lse) {
-    float o[64], zeros[64], m, l, mb, lb;
+    float o[64], part[64], m, l, mb, lb;
     const swa__total total = { o, &m, &l };
     int32_t r;
     int i, d, w;
@@ -15099,28 +15300,29 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
         return SWA_ERR_ARG;
     for (i = 0; i < n; i++)
         if (outs[i] == NULL || stats[i] == NULL) return SWA_ERR_ARG;
-    memset(zeros, 0, sizeof zeros);
     for (r = 0; r < rows; r++)
         for (d = 0; d < v_dim; d += w) {
             w = v_dim - d < 64 ? v_dim - d : 64;
             memset(o, 0, sizeof o);
+            memset(part, 0, sizeof part); /* whole vectors                                        */
             m = SWA__NONE;
             l = 0.0f;
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * (size_t)r;
-                if (stat[1] > 0.0f)      /* an empty part is the identity */
-                    swa__fold_scalar(1, w, &total, outs[i] + (size_t)r * (size_t)v_dim + d, stat,
-                                     stat + 1);
+                if (!(stat[1] > 0.0f)) continue; /* an empty part is the identity                 */
+                memcpy(part, outs[i] + (size_t)r * (size_t)v_dim + d, (size_t)w * sizeof *part);
+                swa__fold_scalar(1, 64, &total, part, stat, stat + 1);
             }
             /* before the logit, as everywhere; by every piece of the row alike */
             if (lse != NULL) lse[r] = swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
-                swa__fold_scalar(1, w, &total, zeros, &mb, &lb);
+                memset(part, 0, sizeof part);
+                swa__fold_scalar(1, 64, &total, part, &mb, &lb);
             }
             if (out != NULL) {
                 float *to = out + (size_t)r * (size_t)v_dim + (size_t)d;
-                swa__finish_scalar(1, w, w, o, &l, &to);
+                swa__finish_scalar(1, 64, w, o, &l, &to);
             }
         }
     return SWA_OK;
@@ -17007,6 +17209,9 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
 #endif
 #if defined(__clang__) && defined(__x86_64__) && __clang_major__ >= 14
 #  pragma clang attribute pop
+#endif
+#if defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#  pragma clang diagnostic pop
 #endif
 #if SWA__FAST_MATH && defined(__clang__)
 #  pragma float_control(pop)

@@ -58,22 +58,29 @@ TEST(products) {
 }
 
 #ifdef __GLIBC__ /* others' fmaf rounds twice here and there */
-/* The scalar FMA rounds once, by a call or without. */
+/* The scalar FMA rounds once, by a call or without, and so do four lanes of SSE2, whichever are in doubt. */
 TEST(fma) {
     float (*volatile const whole)(float, float, float) = fmaf; /* clang -ffast-math multiplies and adds in its place */
     t_hard hard = { 1, 0 };
     volatile float tiny = 0x1p-126f;
     const int flushes = tiny * 0.5f == 0; /* -ffast-math: then tiny numbers are as the CPU has them */
-    for (int i = 0; i < 200000; i++) {
-        float x[3], got, want;
-        hard_next(&hard, x);
-        got = t_fma(x[0], x[1], x[2]);
-        want = whole(x[0], x[1], x[2]);
-        if (flushes && (fabsf(want) <= tiny || fabsf(x[0]) < tiny || fabsf(x[1]) < tiny || fabsf(x[2]) < tiny))
-            continue;
-        t_label("%a * %a + %a", (double)x[0], (double)x[1], (double)x[2]);
-        if (hard_finite(want)) CHECK_BITS(&got, &want, 1);
-        else CHECK(!hard_finite(got));
+    for (int i = 0; i < 50000; i++) {
+        float a[4], b[4], c[4], x[3], got[4], want;
+        for (int k = 0; k < 4; k++) {
+            hard_next(&hard, x);
+            a[k] = x[0];
+            b[k] = x[1];
+            c[k] = x[2];
+        }
+        t_fma(a, b, c, got);
+        for (int k = 0; k < 4; k++) {
+            want = whole(a[k], b[k], c[k]);
+            if (flushes && (fabsf(want) <= tiny || fabsf(a[k]) < tiny || fabsf(b[k]) < tiny || fabsf(c[k]) < tiny))
+                continue;
+            t_label("%a * %a + %a", (double)a[k], (double)b[k], (double)c[k]);
+            if (hard_finite(want)) CHECK_BITS(&got[k], &want, 1);
+            else CHECK(!hard_finite(got[k]));
+        }
     }
 }
 #endif

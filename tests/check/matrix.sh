@@ -145,6 +145,7 @@ for cpu in qemu64 Haswell; do      # emulate.sh has the tests on such CPUs
 done
 add "musl" same musl-gcc "musl-gcc -std=c99 -O2 $warn $src -o @ -lm -static"
 add "tcc" same tcc "tcc -std=c99 -Wall -Werror $src -o @ -lm"
+add "tcc, as MSVC with SSE2 (a model)" same tcc "tcc -std=c99 -Wall -Werror -D_M_X64 -Itests/check/msvc $src -o @ -lm"
 wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2> /dev/null || echo wine64)
 mingw=x86_64-w64-mingw32-gcc
 add "MinGW-w64 -O2" same "$mingw $wine" "$mingw -std=c99 -O2 $warn $src -o @ -lm" "$wine @"
