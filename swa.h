@@ -1088,7 +1088,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #include <math.h>
 #include <string.h>
 
-/* gcc and clang, for Windows too; MSVC has SSE2 alone, below. Clang with MSVC's libraries (clang-cl)
+/* gcc and clang, for Windows too; what MSVC takes stands below. Clang with MSVC's libraries (clang-cl)
    has an immintrin.h that holds back what the command line does not switch on, but not the headers
    behind it: each function there says itself what it needs. */
 #if !defined(SWA_NO_SIMD) && defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -1120,7 +1120,15 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #else
 #  define SWA__SSE2 0
 #endif
-#if SWA__X86 && !defined(SWA_NO_AVX2)
+/* MSVC has no functions of another instruction set than the program's: AVX2 by /arch:AVX2, not at
+   run time. */
+#if SWA__SSE2 && !SWA__X86 && defined(__AVX2__)
+#  define SWA__MSVC_AVX2 1
+#  include <immintrin.h>
+#else
+#  define SWA__MSVC_AVX2 0
+#endif
+#if (SWA__X86 || SWA__MSVC_AVX2) && !defined(SWA_NO_AVX2)
 #  define SWA__AVX2 1
 #else
 #  define SWA__AVX2 0
@@ -1232,7 +1240,10 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #else
 #  define SWA__FAST_MATH 0
 #endif
-#if SWA__FAST_MATH && defined(__clang__)
+#if defined(_MSC_VER) && !defined(__clang__) /* its /fp:fast; up to 2019 it contracts by default   */
+#  pragma float_control(precise, on, push)
+#  pragma fp_contract(off)
+#elif SWA__FAST_MATH && defined(__clang__)
 #  pragma float_control(precise, on, push)
 #  pragma clang fp contract(off)
 #elif SWA__FAST_MATH
@@ -1317,18 +1328,30 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  endif
 #else
 #  define SWA__TARGET(features)
-#  define SWA__INLINE static
-#  define SWA__NOINLINE static
-#  define SWA__RESTRICT
+#  ifdef _MSC_VER
+#    define SWA__INLINE static __forceinline
+#    define SWA__NOINLINE static __declspec(noinline)
+#    define SWA__RESTRICT __restrict
+#  else
+#    define SWA__INLINE static
+#    define SWA__NOINLINE static
+#    define SWA__RESTRICT
+#  endif
 #  define SWA__COLD
 #  define SWA__HOLDS(x) ((void)0)
 #  define SWA__ROLLED
 #  define SWA__UNROLL
 #  define SWA__STAYS() ((void)0)
-#  define SWA__PREFETCH(p) ((void)(p))
-#  define SWA__PREFETCH_L1(p) ((void)(p))
-#  define SWA__PREFETCH_ONCE(p) ((void)(p))
-#  define SWA__FETCH(p, l1) ((void)(p), (void)(l1))
+#  if SWA__SSE2
+#    define SWA__PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T1)
+#    define SWA__PREFETCH_L1(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+#    define SWA__PREFETCH_ONCE(p) _mm_prefetch((const char *)(p), _MM_HINT_NTA)
+#  else
+#    define SWA__PREFETCH(p) ((void)(p))
+#    define SWA__PREFETCH_L1(p) ((void)(p))
+#    define SWA__PREFETCH_ONCE(p) ((void)(p))
+#  endif
+#  define SWA__FETCH(p, l1) do { (void)(l1); SWA__PREFETCH(p); } while (0)
 #endif
 /* Whether gcc does no more than -O1, and what shortens code, to functions without a loop that
    counts: ring and step, and from lists of keys to the index. Its other passes took a tenth of the
@@ -9582,9 +9605,9 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #  define SWV_INDEX_KEYS        48
 #endif
 /* or what a core that two threads share can decode binds; the text stays where it is in lines */
-#ifdef __clang__
+#if defined(__clang__)
 #  define SWV_STEPS             _Pragma("clang loop unroll_count(2)")
-#else
+#elif defined(__GNUC__)
 #  define SWV_STEPS             _Pragma("GCC unroll 2")
 #endif
 #define SWV_CONSTRAINT(x)       "+x"(x)
@@ -9592,6 +9615,12 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_LOAD(p)             _mm256_loadu_ps(p)
 #define SWV_STORE(p, v)         _mm256_storeu_ps((p), (v))
 #define SWV_FMA(a, b, c)        _mm256_fmadd_ps((a), (b), (c))
+#if SWA__MSVC_AVX2
+#  define SWV_ADD(a, b)         _mm256_add_ps((a), (b))
+#  define SWV_SUB(a, b)         _mm256_sub_ps((a), (b))
+#  define SWV_MUL(a, b)         _mm256_mul_ps((a), (b))
+#  define SWV_DIV(a, b)         _mm256_div_ps((a), (b))
+#endif
 #define SWV_MAX(a, b)           _mm256_max_ps((a), (b))
 #define SWV_MIN(a, b)           _mm256_min_ps((a), (b))
 #define SWV_RINT(x)             _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
@@ -11787,7 +11816,7 @@ static void swa__stage_pairs(const swa__geo *g, const int range[4], const swa__r
     }
 }
 #endif
-#if SWA__X86 && SWA__BF16
+#if (SWA__AVX2 || SWA__AVX512) && SWA__BF16
 /* Few rows' p.v in bf16 takes whole tiles: V of those that are not seen whole, at the edges of what
    is seen, is moved, with zeros for keys that nobody sees. K is multiplied where it lies, whatever
    it holds there. In the order of tiles scales are multiplied in: what has some was staged. */
@@ -13975,7 +14004,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     if (j->geo.form == SWA__TILE_AMX) swa__stage_amx(&j->geo, range, room, b);
     else
 #endif
-#if SWA__X86 && SWA__BF16
+#if (SWA__AVX2 || SWA__AVX512) && SWA__BF16
     if (j->geo.rounds || (j->geo.form == SWA__PAIRS && j->few))
         swa__stage_edges(&j->geo, range, room, b);
     else
@@ -17213,7 +17242,7 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
 #if defined(__clang__) && defined(__OPTIMIZE_SIZE__)
 #  pragma clang diagnostic pop
 #endif
-#if SWA__FAST_MATH && defined(__clang__)
+#if (SWA__FAST_MATH && defined(__clang__)) || (defined(_MSC_VER) && !defined(__clang__))
 #  pragma float_control(pop)
 #elif SWA__FAST_MATH
 #  pragma GCC pop_options

@@ -145,12 +145,16 @@ for cpu in qemu64 Haswell; do      # emulate.sh has the tests on such CPUs
 done
 add "musl" same musl-gcc "musl-gcc -std=c99 -O2 $warn $src -o @ -lm -static"
 add "tcc" same tcc "tcc -std=c99 -Wall -Werror $src -o @ -lm"
-add "tcc, as MSVC with SSE2 (a model)" same tcc "tcc -std=c99 -Wall -Werror -D_M_X64 -Itests/check/msvc $src -o @ -lm"
+for avx2 in "" " -D__AVX2__"; do  # a compiler that is not GNU's, with a model of the intrinsics
+    add "tcc, as MSVC$avx2" same tcc "tcc -std=c99 -Wall -Werror -D_M_X64$avx2 -Itests/check/msvc $src -o @ -lm"
+done
 wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2> /dev/null || echo wine64)
 mingw=x86_64-w64-mingw32-gcc
 add "MinGW-w64 -O2" same "$mingw $wine" "$mingw -std=c99 -O2 $warn $src -o @ -lm" "$wine @"
 cl=$(command -v clang-cl || command -v clang-cl-14 || echo clang-cl)
 add "clang-cl -O2" same "$cl lld-link $mingw $wine" "sh tests/check/clang_cl/build.sh $src @" "$wine @"
+add "clang-cl, as MSVC /arch:AVX2" same "$cl lld-link $mingw $wine" \
+    "sh tests/check/clang_cl/build.sh tests/check/msvc/matrix.c @ /arch:AVX2 -Wno-unknown-pragmas" "$wine @"
 also "MinGW-w64 -O0" same "$mingw $wine" "$mingw -O0 $warn $src -o @ -lm" "$wine @"
 cat > "$dir/wasi.mjs" << 'END'
 import { readFile } from 'node:fs/promises';

@@ -204,4 +204,9 @@ static __m128 _mm_shuffle_ps(__m128 a, __m128 b, int how) {
         }                                                                                                              \
     } while (0)
 
+#define _MM_HINT_T0  3
+#define _MM_HINT_T1  2
+#define _MM_HINT_NTA 0
+static void _mm_prefetch(const char *p, int how) { (void)p, (void)how; }
+
 #endif
