@@ -92,9 +92,10 @@
      local and global layers in turn need a window for each place in their pattern.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
      to go back below it takes run.rewind = 1, or swa_cache_truncate().
-   * A step is begun once for all layers, not per layer. Every layer stores its rows before the next
-     step (SWA_ERR_ORDER there; swa_cache_unstored() says which did not), and every part of both
-     phases runs.
+   * A step is begun once for all layers and all sequences of a batch: a second begin replaces one
+     of which no layer has been called. Every layer stores its rows before the next step
+     (SWA_ERR_ORDER there; swa_cache_unstored() says which did not), and every part of both phases
+     runs.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all. A
      fused [n][q | k | v] wants its token stride in all three: decode is right without, chunks not.
@@ -350,7 +351,7 @@ SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512
    tail_dim = rope); swa_attn.v is not looked at then, whatever it is. */
 typedef struct {
     int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of
-                                     n_kv_heads                                                   */
+                                     n_kv_heads. Head h reads KV head h / (n_heads/n_kv_heads)    */
     int head_dim;                 /* numbers of a K row and of q, without the tail                */
     int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                  */
     int tail_dim, v_in_k;         /* 0 = no tail, V apart                                         */
@@ -361,17 +362,20 @@ typedef struct { swa_type k, v, tail; } swa_types;
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
    Which of them a step calls is up to the host. There are two ways:
      * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
-       (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens than
-       capacity-(W-1), W the reader's own. Decoding always fits; max_rollback or capacity make room
-       for whole chunks.
+       (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens of a run
+       than capacity-(W-1), W the reader's own. Decoding always fits, causal layers fit always; for
+       chunks set max_rollback to the longest one, since the call that does not fit comes when
+       other layers have stored theirs.
      * For any number of tokens: each is given the same k and v, and the last one to be called
-       stores them (SWA_ATTEND), all others do not (SWA_ATTEND_NO_STORE). */
+       stores them (SWA_ATTEND), all before it do not (SWA_ATTEND_NO_STORE). */
 typedef struct {
     swa_shape shape;              /* of every layer; or, where layers differ, ...                 */
     const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes].
                                      Both: ARG                                                    */
     int       n_shapes;
-    int       n_layers, n_seqs;   /* n_seqs 0 = 1                                                 */
+    int       n_layers, n_seqs;   /* n_seqs 0 = 1. Lists that repeat over the layers (shapes,
+                                     types, windows, k_rows) do so each by itself: one that is too
+                                     short gives layers another's                                 */
     swa_type  k_type, v_type, tail_type;   /* of every layer that has such rows: k_type 0 = F32;
                                      v_type, tail_type 0 = as k_type. Or, where layers differ, ... */
     const swa_types *types;       /* ... [n_types], copied; layer l has types[l % n_types].
@@ -391,7 +395,9 @@ typedef struct {
                                      (the usual case). Else kv_layer[l] is the layer whose rows l
                                      reads: l itself, or one that has rows of its own, with the
                                      same shape but for n_heads, the same types and sinks and a
-                                     window that reaches no less far                              */
+                                     window that reaches no less far. All are filled in: no -1,
+                                     and 0 is layer 0. A reader's call has mode SWA_ATTEND_STORED
+                                     and no k, v: see above                                       */
     int64_t   max_context;        /* positions, from a sequence's first on, that causal layers
                                      hold. Required if a layer is causal; else it changes nothing
                                      unless a window is larger: W > max_context keys (where no
@@ -417,6 +423,9 @@ typedef struct {
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; size_t bytes_; } swa_cache;
 
+/* What is wrong with a desc, by its field; NULL = nothing. *layer (may be NULL): the first layer
+   that is wrong, -1 = no single one. */
+SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
    slots: heads of 8 take half as much again as their numbers. */
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
@@ -424,8 +433,8 @@ SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
    and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
    is as it was). ARG is most often a causal layer without max_context, windows without n_windows
    (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads that is
-   no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than 2^31-16
-   slots, its sinks included. */
+   no multiple of it, or capacity below W-1+max_rollback: swa_cache_explain() tells. OVERFLOW: a
+   layer of more than 2^31-16 slots, its sinks included. */
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
                                       size_t bytes);
 /* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
@@ -487,7 +496,8 @@ SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer
 /* seq -1 = all sequences; 0 = bad argument */
 SWA_API size_t     swa_cache_save_bytes(const swa_cache *cache, int seq);
 SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blob, size_t bytes);
-/* save: only between steps; ORDER while a layer has not stored rows of a step. load: a blob of one
+/* save: only between steps; ORDER while a layer has not stored rows of a step. load: bytes is the
+   blob's own size, as swa_cache_save_bytes told it, not its buffer's. A blob of one
    sequence goes into any sequence of any cache that swa_cache_copy could copy it to, with slots,
    scratch and parts of its own; a blob of all (seq -1) into a cache of as many sequences, with seq
    -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either: every row is moved number by number and
@@ -513,8 +523,8 @@ typedef struct {
                            (prefix-LM, image spans) besides what the window shows them; the span
                            must lie within the run; 0 = none                                      */
     int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
-                           anew). begin sets it back to 0, so that a run which is used again
-                           rewinds only if that is meant again                                    */
+                           anew); neither 0 nor 1: ARG. begin sets it back to 0, so that a run
+                           which is used again rewinds only if that is meant again                */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
     const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit. NULL: a
@@ -600,8 +610,8 @@ typedef enum {
     SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them               */
     SWA_STORE_ONLY,         /* store k and v; q is not looked at                                  */
     SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored:
-                               k and v are not looked at. Needs n <= capacity-(W-1), else
-                               SWA_ERR_CAPACITY                                                   */
+                               k and v are not looked at. Each run of a windowed layer needs
+                               n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone      */
 } swa_mode;
 
@@ -652,7 +662,7 @@ typedef enum {
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
-                               types before they are attended, so that a token sees the same rows
+                               types (to nearest even) before they are attended, so that a token sees the same rows
                                now and later. Not changed; they and the scratch stay as they are
                                until the last part of phase 1 is done                             */
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
@@ -670,7 +680,8 @@ typedef struct {
                                stays unnormalised, for swa_merge; NULL = none                     */
     float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
                                which                                                              */
-    float   softcap;        /* s = cap*tanh(s/cap), before bias and mask (Gemma 2); 0 = off       */
+    float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before bias and mask
+                               (Gemma 2); 0 = off                                                 */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
                                     exp(score) (gpt-oss); scale and softcap do not apply to it.
                                     NULL = none. Ignored with stat: swa_merge takes them          */
@@ -714,10 +725,12 @@ typedef struct {
 
 /* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
    What is refused has written nothing, and may be called again as it should be. ARG is most often
-   q, k, v or out NULL, strides with which rows or arrays overlap (one of two or of three
-   forgotten), scale 0 with a tail or v_in_k, a negative one, or a tail in attn and none in the
-   shape. ORDER: no step was begun since the layer's last call, or begin was refused. A layer that
-   is left out shows at the next begin. MEMORY: no scratch was set. */
+   q, k, v or out NULL (k and v belong to all modes but SWA_ATTEND_STORED), strides with which rows
+   or arrays overlap (one of two or of three forgotten), scale 0 with a tail or v_in_k, a negative
+   one, or a tail in attn and none in the shape. ORDER: the layer has stored this step's rows (it
+   was called twice, or no step was begun since), a reader came before its rows, or no step was ever
+   begun; after a begin that was refused calls return its status. A layer that is left out shows at
+   the next begin. MEMORY: no scratch was set. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, parts and attn's fields the same in all of them (each
@@ -1718,10 +1731,12 @@ SWA__INLINE float swa__f32_from_f16(uint16_t h) {
 
 /* The upper half, rounded to nearest even; what rounds beyond the largest carries into infinity. A
    NaN could carry into its sign: none comes here either. */
+#if SWA__BF16 || !defined(SWA_NO_MASKS) || !SWA__SSE2
 static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
+#endif
 
 static float swa__f32_from_bf16(uint16_t h) { return swa__float_of((uint32_t)h << 16); }
 
@@ -2579,8 +2594,9 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
 
-/* [SWA__PARTS + 1], behind them: by part, 1 + the layer of a call that it has begun and not ended;
-   0 = none. The last one: there may be some. */
+/* [SWA__PARTS + 2], behind them: by part, 1 + the layer of a call that it has begun and not ended;
+   0 = none. The last but one: there may be some. The last: the call that has the scratch, as its
+   tickets say; 0 = one without parts. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -2925,11 +2941,58 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->held = at;
     if (!swa__region(&at, seqs, layers, sizeof(swa__held))) return SWA_ERR_OVERFLOW;
     c->tickets = at;
-    if (!swa__region(&at, layers + SWA__PARTS + 1, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, layers + SWA__PARTS + 2, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
     c->runs = at;
     if (!swa__region(&at, seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
     c->data = at;
     return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
+}
+
+/* Of a desc that swa__desc_check refuses. */
+SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
+    if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
+    if ((d->n_windows > 0) != (d->windows != NULL)) return "windows without n_windows, or reverse";
+    if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
+    if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
+    if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
+    if (d->shapes != NULL && (d->shape.n_heads | d->shape.n_kv_heads | d->shape.head_dim) != 0)
+        return "shape and shapes, of which one is meant";
+    if (d->types != NULL && ((int)d->k_type | (int)d->v_type | (int)d->tail_type) != 0)
+        return "types and k_type, v_type or tail_type, of which one is meant";
+    return "a count or size below 0, an unknown type or isa, or a window that no layer has";
+}
+
+/* Of a layer that swa__layer_make refuses. */
+SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
+    swa__layer l;
+    const swa_status status = swa__layer_own(d, i, &l);
+
+    if (status == SWA_OK)
+        return "kv_layer: it names a layer without rows of its own (a layer that has them names "
+               "itself), or one of another shape, type or sink, or whose window reaches less far";
+    if (!swa__shape_resolve(&l.shape))
+        return "shape: n_heads, n_kv_heads or head_dim is not positive, n_heads no multiple of "
+               "n_kv_heads, or v_dim more than K with v_in_k";
+    if (!swa__window_ok(&l.window)) return "window: not one that a constructor makes";
+    if (status == SWA_ERR_UNSUPPORTED)
+        return "window with a prefix (a run has it) or with keys to the right; or a tail left out";
+    if (status == SWA_ERR_OVERFLOW) return "more slots or bytes than can be counted";
+    return l.bounded ? "max_context, which full attention needs"
+                     : "capacity is below W-1+max_rollback";
+}
+
+SWA__COLD SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer) {
+    swa__layer l;
+    int i;
+
+    if (layer != NULL) *layer = -1;
+    if (swa__desc_check(desc) != SWA_OK) return swa__desc_fault(desc);
+    for (i = 0; i < desc->n_layers; i++) {
+        if (swa__layer_make(desc, i, &l) == SWA_OK) continue;
+        if (layer != NULL) *layer = i;
+        return swa__layer_fault(desc, i);
+    }
+    return swa_cache_bytes(desc) == 0 ? "more bytes than can be counted" : NULL;
 }
 
 SWA__COLD SWA_API size_t swa_cache_bytes(const swa_cache_desc *desc) {
@@ -3629,12 +3692,12 @@ SWA__COLD SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, voi
     const swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
 
     if (c == NULL || blob == NULL) return SWA_ERR_ARG;
-    if (bytes < need) return SWA_ERR_MEMORY;
     /* what is only announced is no row yet, and a tree's rows are not where positions are */
     for (i = first; i < end; i++)
         if (swa__min64(swa__least_stored(c, i), swa__settled(swa__seq_of(c, i)))
             < swa__seq_of(c, i)->end)
             return SWA_ERR_ORDER;
+    if (bytes < need) return SWA_ERR_MEMORY;
 
     memcpy(head.magic, "swaR", 4);
     head.version = SWA__BLOB_VERSION;
@@ -3871,6 +3934,7 @@ static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
     int64_t least;
 
     if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n <= 0 || r->pos < 0) return SWA_ERR_ARG;
+    if (r->rewind != 0 && r->rewind != 1) return SWA_ERR_ARG; /* a run that was not zeroed        */
     s = swa__seq_of(c, r->seq);
     if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
     /* the end, too, is less than INT64_MAX, where no query stands */
@@ -3904,20 +3968,26 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__audit(c, r->seq, r->pos);
 }
 
-/* No part from number `from` on is within a call. open[SWA__PARTS] tells in one look that none is,
-   as always with one thread. */
-static void swa__parts_close(const swa__cache *c, int from) {
+/* No part from number `from` on is within a call on a layer that is begun anew with fewer parts.
+   open[SWA__PARTS] tells in one look that none is in any, as always with one thread. */
+static void swa__parts_close(const swa__cache *c, int layer, int from) {
     int64_t *open = swa__open_of(c);
     if (open[SWA__PARTS] == 0) return;
-    if (from == 0) open[SWA__PARTS] = 0;
-    for (; from < SWA__PARTS; from++) open[from] = 0;
+    for (; from < SWA__PARTS; from++)
+        if (open[from] == layer + 1) open[from] = 0;
+}
+
+/* A call of one thread, all phases at once: who was within another has lost its scratch. */
+static void swa__parts_none(const swa__cache *c, int layer) {
+    swa__parts_close(c, layer, 0);
+    swa__open_of(c)[SWA__PARTS + 1] = 0;
 }
 
 /* A part that left out the end of a call has left rows unwritten: its layer has not stored them.
    The next check of the sequence finds that, as if the layer had not been called. Only where the
    sequence still has that step's rows. */
 static void swa__parts_check(const swa__cache *c) {
-    const int64_t *open = swa__open_of(c);
+    int64_t *open = swa__open_of(c);
     int part, i;
 
     for (part = 0; open[SWA__PARTS] != 0 && part < SWA__PARTS; part++)
@@ -3928,7 +3998,7 @@ static void swa__parts_check(const swa__cache *c) {
             if (s->begun == r->pos && s->end > r->pos)
                 held->stored = swa__min64(held->stored, r->pos);
         }
-    swa__parts_close(c, 0);
+    if (open[SWA__PARTS] != 0) memset(open, 0, (SWA__PARTS + 1) * sizeof *open);
 }
 
 /* Checks all runs; writes what became of each, and its row. It goes on after the first that is
@@ -6992,6 +7062,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
     SWV acc[MR * NV];
     int r, at, end, chain, i;
 
+    swa__zero(first, sizeof first);      /* or gcc takes it for unset on 32-bit Arm               */
     /* every second number of both, from 0 and from 1 on: the two chains of a bundle */
     in.rs = 1;
     in.cs = 2 * x->along;
@@ -14709,16 +14780,25 @@ SWA__COLD static int swa__meet(swa__place a, swa__place b) {
     return a.at + first * a.step < b.at + b.row;
 }
 
+/* Of two arrays that are laid out alike: whether one begins where the other's second token does, as
+   in [n][k | v] with both strides forgotten. */
+SWA__COLD static int swa__runs_on(const swa__extent *a, const swa__extent *b) {
+    const swa__extent *low = a->from < b->from ? a : b, *high = low == a ? b : a;
+
+    return high->from - low->from == (uint64_t)low->x.token * sizeof(float)
+        && low->x.token == low->heads * low->dim;
+}
+
 /* Whether two arrays that lie around each other run into each other. Inputs may begin at the same
-   number; those of one side may share numbers where they are laid out alike, as a V that is a part
-   of K's rows does. */
+   number; those of one side may share a token's numbers where they are laid out alike, as a V that
+   is a part of K's rows does. */
 SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *b, int32_t n) {
     const int alike = a->x.token == b->x.token && (a->heads == 1 || a->x.head == b->x.head);
     const int writes = a->side == SWA__WRITTEN || b->side == SWA__WRITTEN;
 
     if (a->x.p == b->x.p) return writes && !alike; /* q and out: one layout. The others that begin
                                                       at one place, swa__overlaps has refused */
-    if (!writes && a->side == b->side && alike) return 0;
+    if (!writes && a->side == b->side && alike) return swa__runs_on(a, b);
     return swa__meet(swa__place_of(a, n), swa__place_of(b, n));
 }
 
@@ -14765,11 +14845,14 @@ static swa_status swa__pick_check(const swa_attn *a) {
     /* a power of two: entries are shifted, and a block holds whole ones */
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return SWA_ERR_ARG;
+    if (a->pick_token < 0 || a->pick_head < 0) return SWA_ERR_ARG;
     /* lists of later rows are read when the first rows are out */
     if (swa__written(a, a->pick)) return SWA_ERR_ARG;
     if (!SWA__LISTS || swa__rounds_products(a->compute)) return SWA_ERR_UNSUPPORTED;
     if (a->pick_window == NULL) return SWA_OK;
-    if (!swa__window_ok(a->pick_window)) return SWA_ERR_ARG;
+    /* one without an end shows everything: it was forgotten */
+    if (!swa__window_ok(a->pick_window) || swa__reach(a->pick_window) == INT64_MAX)
+        return SWA_ERR_ARG;
     /* near is one interval, in which these have no place */
     return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
                                                                       : SWA_OK;
@@ -15077,7 +15160,7 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
     const swa__cache *c = call->c;
     int64_t *open = swa__open_of(c);
 
-    if (phase == last && part == 0) swa__parts_close(c, parts > 1 ? parts : 0);
+    if (phase == last && part == 0) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
     if (parts == 1 || part >= SWA__PARTS) return 1;
     /* this part has begun another layer's call and not ended it, and its rows count as stored */
     if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
@@ -15089,6 +15172,17 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
     return 1;
 }
 
+/* Whether no other call has had the cache's scratch since this one began, as its tickets alone do
+   not show where results of the block lie before them. */
+static int swa__scratch_ours(const swa__call *call, int phase, int part, uint64_t owner) {
+    int64_t *has = swa__open_of(call->c) + SWA__PARTS + 1, mine;
+
+    owner ^= (uint64_t)(call->layer + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)call->c->step << 20;
+    memcpy(&mine, &owner, sizeof mine);
+    if (phase == 0 && part == 0) *has = mine;
+    return phase == 0 || *has == mine;
+}
+
 /* Whether every part has been through the phase before; then this one leaves word of its own. */
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
                                     int parts) {
@@ -15096,6 +15190,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     const swa_attn *a = &call->a;
     const void *const arrays[] = { a->out.p,   a->k.p, a->v.p,  a->q.p,
                                    a->lse, a->stat, a->sink_logits };
+    unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
     swa__ticket mine;
     int i;
 
@@ -15114,11 +15209,15 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
         if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
             return SWA_ERR_ORDER;
     }
+    /* a phase is not done twice: MLA's norms and rotations are in place */
+    if (phase > 0 && memcmp(own + (size_t)phase * sizeof mine, &mine, sizeof mine) == 0)
+        return SWA_ERR_ORDER;
 
     /* word is left last: only by a part that goes to work */
     if (rows == NULL && !swa__part_enter(call, phase, last, part, parts)) return SWA_ERR_ORDER;
-    memcpy(call->scratch + (size_t)part * call->part_bytes + (size_t)phase * sizeof mine, &mine,
-           sizeof mine);
+    if (rows == NULL && !swa__scratch_ours(call, phase, part, mine.owner)) return SWA_ERR_ORDER;
+    if (phase == 0) memset(own, 0, (size_t)(last + 1) * sizeof mine);
+    memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
     return SWA_OK;
 }
 
@@ -15148,7 +15247,7 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
     do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
     if (status != SWA_OK) return status;
-    swa__parts_close(call.c, 0);
+    swa__parts_none(call.c, layer);
     swa__call_phases(&call, parts);
     return status;
 }
@@ -15600,9 +15699,22 @@ static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
     return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
 }
 
-/* A matrix of both given as each of them: its rows would be taken for those of one. */
-static int swa__twice(const swa_matrix *a, const swa_matrix *b) {
-    return a->p != NULL && a->p == b->p;
+/* A matrix of both given as each of them: its rows would be taken for those of one. Also where b
+   begins behind the rows of a's first head, as in W_KVB, which has [nope | v] of each head. */
+static int swa__twice(const swa_matrix *a, const swa_matrix *b, int64_t numbers, int heads) {
+    const uint64_t from = (uint64_t)(uintptr_t)a->p, at = (uint64_t)(uintptr_t)b->p;
+
+    if (a->p == NULL || b->p == NULL || a->p == b->p) return a->p != NULL && a->p == b->p;
+    if (heads < 2 || a->type == SWA_OPAQUE || !swa__type_ok(a->type)) return 0;
+    return at - from == (uint64_t)numbers * swa__type_size((int)swa__type_or(a->type, SWA_F32));
+}
+
+static int swa__weights_twice(const swa_mla *m) {
+    const int64_t kv = m->kv_lora_rank, q = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden;
+
+    return swa__twice(&m->w_uq, &m->w_qr, m->nope_dim * q, m->n_heads)
+        || swa__twice(&m->w_dkv, &m->w_kr, 0, 1)
+        || swa__twice(&m->w_uk, &m->w_uv, m->nope_dim * kv, m->n_heads);
 }
 
 /* Whether W_UQ and W_UK come as their product. */
@@ -15626,9 +15738,7 @@ SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
     if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
     if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f)) return SWA_ERR_ARG;
-    if (swa__twice(&m->w_uq, &m->w_qr) || swa__twice(&m->w_dkv, &m->w_kr)
-        || swa__twice(&m->w_uk, &m->w_uv))
-        return SWA_ERR_ARG;
+    if (swa__weights_twice(m)) return SWA_ERR_ARG;
 
     /* 0 is the default in each */
     factor[0] = m->scale;
@@ -16503,7 +16613,7 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status != SWA_OK) return status;
 
-    swa__parts_close(x.c, 0);
+    swa__parts_none(x.c, layer);
     swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
     return status;
 }
@@ -17214,8 +17324,10 @@ SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *inde
     /* fewer parts, if the scratch has no room */
     do status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
     while (status == SWA_ERR_MEMORY && --parts > 0);
-    if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
-    return status;
+    if (status != SWA_OK) return status;
+    swa__parts_none(s.call.c, layer);
+    swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index) {

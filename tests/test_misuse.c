@@ -196,6 +196,41 @@ static void misuse_refused_cache(void) {
         ANSWER(swa_cache_end, (&kv, 0), -1);
     }
 }
+/* What is said of a desc names the field, and the layer where it is one's. */
+static void explains(const swa_cache_desc *d, const char *word, int at) {
+    int layer = 77;
+    const char *said = swa_cache_explain(d, &layer);
+    t_label("explain %s: %s", word ? word : "nothing", said ? said : "nothing");
+    CHECK(word ? said != NULL && strstr(said, word) != NULL : said == NULL);
+    CHECK_INT(layer, at);
+    CHECK_INT(swa_cache_bytes(d) == 0, word != NULL);
+}
+static void misuse_explain(void) {
+    static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 };
+    const swa_shape shapes[2] = { w.desc.shape, w.desc.shape };
+    const swa_types types = { SWA_F32, SWA_F32, SWA_F32 };
+    swa_cache_desc d = w.desc;
+    name_called("swa_cache_explain");
+    explains(&d, NULL, -1);
+    explains(NULL, "desc", -1);
+#define EXPLAINS(change, word, layer) (d = w.desc, change, explains(&d, word, layer))
+    EXPLAINS(d.n_layers = 0, "n_layers", -1);
+    EXPLAINS(d.n_windows = 0, "n_windows", -1);
+    EXPLAINS(d.shapes = shapes, "n_shapes", -1);
+    EXPLAINS(d.types = &types, "n_types", -1);
+    EXPLAINS(d.k_rows = other, "n_k_rows", -1);
+    EXPLAINS((d.shapes = shapes, d.n_shapes = 2), "shape and shapes", -1);
+    EXPLAINS((d.types = &types, d.n_types = 1, d.k_type = SWA_F16), "k_type", -1);
+    EXPLAINS(d.max_rollback = -1, "below 0", -1);
+    EXPLAINS(d.shape.n_kv_heads = 0, "n_kv_heads", 0);
+    EXPLAINS(d.max_context = 0, "max_context", 1);
+    EXPLAINS(d.capacity = 2, "capacity", 0);
+    EXPLAINS(d.kv_layer = other, "kv_layer", 1); /* a causal layer that reads a window's */
+    EXPLAINS(d.kv_layer = chain, "kv_layer", 0);
+    EXPLAINS(d.kv_layer = none, "kv_layer", 1);
+    EXPLAINS(d.max_context = INT64_MAX, "more slots", 1);
+#undef EXPLAINS
+}
 static void misuse_init(void) {
     swa_cache kv;
     swa_status want;
@@ -215,7 +250,9 @@ static void misuse_init(void) {
         t_label("desc %d", i);
         ANSWER(swa_cache_bytes, (&d), 0);
         REFUSE(swa_cache_init, (&kv, &d, w.block + GUARD, SIZE_MAX), want);
+        CHECK(swa_cache_explain(&d, NULL) != NULL);
     }
+    misuse_explain();
     CHECK(kv.mem_ == NULL && kv.bytes_ == 0);
     misuse_refused_cache();
     t_label("init");

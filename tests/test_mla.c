@@ -1395,6 +1395,8 @@ TEST(misuse_of_weights) {
     INVALID((m.w_uqk = m.w_uq, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
+    /* the second half of the first head's rows, as if those of all heads came first */
+    INVALID((m.w_uv.p = (const float *)m.w_uk.p + m.nope_dim * m.kv_lora_rank), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
     m = u.r.s.m; /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
     m.w_uq.block_rows = 12;
@@ -1429,7 +1431,10 @@ TEST(misuse_of_the_calls) {
     CHECK_OK(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out));
     CHECK_STATUS(swa_mla_forward(&u.r.cache, 0, &m, u.h, u.out), SWA_ERR_ORDER); /* this layer has stored it */
     CHECK_OK(swa_step_one(&u.r.cache, 0, 4, 2)); /* thrown away before its rows are attended: that phase asks again */
-    for (int phase = 0; phase < 4; phase++) CHECK_OK(PART(phase, 0, 1));
+    for (int phase = 0; phase < 4; phase++) {
+        CHECK_OK(PART(phase, 0, 1));
+        if (phase > 0) CHECK_STATUS(PART(phase, 0, 1), SWA_ERR_ORDER);
+    }
     CHECK_OK(swa_cache_truncate(&u.r.cache, 0, 4));
     CHECK_STATUS(PART(4, 0, 1), SWA_ERR_ORDER);
     CHECK_STATUS(swa_mla_merge(&m, mem, sizeof mem, &merged), SWA_ERR_ARG); /* the path is naive */

@@ -626,6 +626,111 @@ TEST(a_part_that_leaves_out_phase_1) {
                 CHECK_BITS(out[0], out[1], KV * DIM);
             }
 }
+/* ... whoever calls other layers in between, with fewer parts or none. */
+TEST(a_part_left_out_is_not_forgotten) {
+    const swa_window w = swa_window_sliding(9);
+    swa_cache_desc d;
+    float *x = t_random(3 * 8, 1.0f), *out = t_floats(3 * 8);
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = 8;
+    d.n_layers = 2;
+    d.windows = &w;
+    d.n_windows = 1;
+    for (int parts = 1; parts <= 3; parts++) {
+        swa_cache c;
+        swa_attn a;
+        REQUIRE(t_cache_new(&c, &d, 3));
+        t_label("the other layer by %d", parts);
+        memset(&a, 0, sizeof a);
+        a.q.p = a.k.p = a.v.p = x;
+        a.out.p = out;
+        CHECK_OK(swa_step_one(&c, 0, 0, 3));
+        for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 3));
+        CHECK_OK(swa_attend_part(&c, 0, &a, 1, 0, 3));
+        for (int phase = 0; phase < SWA_PHASES; phase++)
+            for (int p = 0; p < parts && parts < 3; p++)
+                if (p == 0) CHECK_OK(swa_attend_part(&c, 1, &a, phase, p, parts > 1 ? 1 : parts));
+        if (parts == 3) CHECK_OK(swa_attend(&c, 1, &a));
+        CHECK_STATUS(swa_step_one(&c, 0, 3, 1), SWA_ERR_ORDER);
+        CHECK_INT(swa_cache_unstored(&c, 0), 0);
+    }
+}
+/* A call of another layer between two phases has the scratch; a phase is done once by each part. */
+TEST(phases_of_one_call_go_together) {
+    const swa_window w = swa_window_sliding(9);
+    swa_cache_desc d;
+    float *x = t_random(3 * 8, 1.0f), *out = t_floats(3 * 8);
+    swa_cache c;
+    swa_attn a;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = 8;
+    d.n_layers = 2;
+    d.windows = &w;
+    d.n_windows = 1;
+    REQUIRE(t_cache_new(&c, &d, 2));
+    memset(&a, 0, sizeof a);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    CHECK_OK(swa_step_one(&c, 0, 0, 3));
+    for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
+    CHECK_OK(swa_attend(&c, 1, &a));
+    CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 0, 2), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 1, 2), SWA_ERR_ORDER);
+    CHECK_OK(swa_step_one(&c, 0, 0, 3));
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, 2));
+    CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 1, 2), SWA_ERR_ORDER);
+}
+/* [n][k | v] with both strides forgotten, or [n][v | k]: V's first token would be K's second. V within K's rows, rows
+   with their strides, and one token are all right; so is a run's rewind of 0 and 1 alone. */
+TEST(keys_and_values_side_by_side) {
+    enum { N = 4, KV = 2, DIM = 8, ROW = KV * DIM };
+    const swa_window w = swa_window_sliding(9);
+    float *x = t_random(N * ROW * 2, 1.0f), *out = t_floats(N * ROW);
+    swa_cache_desc d;
+    swa_cache c;
+    swa_attn a;
+    swa_run run;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = KV;
+    d.shape.head_dim = DIM;
+    d.n_layers = 1;
+    d.windows = &w;
+    d.n_windows = 1;
+    d.max_rollback = N;
+    REQUIRE(t_cache_new(&c, &d, 1));
+    memset(&a, 0, sizeof a);
+    a.mode = SWA_ATTEND_NO_STORE;
+    a.q.p = x;
+    a.out.p = out;
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    a.k.p = x;
+    a.v.p = x + ROW;
+    a.q.p = t_random(N * ROW, 1.0f);
+    CHECK_STATUS(swa_attend(&c, 0, &a), SWA_ERR_ARG);
+    a.k.p = x + ROW;
+    a.v.p = x;
+    CHECK_STATUS(swa_attend(&c, 0, &a), SWA_ERR_ARG);
+    a.k.token = a.v.token = 2 * ROW;
+    CHECK_OK(swa_attend(&c, 0, &a));
+    a.k.token = a.v.token = 0;
+    a.mode = SWA_ATTEND;
+    a.k.p = x;
+    a.v.p = x + 2 * ROW;
+    CHECK_OK(swa_attend(&c, 0, &a));
+    a.v.p = x + ROW;
+    CHECK_OK(swa_step_one(&c, 0, N, 1));
+    CHECK_OK(swa_attend(&c, 0, &a));
+    memset(&run, 0, sizeof run);
+    run.n = run.rewind = 1;
+    run.pos = N;
+    for (run.rewind = -1; run.rewind < 3; run.rewind++)
+        if (run.rewind < 0 || run.rewind > 1) CHECK_STATUS(swa_step_begin(&c, &run, 1), SWA_ERR_ARG);
+    run.rewind = 1;
+    CHECK_OK(swa_step_begin(&c, &run, 1));
+}
 /* Every layer in the mask `layers` attends to the step that is on, whose rows are made up, and stores them; the first
    status that is not OK. */
 static swa_status go_on(toy *t, int layers) {
