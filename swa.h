@@ -405,7 +405,8 @@ typedef struct {
     int64_t   max_rollback;       /* how many of a sequence's last tokens can always be taken
                                      back, counted from the furthest end that it has had: a draft
                                      of n tokens of which none may be accepted needs n (a sure
-                                     token and n drafts in one step: n as well). 0 = 1, or where
+                                     token and n drafts in one step: n as well; a tree of n nodes,
+                                     the sure token among them, needs n). 0 = 1, or where
                                      capacity is given capacity - (W-1). Slots are rounded up to
                                      16, so that more may be permitted: do not rely on it         */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
@@ -542,8 +543,8 @@ typedef struct {
    where a layer still lacks rows of such a chunk only swa_cache_reset helps. One step at a time per
    cache. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
-/* The same for n tokens of one sequence from its end on. To go back: swa_cache_truncate first; to
-   start a new text: swa_cache_reset(cache, seq, 0, 0). */
+/* The same for n tokens of one sequence from its end on. To go back, or to drop a tree:
+   swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 /* packed rows of the step; 0 = none is begun */
 SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
@@ -608,7 +609,7 @@ typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
     SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them               */
-    SWA_STORE_ONLY,         /* store k and v; q is not looked at                                  */
+    SWA_STORE_ONLY,         /* store k and v (v_in_k: k); q, out and scale are not looked at      */
     SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored:
                                k and v are not looked at. Each run of a windowed layer needs
                                n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
@@ -736,9 +737,10 @@ SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *a
    join; both phases even with one part, parts and attn's fields the same in all of them (each
    thread may have a copy of attn). Outputs of the parts of a phase are disjoint. Go on with phase 1
    only if every part of phase 0 has returned SWA_OK: they all return the same status, but for a
-   part whose phase 1 was left out before. If a part of phase 0 was left out, or one of either phase
-   was given other parts, scratch, q, k, v, out, lse, stat, sink_logits, scale or softcap, each part
-   of phase 1 is SWA_ERR_ORDER and nothing is stored: call phase 0 again. If a part of phase 1 was
+   part whose phase 1 was left out before. If a part of phase 0 was left out, another call on the
+   cache came in between, or a part of either phase was given other parts, scratch, q, k, v, out,
+   lse, stat, sink_logits, scale or softcap, each part of phase 1 is SWA_ERR_ORDER and nothing is
+   stored: call phase 0 again. A part's phase 1 done twice is ORDER, too. If a part of phase 1 was
    left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the first 64
    parts): begin the step again. A host without a join inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
@@ -805,7 +807,14 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
    blob serve them too. Its window is that of the layers that read the lists: of a wider one, places
    go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then swa_select() finds
    them there, for which a windowed layer needs max_rollback (or capacity) for a whole chunk. A
-   layer with a V works as well: then its own K is the index.
+   layer with a V works as well: then its own K is the index. A step of such a layer l, with its
+   index in layer i of the same cache:
+     swa_attn keys = {0}; keys.mode = SWA_STORE_ONLY; keys.k.p = index_k;      // of this step
+     if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
+     if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
+     mla.pick = list; mla.pick_token = mla.pick_n = index.top;      // set for each step
+     if (swa_mla_forward(&kv, l, &mla, h, out) != SWA_OK) return 1;
+   DeepSeek's index q reads c_q, which the host computes for it: W_DQ, q_norm.
      score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
    one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of
    a list is `block` positions from a multiple of block on; its score is the largest of its visible
@@ -946,9 +955,11 @@ typedef enum {
 } swa_mla_path;
 
 /* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that
-   stand side by side may be one: leave the second's p NULL (the same p twice is ARG), and the first
-   holds the rows of both (per head first [nope | rope], of the third pair [nope | v]): DeepSeek's
-   wq_b, wkv_a, wkv_b. With block_rows both, of every head, begin at a block. */
+   stand side by side may be one: then the second's p is NULL, and the first has the rows of both,
+   w_uq [nope | rope] of each head (DeepSeek's wq_b), w_dkv [kv_lora_rank | rope] once (wkv_a), w_uk
+   [nope | v] of each head (wkv_b). So w_qr, w_kr or w_uv forgotten is read behind the first's end.
+   ARG: the same p twice; a second one that begins behind the first's first head. With block_rows
+   both, of every head, begin at a block. */
 typedef struct {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
@@ -1032,15 +1043,17 @@ SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes
 
 /* Scratch for swa_cache_set_scratch: of a step of at most n_tokens and its attention, by the paths
    that its runs can take over any history; desc may have layers of other kinds (an index). The
-   largest of this, swa_cache_scratch_bytes and swa_select_bytes serves all calls of such a cache.
-   0 = invalid (what swa_mla_forward calls ARG) or overflow. */
+   largest of this, swa_cache_scratch_bytes and swa_select_bytes serves all calls of such a cache,
+   of a block whose pick was NULL here also calls with lists. 0 = invalid (what swa_mla_forward
+   calls ARG) or overflow: look at each of the three. */
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
                                      int32_t n_tokens, int parts);
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
    takes from each run's own length and history, and on nothing else. Serial, or OpenMP over as many
    parts as the scratch holds.
    ARG: NULL; a dimension or number out of range (a norm with eps 0, eps without a norm, a negative
-   scale); a weight that is missing; a cache of neither shape of swa_mla_shape (another v_dim, ...);
+   scale); freq without rope_dim or the reverse; w_dq, w_uq, w_dkv, w_uk or w_o missing; pick as in
+   swa_attn; a cache of neither shape of swa_mla_shape (another v_dim, ...);
    ABSORBED, w_uqk or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk;
    OPAQUE weights without gemm, or without rows where a run may be naive; rows without OPAQUE
    weights; heads that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE).
@@ -1049,7 +1062,8 @@ SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_ml
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with
-   the same parts: else SWA_ERR_ORDER, as in swa_attend_part. */
+   the same parts, each phase once, and no other call on the cache in between: else SWA_ERR_ORDER,
+   as in swa_attend_part. A list has to be there from phase 0 on. */
 SWA_CHECKED swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_mla *mla,
                                             const float *h, float *out, int phase, int part,
                                             int parts);

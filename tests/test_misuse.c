@@ -824,7 +824,8 @@ static void misuse_tangled_tail(void) {
 }
 static void misuse_lists(swa_cache *c, swa_attn ok) {
     static const int32_t list[2] = { 0, -1 };
-    const swa_window none = swa_window_sliding(0), pinned = swa_window_sinks(4, 1), prefix = swa_window_prefix(4, 2);
+    const swa_window none = swa_window_sliding(0), all = { 0 }, pinned = swa_window_sinks(4, 1),
+                     prefix = swa_window_prefix(4, 2);
     swa_attn a;
     t_label("lists");
 #define SPOIL(change, want)                                                                                            \
@@ -842,6 +843,9 @@ static void misuse_lists(swa_cache *c, swa_attn ok) {
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = 256, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_block = INT32_MIN, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &none, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &all, SWA_ERR_ARG); /* zeros: a forgotten window */
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_token = -2, SWA_ERR_ARG);
+    SPOIL(a.pick = list; a.pick_n = 2; a.pick_head = -2, SWA_ERR_ARG);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &pinned, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.pick_window = &prefix, SWA_ERR_UNSUPPORTED);
     SPOIL(a.pick = list; a.pick_n = 2; a.compute = SWA_BF16, SWA_ERR_UNSUPPORTED);
