@@ -2885,32 +2885,39 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     return SWA_OK;
 }
 
-/* What can be said without looking at a layer. A count and its array are given both or not at all:
-   one alone was forgotten. */
-static swa_status swa__desc_check(const swa_cache_desc *d) {
+/* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
+   its array are given both or not at all: one alone was forgotten. */
+static const char *swa__desc_fault(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
-    swa_status status;
     int i;
 
-    if (d == NULL || d->n_layers <= 0 || d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0)
-        return SWA_ERR_ARG;
-    if (d->n_k_rows < 0 || (d->n_k_rows > 0) != (d->k_rows != NULL)) return SWA_ERR_ARG;
-    if (d->n_types < 0 || (d->n_types > 0) != (d->types != NULL)) return SWA_ERR_ARG;
-    if ((d->n_windows > 0) != (d->windows != NULL) || (d->n_shapes > 0) != (d->shapes != NULL))
-        return SWA_ERR_ARG;
+    if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
+    if (d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0 || d->n_k_rows < 0 || d->n_types < 0)
+        return "a count below 0";
+    if ((d->n_windows > 0) != (d->windows != NULL)) return "windows without n_windows, or reverse";
+    if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
+    if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
+    if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
     /* said twice */
-    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0) return SWA_ERR_ARG;
+    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0)
+        return "shape and shapes, of which one is meant";
     if (d->types != NULL && ((int)d->k_type | (int)d->v_type | (int)d->tail_type) != 0)
-        return SWA_ERR_ARG;
+        return "types and k_type, v_type or tail_type, of which one is meant";
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
-        return SWA_ERR_ARG;
+        return "max_context, max_rollback or capacity below 0, or more than 2^20 layers";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
-        if (!swa__window_ok(&d->windows[i])) return SWA_ERR_ARG;
+        if (!swa__window_ok(&d->windows[i])) return "window: not one that a constructor makes";
     for (i = 0; i == 0 || i < d->n_types; i++) {
         const swa_types type = swa__types_of(d, i);
-        if (!swa__types_ok(type.k, type.v, type.tail)) return SWA_ERR_ARG;
+        if (!swa__types_ok(type.k, type.v, type.tail)) return "k_type, v_type or tail_type unknown";
     }
-    status = swa__isa_check(d->isa);
+    return NULL;
+}
+
+static swa_status swa__desc_check(const swa_cache_desc *d) {
+    swa_status status = swa__desc_fault(d) == NULL ? SWA_OK : SWA_ERR_ARG;
+
+    if (status == SWA_OK) status = swa__isa_check(d->isa);
     return status == SWA_OK && d->n_seqs > 1 << 24 ? SWA_ERR_OVERFLOW : status;
 }
 
@@ -2962,20 +2969,6 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 
-/* Of a desc that swa__desc_check refuses. */
-SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
-    if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
-    if ((d->n_windows > 0) != (d->windows != NULL)) return "windows without n_windows, or reverse";
-    if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
-    if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
-    if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
-    if (d->shapes != NULL && (d->shape.n_heads | d->shape.n_kv_heads | d->shape.head_dim) != 0)
-        return "shape and shapes, of which one is meant";
-    if (d->types != NULL && ((int)d->k_type | (int)d->v_type | (int)d->tail_type) != 0)
-        return "types and k_type, v_type or tail_type, of which one is meant";
-    return "a count or size below 0, an unknown type or isa, or a window that no layer has";
-}
-
 /* Of a layer that swa__layer_make refuses. */
 SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     swa__layer l;
@@ -2987,7 +2980,6 @@ SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     if (!swa__shape_resolve(&l.shape))
         return "shape: n_heads, n_kv_heads or head_dim is not positive, n_heads no multiple of "
                "n_kv_heads, or v_dim more than K with v_in_k";
-    if (!swa__window_ok(&l.window)) return "window: not one that a constructor makes";
     if (status == SWA_ERR_UNSUPPORTED)
         return "window with a prefix (a run has it) or with keys to the right; or a tail left out";
     if (status == SWA_ERR_OVERFLOW) return "more slots or bytes than can be counted";
@@ -3000,7 +2992,8 @@ SWA__COLD SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int 
     int i;
 
     if (layer != NULL) *layer = -1;
-    if (swa__desc_check(desc) != SWA_OK) return swa__desc_fault(desc);
+    if (swa__desc_fault(desc) != NULL) return swa__desc_fault(desc);
+    if (swa__desc_check(desc) != SWA_OK) return "isa, which this machine lacks, or n_seqs over 2^24";
     for (i = 0; i < desc->n_layers; i++) {
         if (swa__layer_make(desc, i, &l) == SWA_OK) continue;
         if (layer != NULL) *layer = i;

@@ -626,32 +626,34 @@ TEST(a_part_that_leaves_out_phase_1) {
                 CHECK_BITS(out[0], out[1], KV * DIM);
             }
 }
-/* ... whoever calls other layers in between, with fewer parts or none. */
-TEST(a_part_left_out_is_not_forgotten) {
-    const swa_window w = swa_window_sliding(9);
+/* Two layers of one head, and a call on them. */
+static int two_layers(swa_cache *c, swa_attn *a, const swa_window *w, int parts) {
     swa_cache_desc d;
-    float *x = t_random(3 * 8, 1.0f), *out = t_floats(3 * 8);
     memset(&d, 0, sizeof d);
     d.shape.n_heads = d.shape.n_kv_heads = 1;
     d.shape.head_dim = 8;
     d.n_layers = 2;
-    d.windows = &w;
+    d.windows = w;
     d.n_windows = 1;
-    for (int parts = 1; parts <= 3; parts++) {
+    memset(a, 0, sizeof *a);
+    a->q.p = a->k.p = a->v.p = t_random(3 * 8, 1.0f);
+    a->out.p = t_floats(3 * 8);
+    return t_cache_new(c, &d, parts);
+}
+/* ... whoever calls other layers in between, with fewer parts or (0) none. */
+TEST(a_part_left_out_is_not_forgotten) {
+    const swa_window w = swa_window_sliding(9);
+    for (int parts = 0; parts <= 2; parts++) {
         swa_cache c;
         swa_attn a;
-        REQUIRE(t_cache_new(&c, &d, 3));
+        REQUIRE(two_layers(&c, &a, &w, 3));
         t_label("the other layer by %d", parts);
-        memset(&a, 0, sizeof a);
-        a.q.p = a.k.p = a.v.p = x;
-        a.out.p = out;
         CHECK_OK(swa_step_one(&c, 0, 0, 3));
         for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 3));
-        CHECK_OK(swa_attend_part(&c, 0, &a, 1, 0, 3));
+        for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 1, p, 3));
         for (int phase = 0; phase < SWA_PHASES; phase++)
-            for (int p = 0; p < parts && parts < 3; p++)
-                if (p == 0) CHECK_OK(swa_attend_part(&c, 1, &a, phase, p, parts > 1 ? 1 : parts));
-        if (parts == 3) CHECK_OK(swa_attend(&c, 1, &a));
+            for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 1, &a, phase, p, parts));
+        if (parts == 0) CHECK_OK(swa_attend(&c, 1, &a));
         CHECK_STATUS(swa_step_one(&c, 0, 3, 1), SWA_ERR_ORDER);
         CHECK_INT(swa_cache_unstored(&c, 0), 0);
     }
@@ -659,20 +661,9 @@ TEST(a_part_left_out_is_not_forgotten) {
 /* A call of another layer between two phases has the scratch; a phase is done once by each part. */
 TEST(phases_of_one_call_go_together) {
     const swa_window w = swa_window_sliding(9);
-    swa_cache_desc d;
-    float *x = t_random(3 * 8, 1.0f), *out = t_floats(3 * 8);
     swa_cache c;
     swa_attn a;
-    memset(&d, 0, sizeof d);
-    d.shape.n_heads = d.shape.n_kv_heads = 1;
-    d.shape.head_dim = 8;
-    d.n_layers = 2;
-    d.windows = &w;
-    d.n_windows = 1;
-    REQUIRE(t_cache_new(&c, &d, 2));
-    memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = a.v.p = x;
-    a.out.p = out;
+    REQUIRE(two_layers(&c, &a, &w, 2));
     CHECK_OK(swa_step_one(&c, 0, 0, 3));
     for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
     CHECK_OK(swa_attend(&c, 1, &a));
