@@ -55,6 +55,22 @@ typedef struct {
         return a;                                                                                                      \
     }
 
+/* One vector of another, or of one number; for those of immintrin.h too. */
+#define ONE(to, name, from, n, value)                                                                                  \
+    static to name(from a) {                                                                                           \
+        to r;                                                                                                          \
+        int i;                                                                                                         \
+        LANES(n) r.x[i] = value;                                                                                       \
+        return r;                                                                                                      \
+    }
+/* to nearest even, which is how nearbyint stands */
+#define TO_INT(x) ((x) < 2147483648.0f && (x) >= -2147483648.0f ? (int32_t)nearbyint(x) : INT32_MIN)
+
+ONE(__m128, _mm_set1_ps, float, 4, a)
+ONE(__m128i, _mm_set1_epi32, int, 4, a)
+ONE(__m128d, _mm_cvtps_pd, __m128, 2, a.x[i])
+ONE(__m128, _mm_cvtepi32_ps, __m128i, 4, (float)a.x[i])
+ONE(__m128i, _mm_cvtps_epi32, __m128, 4, TO_INT(a.x[i]))
 CAST(castps_si128, , i)
 CAST(castsi128_ps, i, )
 CAST(castpd_ps, d, )
@@ -97,18 +113,6 @@ static __m128i _mm_loadl_epi64(const __m128i *p) {
     return r;
 }
 static void _mm_storel_epi64(__m128i *p, __m128i a) { memcpy(p, &a, 8); }
-static __m128 _mm_set1_ps(float x) {
-    __m128 r;
-    int i;
-    LANES(4) r.x[i] = x;
-    return r;
-}
-static __m128i _mm_set1_epi32(int x) {
-    __m128i r;
-    int i;
-    LANES(4) r.x[i] = x;
-    return r;
-}
 static __m128i _mm_setzero_si128(void) { return _mm_set1_epi32(0); }
 static __m128i _mm_cvtsi32_si128(int x) {
     __m128i r = { { 0, 0, 0, 0 } };
@@ -116,28 +120,10 @@ static __m128i _mm_cvtsi32_si128(int x) {
     return r;
 }
 static int _mm_cvtsi128_si32(__m128i a) { return a.x[0]; }
-static __m128d _mm_cvtps_pd(__m128 a) {
-    __m128d r;
-    int i;
-    LANES(2) r.x[i] = a.x[i];
-    return r;
-}
 static __m128 _mm_cvtpd_ps(__m128d a) {
     __m128 r = { { 0, 0, 0, 0 } };
     int i;
     LANES(2) r.x[i] = (float)a.x[i];
-    return r;
-}
-static __m128 _mm_cvtepi32_ps(__m128i a) {
-    __m128 r;
-    int i;
-    LANES(4) r.x[i] = (float)a.x[i];
-    return r;
-}
-static __m128i _mm_cvtps_epi32(__m128 a) { /* to nearest even, which is how nearbyint stands */
-    __m128i r;
-    int i;
-    LANES(4) r.x[i] = a.x[i] < 2147483648.0f && a.x[i] >= -2147483648.0f ? (int32_t)nearbyint(a.x[i]) : INT32_MIN;
     return r;
 }
 static int _mm_movemask_epi8(__m128i a) {

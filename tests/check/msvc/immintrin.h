@@ -25,6 +25,10 @@ typedef struct {
     }
 #define QUARTERS(i) ((i) / 4 * 4 + (i) % 4 / 2) /* of each half: 0 0 1 1 */
 
+ONE(__m256, _mm256_set1_ps, float, 8, a)
+ONE(__m256i, _mm256_set1_epi32, int, 8, a)
+ONE(__m256, _mm256_cvtepi32_ps, __m256i, 8, (float)a.x[i])
+ONE(__m256i, _mm256_cvtps_epi32, __m256, 8, TO_INT(a.x[i]))
 WIDE_CAST(castps_si256, __m256, __m256i, 32)
 WIDE_CAST(castsi256_ps, __m256i, __m256, 32)
 WIDE_CAST(castsi256_si128, __m256i, __m128i, 16)
@@ -92,18 +96,6 @@ static __m128i _mm_loadu_si128(const __m128i *p) {
     return r;
 }
 static void _mm_storeu_si128(__m128i *p, __m128i a) { memcpy(p, &a, 16); }
-static __m256 _mm256_set1_ps(float x) {
-    __m256 r;
-    int i;
-    LANES(8) r.x[i] = x;
-    return r;
-}
-static __m256i _mm256_set1_epi32(int x) {
-    __m256i r;
-    int i;
-    LANES(8) r.x[i] = x;
-    return r;
-}
 static __m256i _mm256_setr_epi32(int a, int b, int c, int d, int e, int f, int g, int h) {
     const __m256i r = { { a, b, c, d, e, f, g, h } };
     return r;
@@ -136,18 +128,6 @@ static __m128i _mm_slli_epi16(__m128i a, int n) {
     return a;
 }
 
-static __m256 _mm256_cvtepi32_ps(__m256i a) {
-    __m256 r;
-    int i;
-    LANES(8) r.x[i] = (float)a.x[i];
-    return r;
-}
-static __m256i _mm256_cvtps_epi32(__m256 a) {
-    __m256i r;
-    int i;
-    LANES(8) r.x[i] = a.x[i] < 2147483648.0f && a.x[i] >= -2147483648.0f ? (int32_t)nearbyint(a.x[i]) : INT32_MIN;
-    return r;
-}
 static __m256i _mm256_cvtepi8_epi32(__m128i a) {
     int8_t b[16];
     __m256i r;
