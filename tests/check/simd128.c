@@ -1,6 +1,6 @@
 /* simd128.c - the FMA of WebAssembly's vectors, which has no instruction, on the numbers of hard.h. Compiled for
-   WebAssembly it is compared with one lane's, which is compared with fmaf everywhere else. The checksum of the last
-   line has to be that of a machine with fmaf. */
+   WebAssembly it is compared with one lane's, which is compared with fmaf elsewhere (-DSWA_NO_SIMD). The checksum of
+   the last line has to be that of a machine with fmaf. */
 #define SWA_IMPLEMENTATION
 #include "../../swa.h"
 #include "../hard.h"
