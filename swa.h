@@ -41,18 +41,19 @@
      the ring and any instruction set with FMA, for finite inputs; under the host's -ffast-math too
      (gcc, clang; a program that flushes subnormal numbers to zero, as gcc -ffast-math links it,
      gets the bits of the flushed numbers).
-   * No malloc, no globals, no printf, no stack frame over 8 KiB (from -O1 on); cost per token O(W),
-     at any position.
+   * No malloc, no globals (clang-cl: one word, what CPUID said), no printf, no stack frame over 8
+     KiB (from -O1 on); cost per token O(W), at any position.
    * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
    WHAT IT DOES NOT DO: models, weights, tokenizers, threads, memory, paging between sequences, GPU.
 
    TABLE OF CONTENTS (search for the tag)
-       [SECTION 1]  PUBLIC API          types, then functions, each with shapes, errors and cost
+       [SECTION 1]  PUBLIC API          types, then functions: shapes, errors, and cost where it
+                                        is more than one pass over the arguments
        [SECTION 2]  PLATFORM            a map: where a call goes; switches, instruction sets
        [SECTION 3]  NUMBERS             overflow-checked sizes, f16, bf16
        [SECTION 4]  WINDOW              who sees whom: the one rule, its inverse
        [SECTION 5]  MASKS               dense, boolean, block-diagonal, 512x512 compressed
-       [SECTION 6]  HELPERS             RoPE, YaRN, RMSNorm
+       [SECTION 6]  HELPERS             RoPE, YaRN, RMSNorm, Hadamard
        [SECTION 7]  RING                where a token lives
        [SECTION 8]  STEP                which tokens come now
        [SECTION 9]  KERNEL INTERFACE    what a kernel is given
@@ -103,7 +104,8 @@
      implementation.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   (dllexport ...), SWA_NODISCARD (empty: no warning where a status is not looked at),
+   SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 458 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 78, SWA_NO_MLA (the
@@ -422,7 +424,7 @@ typedef struct {
                                      that names no key which its query sees is ARG, not skipped   */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
-typedef struct { void *mem_; size_t bytes_; } swa_cache;
+typedef struct { void *mem_; } swa_cache;
 
 /* What is wrong with a desc, by its field; NULL = nothing. *layer (may be NULL): the first layer
    that is wrong, -1 = no single one. */
@@ -541,7 +543,7 @@ typedef struct {
    call the layers that swa_cache_unstored() names before any other begin, for a refused one changes
    no sequence, but leaves no step, also not the one before: every attend returns its status, and
    where a layer still lacks rows of such a chunk only swa_cache_reset helps. One step at a time per
-   cache. */
+   cache. Cost: a few comparisons per run and layer; no row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -663,9 +665,9 @@ typedef enum {
 typedef struct {
     swa_in  q, q_tail;      /* [n_tokens][n_heads][head_dim | tail_dim]                           */
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
-                               types (to nearest even) before they are attended, so that a token sees the same rows
-                               now and later. Not changed; they and the scratch stay as they are
-                               until the last part of phase 1 is done                             */
+                               types (to nearest even) before they are attended, so that a token
+                               sees the same rows now and later. Not changed; they and the scratch
+                               stay as they are until the last part of phase 1 is done            */
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
                                     window (StreamingLLM: at min(pos, n_sink+W-1)); each NULL = as
@@ -731,7 +733,9 @@ typedef struct {
    one, or a tail in attn and none in the shape. ORDER: the layer has stored this step's rows (it
    was called twice, or no step was begun since), a reader came before its rows, or no step was ever
    begun; after a begin that was refused calls return its status. A layer that is left out shows at
-   the next begin. MEMORY: no scratch was set. */
+   the next begin. MEMORY: no scratch was set. Cost: head_dim + tail_dim + v_dim multiply-adds per
+   token, query head and key that it sees; a few tokens read their keys' rows once for all heads of a
+   KV head, which is what decode waits for. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, parts and attn's fields the same in all of them (each
@@ -877,8 +881,8 @@ typedef enum {
    [n][n_heads][head_dim] in place; token t is at pos[t]. (x is packed: where q, k and v of a token
    lie side by side, call it per token.) Rotations add up: a rotated row moves by pos, which may be
    negative. freq [rotary/2] are inverse frequencies, from swa_yarn; a pair of frequency 0 stands
-   still (p-RoPE). Angles are computed in double, so any position is exact. mscale multiplies cos
-   and sin (0 = 1). */
+   still (p-RoPE). Angles are computed in double: off by at most 1e-9 at any position. mscale
+   multiplies cos and sin (0 = 1). */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -1510,8 +1514,8 @@ static int swa__fetch_l1(void) {
 #endif
 }
 
-/* AMD before Zen 5: with AVX-512 that is Zen 4. */
-SWA__INLINE int swa__zen4(void) {
+/* With AVX-512 that is Zen 4. */
+SWA__INLINE int swa__amd_before_zen5(void) {
 #if SWA__X86
     return SWA__CPU_IS(amd) && !swa__fetch_l1();
 #else
@@ -1586,7 +1590,7 @@ static int swa__fetch_weights(void) {
    Zen 5 and Emerald Rapids, where one was not measured. */
 enum { SWA__INPUTS = 16 };
 static int swa__column_inputs(void) {
-    return swa__zen4() ? 1 : SWA__INPUTS;
+    return swa__amd_before_zen5() ? 1 : SWA__INPUTS;
 }
 #endif
 
@@ -1745,7 +1749,7 @@ SWA__INLINE float swa__f32_from_f16(uint16_t h) {
 
 /* The upper half, rounded to nearest even; what rounds beyond the largest carries into infinity. A
    NaN could carry into its sign: none comes here either. */
-#if SWA__BF16 || !defined(SWA_NO_MASKS) || !SWA__SSE2
+#if SWA__BF16 || SWA__MASKS || !SWA__SSE2
 static uint16_t swa__bf16_from_f32(float f) {
     uint32_t u = swa__bits_of(f);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
@@ -1827,9 +1831,9 @@ SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
 }
 
 /* ==== [SECTION 4] WINDOW =========================================================================
-   Who sees whom. swa__bounds is the only place that knows what a window means: swa_visible is
-   membership in it, and masks, tile bounds, eviction, capacity and the rollback law are all derived
-   from these two. A query sees one interval of keys, and pinned sinks before it;
+   Who sees whom. Only this section knows what a window means: swa__bounds says what a query sees,
+   swa_visible is membership in it, and masks, tile bounds, eviction, capacity and the rollback law
+   are all derived from these two. A query sees one interval of keys, and pinned sinks before it;
    left or right -1 is no limit on that side:
 
        0   n_sink          lo               q          hi
@@ -3020,7 +3024,6 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     if (bytes < head.total) return SWA_ERR_MEMORY;
 
     cache->mem_ = mem;
-    cache->bytes_ = bytes;
     /* nothing can be refused from here on */
     c = swa__get(cache);
     *c = head;
@@ -4995,15 +4998,15 @@ static const float swa__sides[2][16] = {
 #  define SWV_INLINE SWA__INLINE
 #  define SWV_UNROLL SWA__UNROLL
 #endif
-/* The register block of a whole panel: MR keys (or dims) by NV vectors, which are all NR rows. Half
-   a panel is one vector of rows, and as many sums: MR*NV keys. */
-#define MR SWV_KEYS
-#define NV SWV_VECTORS
-#define NR (SWV_VECTORS * SWV_N)
+/* The register block of a whole panel: SWV_KEYS keys (or dims) by SWV_VECTORS vectors, which are
+   all SWV_NR rows. Half a panel is one vector of rows, and as many sums, those of
+   SWV_KEYS*SWV_VECTORS keys. */
+#define SWV_NR (SWV_VECTORS * SWV_N)
 #ifndef SWV_HALF_KEYS
-#  define SWV_HALF_KEYS MR
+#  define SWV_HALF_KEYS SWV_KEYS
 #endif
-#define SWV_MR(nv) ((nv) == NV ? MR : SWV_HALF_KEYS) /* keys (or dims) of panels of nv vectors    */
+/* keys (or dims) of panels of nv vectors */
+#define SWV_MR(nv) ((nv) == SWV_VECTORS ? SWV_KEYS : SWV_HALF_KEYS)
 #ifndef SWV_TARGET                       /* the base instruction set                              */
 #  define SWV_TARGET
 #endif
@@ -6751,12 +6754,12 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
 
 /* ---- many rows: lanes are (token, head) rows ----
 
-   One micro-kernel, mk, serves all products of a panel: MR by NV sums in registers, one number of a
-   in all lanes times vectors of b, which has the panel's rows side by side. A step:
+   One micro-kernel, mk, serves all products of a panel: SWV_KEYS by SWV_VECTORS sums in registers,
+   one number of a in all lanes times vectors of b, which has the panel's rows side by side. A step:
 
-                                row p of b     NV vectors of rows
-       MR numbers of a,  .
-       at a[i*rs+p*cs]   .                     MR x NV sums
+                                row p of b     SWV_VECTORS vectors of rows
+       SWV_KEYS numbers of a,  .
+       at a[i*rs+p*cs]   .                     SWV_KEYS x SWV_VECTORS sums
                          .
 
        q.k            i: keys    p: dims    a: K's tile [dk][16]      b: q [dk][nr]
@@ -6797,7 +6800,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(mul_add)(int pairs, SWV a, SWV b, SWV acc) {
    it, and acc stays where it is, or gcc copies sums to and fro. */
 SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const float **b, size_t n,
                                      SWV *acc) {
-    SWV numbers[MR * NV], x[NV];
+    SWV numbers[SWV_KEYS * SWV_VECTORS], x[SWV_VECTORS];
     size_t p;
     int i, j, u;
 
@@ -6821,7 +6824,7 @@ SWV_INLINE size_t SWA__FN(mk_across)(int rows, int nv, const float **a, const fl
    products of them. */
 SWV_INLINE SWV_TARGET void SWA__FN(mk_step)(int pairs, int rows, int nv, int step,
                                             SWA__FN(operands) *x, SWV *acc) {
-    SWV b[NV], a, numbers;
+    SWV b[SWV_VECTORS], a, numbers;
     int i, j;
 
     SWA__HOLDS(nv > 0);                  /* or gcc -O1 takes a lone vector for unset              */
@@ -6861,7 +6864,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
 #ifdef SWV_TWICE
     /* p.v, whole panels; the first turn may be half a one. 2.5 % of p.v on Emerald Rapids, where a
        turn of one step (8 cycles) loses a quarter of a cycle */
-    if (!pairs && x.rs == 1 && (rows == MR || x.fetches) && step == 1 && x.near > 0) {
+    if (!pairs && x.rs == 1 && (rows == SWV_KEYS || x.fetches) && step == 1 && x.near > 0) {
         /* a loop of its own: with two steps a turn it is no faster than this */
         for (; p < x.n; p++) {
             SWA__PREFETCH_L1((const char *)x.a + x.near);
@@ -6869,7 +6872,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(mk)(int pairs, int rows, int nv, int step, SW
         }
         return;
     }
-    if (!pairs && x.rs == 1 && !x.fetches && rows == MR && nv == NV && step == 1) {
+    if (!pairs && x.rs == 1 && !x.fetches && rows == SWV_KEYS && nv == SWV_VECTORS && step == 1) {
         for (p = x.n; p > 0; p = (p - 1) & ~(size_t)1) {
             if (p % 2 == 0) SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
             SWA__FN(mk_step)(pairs, rows, nv, step, &x, acc);
@@ -6895,7 +6898,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
     const swa__biases biases = swa__bias_of(b);
     const int mr = of->mr, nv = of->nv, k = of->k;
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
-    float bias[MR * NR];                 /* [mr][nv * SWV_N] */
+    float bias[SWV_KEYS * SWV_NR];                 /* [mr][nv * SWV_N] */
     int i, j, x;
 
     /* The bias row by row: a row's columns lie side by side, but for a list's keys, each of which
@@ -6971,7 +6974,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_tail_mixed)(int pairs, int nv, const 
 
     for (i = 0; i < mr; i++, acc += nv * SWV_N) {
         const float scale = t->tail_scale[k % SWA__TILE + i];
-        SWV sum[NV], was;
+        SWV sum[SWV_VECTORS], was;
 
         x.a = (const float *)t->tail + k % SWA__TILE + i;
         for (j = 0; j < nv; j++)
@@ -7044,10 +7047,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_joined)(int nv, const float *scale, cons
 #  define SWV_HALF_SUMS
 #endif
 #define SWV_SUMMED \
-    (!pairs && (nv == NV || SWV_HALF_KEYS == MR) && g->form >= SWA__TILE_SINGLES)
+    (!pairs && (nv == SWV_VECTORS || SWV_HALF_KEYS == SWV_KEYS) && g->form >= SWA__TILE_SINGLES)
 
 /* What is there before the first sums: read in their place, without a question for each vector. */
-static const float SWA__FN(zeros)[MR * NR] = { 0 };
+static const float SWA__FN(zeros)[SWV_KEYS * SWV_NR] = { 0 };
 
 /* See swa__summed. A bundle of 32 is two chains from zero; their sum goes to what out has:
 
@@ -7064,9 +7067,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
 #endif
     const int nr = nv * SWV_N;
     SWA__FN(operands) in;
-    float first[MR * NR];                /* chain 0's sums: acc holds one chain after the other */
+    float first[SWV_KEYS * SWV_NR];      /* chain 0's sums: acc holds one chain after the other */
     const float *was;
-    SWV acc[MR * NV];
+    SWV acc[SWV_KEYS * SWV_VECTORS];
     int r, at, end, chain, i;
 
     swa__zero(first, sizeof first);      /* or gcc takes it for unset on 32-bit Arm               */
@@ -7078,7 +7081,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
     in.line = 0;
     in.near = 0;
 
-    for (r = 0; r < rows; r += MR, out += MR * nr)
+    for (r = 0; r < rows; r += SWV_KEYS, out += SWV_KEYS * nr)
         for (at = x->from; at < x->to; at = end) {
             const size_t from = (size_t)swa__stored(form, at - x->from);   /* rows before it */
             end = (at / SWA__SUMMED + 1) * SWA__SUMMED;
@@ -7089,19 +7092,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
                 in.b = x->b + (from + (size_t)chain) * (size_t)nr;
                 /* of an odd number of rows chain 0 has one more */
                 in.n = (size_t)(swa__stored(form, end - at) + 1 - chain) / 2;
-                SWV_UNROLL for (i = 0; i < MR * nv; i++) acc[i] = SWV_SET1(0.0f);
+                SWV_UNROLL for (i = 0; i < SWV_KEYS * nv; i++) acc[i] = SWV_SET1(0.0f);
 #ifdef SWV_FMA2
-                if (form == SWA__TILE_PAIRS) SWA__FN(mk)(1, MR, nv, 2, in, acc);
+                if (form == SWA__TILE_PAIRS) SWA__FN(mk)(1, SWV_KEYS, nv, 2, in, acc);
                 else
 #endif
-                SWA__FN(mk)(0, MR, nv, 2, in, acc);
+                SWA__FN(mk)(0, SWV_KEYS, nv, 2, in, acc);
                 if (chain == 0)
-                    SWV_UNROLL for (i = 0; i < MR * nv; i++) SWV_STORE(first + i * SWV_N, acc[i]);
+                    SWV_UNROLL for (i = 0; i < SWV_KEYS * nv; i++)
+                        SWV_STORE(first + i * SWV_N, acc[i]);
             }
 
             /* the two chains first, then what the bundles before have given */
             was = more || at > x->from ? out : SWA__FN(zeros);
-            SWV_UNROLL for (i = 0; i < MR * nv; i++)
+            SWV_UNROLL for (i = 0; i < SWV_KEYS * nv; i++)
                 SWV_STORE(out + i * SWV_N,
                           SWV_ADD(SWV_LOAD(was + i * SWV_N),
                                   SWV_ADD(SWV_LOAD(first + i * SWV_N), acc[i])));
@@ -7110,10 +7114,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(sums_of)(int nv, const swa__summed *x, int ro
 
 static SWV_TARGET void SWA__FN(sums)(const swa__summed *x, int rows, int more, float *out) {
 #ifdef SWV_HALF_SUMS
-    if (x->nr < NR) SWA__FN(sums_of)(SWV_HALF_PANEL, x, rows, more, out);
+    if (x->nr < SWV_NR) SWA__FN(sums_of)(SWV_HALF_PANEL, x, rows, more, out);
     else
 #endif
-    SWA__FN(sums_of)(NV, x, rows, more, out);
+    SWA__FN(sums_of)(SWV_VECTORS, x, rows, more, out);
     SWV_LEAVE();
 }
 #endif
@@ -7128,7 +7132,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_chains)(int pairs, int nv, const swa__bl
     swa__stretch own[SWA__STRETCHES];
     int i, stretches;
     const swa__stretch *ahead = swa__many_ahead(b, n, pairs, k, mr, own, &stretches);
-    float before[MR * NR];               /* sums of K, where the tail is a chain of its own       */
+    float before[SWV_KEYS * SWV_NR];     /* sums of K, where the tail is a chain of its own       */
     SWA__FN(operands) x;
 
     SWV_UNROLL for (i = 0; i < mr * nv; i++) acc[i] = SWV_SET1(0.0f);
@@ -7187,7 +7191,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_turned)(int nv, const swa__tile *t, SWV 
 SWV_INLINE SWV_TARGET void SWA__FN(many_edge)(int nv, const swa__sight *n, int k, SWV *acc) {
     const SWV from = SWV_SET1((float)k), to = SWV_SET1((float)(k + 1));
     const int mr = SWV_MR(nv), last = k + mr > n->full_hi;
-    SWV far[NV];
+    SWV far[SWV_VECTORS];
     int side = k >= n->full_lo, i, j;
 
     SWA__HOLDS(nv > 0);                  /* as in mk_step                                         */
@@ -7210,8 +7214,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
                                             const swa__sight *n, const float *const q[2], float *s,
                                             SWV *top) {
     const int nr = nv * SWV_N, mr = SWV_MR(nv), tree = swa__tree_of(b) != NULL;
-    float sums[SWA__SUMMED * NR], *at = sums;   /* scores of a bundle of keys, or in s already */
-    SWV acc[MR * NV];
+    float sums[SWA__SUMMED * SWV_NR], *at = sums; /* scores of a bundle of keys, or in s already */
+    SWV acc[SWV_KEYS * SWV_VECTORS];
     int k, i, j, w, done, old = 0; /* old: keys below it hold sinks' scores */
 
     for (w = 0; w < 2; w++) {
@@ -7248,7 +7252,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
             /* keys that all rows see need nothing, a window's plain edge a mask; the rest is
                rare */
             if (w == 0 || k < old || swa__has_mods(n) || b->present != NULL || (tree && edge)) {
-                SWV rare[MR * NV];       /* a copy: acc must not have an address, or it leaves
+                SWV rare[SWV_KEYS * SWV_VECTORS]; /* a copy: acc must not have an address, or leaves
                                             the registers */
                 SWA__FN(group) of;
 
@@ -7276,8 +7280,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_qk)(int pairs, int nv, const swa__block 
 }
 
 /* p of `keys` neighbours, nr numbers from one to the next; stored times V's scale, unless that is
-   NULL, and added to the keys' sums, [][NV]. hide: hidden keys are told by their score; exp2 gives
-   them 2^-126, and a row that sees none of the block, whose maximum is SWA__NONE, 1. */
+   NULL, and added to the keys' sums, [][SWV_VECTORS]. hide: hidden keys are told by their score;
+   exp2 gives them 2^-126, and a row that sees none of the block, whose maximum is SWA__NONE, 1. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nr, int hide, const float *scale,
                                              float *s, SWV top, SWV *sum) {
     SWV p[4];
@@ -7288,7 +7292,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(exp_keys)(int keys, int nr, int hide, const f
     SWA__FN(exp2_near)(keys, p);
     SWV_UNROLL for (i = 0; i < keys; i++) {
         if (hide) p[i] = SWV_FROM(SWV_LOAD(s + i * nr), SWV_SET1(-3.4e38f), p[i]);
-        sum[i * NV] = SWV_ADD(sum[i * NV], p[i]);
+        sum[i * SWV_VECTORS] = SWV_ADD(sum[i * SWV_VECTORS], p[i]);
     }
 
     if (scale != NULL)
@@ -7304,7 +7308,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_exp)(int nv, const swa__block *b, con
                                                 const int seen[2], float *s, const SWV *top,
                                                 SWV *l) {
     const int nr = nv * SWV_N;
-    SWV lanes[SWA__TILE][NV];            /* the 16 sums of each row */
+    SWV lanes[SWA__TILE][SWV_VECTORS];            /* the 16 sums of each row */
     float scales[SWA_BLOCK];
     const float *scale = swa__v_scales(b, range, scales);
     int i, j, k, r, w;
@@ -7418,7 +7422,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
     float *even = of->o + (size_t)d * (size_t)nr + by, *odd = even + nr - 2 * by;
     const swa__v_span *span;
     SWA__FN(operands) in;
-    SWV acc[MR * NV], x;
+    SWV acc[SWV_KEYS * SWV_VECTORS], x;
     int i, j;
 
     SWV_UNROLL for (i = 0; i < rows * nv; i++) acc[i] = SWV_SET1(0.0f);
@@ -7473,7 +7477,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_pv)(int rows, int pairs, int nv, const s
 SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float *s) {
     swa__list *x = b->list;
     const int nr = nv * SWV_N, keys = x->start[x->blocks];
-    SWV y[4], top[NV];
+    SWV y[4], top[SWV_VECTORS];
     int g, i, j, k;
 
     /* the blocks' maxima, +0 for -0; places that fill a tile up are hidden first */
@@ -7571,7 +7575,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_folds)(int nv, swa__list *x, float *m, f
    apart, as in many_pv. */
 SWV_INLINE SWV_TARGET void SWA__FN(list_key)(int rows, int across, int nv, const float *s,
                                              const float *v, int d, SWV *acc) {
-    SWV p[NV], y;
+    SWV p[SWV_VECTORS], y;
     int i, j;
 
     SWA__APART(v);
@@ -7597,7 +7601,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_dims)(int rows, int across, int nv, cons
     float *o = of->o + (size_t)d * (size_t)(nv * SWV_N);
     const float *const *v = x->v + x->start[0];
     const float *s = of->p + x->start[0] * nv * SWV_N;
-    SWV acc[MR * NV], sum[MR * NV], zero = SWV_SET1(0.0f);
+    SWV acc[SWV_KEYS * SWV_VECTORS], sum[SWV_KEYS * SWV_VECTORS], zero = SWV_SET1(0.0f);
     int i, k;
 
     SWV_UNROLL for (i = 0; i < rows * nv; i++) sum[i] = of->more ? SWV_LOAD(o + i * SWV_N) : zero;
@@ -7666,7 +7670,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
     for (; d < dv; d++) SWA__FN(list_dims)(1, across, nv, b->list, &of, d); \
 }
 
-SWV_LIST(list, SWV_DIMS, NV)
+SWV_LIST(list, SWV_DIMS, SWV_VECTORS)
 #ifdef SWV_HALF_PANEL
 SWV_LIST(list_half, SWV_HALF_DIMS, SWV_HALF_PANEL)
 #endif
@@ -7692,11 +7696,11 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_hide)(int nv, int grain, const swa__s
 }
 
 #if SWA__BF16
-/* p.v in the order of SWA_BF16_TILE, folded into o, 32 dims at a time. fold [2][NR]: what o, and
-   this, are multiplied by. */
+/* p.v in the order of SWA_BF16_TILE, folded into o, 32 dims at a time. fold [2][SWV_NR]: what o,
+   and this, are multiplied by. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(int nr, const swa__block *b, const int range[4],
                                                  const swa__pv *of, const float *fold) {
-    float *o = of->o, sums[SWA__SUMMED * NR];
+    float *o = of->o, sums[SWA__SUMMED * SWV_NR];
     int d, j;
 
     for (d = 0; d < b->g->dv; d += SWA__SUMMED) {
@@ -7706,7 +7710,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(summed_pv)(int nr, const swa__block *b, co
         for (; sum < end; sum += nr, o += nr) {
             const float *was = of->more ? o : SWA__FN(zeros);
             for (j = 0; j < nr; j += SWV_N)
-                SWV_STORE(o + j, SWV_FMA(SWV_LOAD(sum + j), SWV_LOAD(fold + NR + j),
+                SWV_STORE(o + j, SWV_FMA(SWV_LOAD(sum + j), SWV_LOAD(fold + SWV_NR + j),
                                          SWV_MUL(SWV_LOAD(was + j), SWV_LOAD(fold + j))));
         }
     }
@@ -7777,7 +7781,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     const swa__geo *g = b->g;
     const int form = swa__form_of(g);
     SWA__FN(panel_pv) of;
-    SWV top[NV], sum[NV], a[NV], c[NV];
+    SWV top[SWV_VECTORS], sum[SWV_VECTORS], a[SWV_VECTORS], c[SWV_VECTORS];
     swa__v_span span[2 * SWA_BLOCK / SWA__TILE];   /* each interval's tiles, if none adjoins */
     int range[4], j;
 
@@ -7792,7 +7796,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
 #if SWA__LISTS
     if (!pairs && b->list != NULL) {
 #ifdef SWV_HALF_PANEL
-        if (nv < NV) SWA__FN(list_half)(b, n, s, to);
+        if (nv < SWV_VECTORS) SWA__FN(list_half)(b, n, s, to);
         else
 #endif
         SWA__FN(list)(b, n, s, to);
@@ -7820,10 +7824,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_block)(int pairs, int nv, const swa__blo
     /* p.v, folded into o dim by dim */
 #if SWA__BF16
     if (SWV_SUMMED) {
-        float fold[2 * NR];
+        float fold[2 * SWV_NR];
         swa__pv x;
         memcpy(fold, a, sizeof a);
-        memcpy(fold + NR, c, sizeof c);
+        memcpy(fold + SWV_NR, c, sizeof c);
         x.p = s;
         x.o = to->o;
         x.more = !n->first_block;
@@ -7854,12 +7858,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(name)(const swa__block *b, const swa__sigh
    last rows, or all it has (MLA of 16 heads, four tokens of groups of four), see swa__panel_rows: 16
    of them. With AVX2, where that is two vectors of three and eight sums of twelve, it takes 0.8 of a
    whole one's time */
-SWV_MANY(many, 0, NV)
+SWV_MANY(many, 0, SWV_VECTORS)
 #ifdef SWV_HALF_PANEL
 SWV_MANY(many_half, 0, SWV_HALF_PANEL)
 #endif
 #ifdef SWV_FMA2
-SWV_MANY(many_pairs, 1, NV)
+SWV_MANY(many_pairs, 1, SWV_VECTORS)
 #  ifdef SWV_HALF_PANEL
 SWV_MANY(many_half_pairs, 1, SWV_HALF_PANEL)
 #  endif
@@ -8229,20 +8233,20 @@ static SWV_TARGET int SWA__FN(singles)(const swa__formed *x, const void *src, fl
                 y  =  tree over the 16 sums             +  tree  + ...
 
    One token (product_one) waits for memory, and walks the weights as they lie. Several
-   (product_many) take PR rows of weights by PT tokens in registers. The transposed product is
-   product_columns.
+   (product_many) take SWV_PR rows of weights by SWV_PT tokens in registers. The transposed product
+   is product_columns.
 
        piece    512 inputs       one chain a lane, in registers: dots
        block    2048 inputs      pieces added up, in `lanes`: a row of 16 for each weight row and
                                  token; then tree
        row      all inputs       blocks added up, in y
 
-   Where each level's sum lies is what makes the order the same for any PR and PT. */
-#define GV (16 / SWV_N)                  /* vectors per 16 inputs */
-#define PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3)        /* weight rows and tokens in registers */
-#define PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
-#define PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8) /* accumulators of the transposed product: all of
-                                                   one token, or a quarter for each of four */
+   Where each level's sum lies is what makes the order the same for any SWV_PR and SWV_PT. */
+#define SWV_GV (16 / SWV_N)                  /* vectors per 16 inputs */
+#define SWV_PR (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 3) /* weight rows and tokens in registers */
+#define SWV_PT (SWV_N == 16 ? 4 : SWV_N == 1 ? 1 : 2)
+/* accumulators of the transposed product: all of one token, or a quarter for each of four */
+#define SWV_PC (SWV_N == 16 || SWV_N == 4 ? 16 : 8)
 
 /* body once per type of weights, W inside */
 #define SWV_BY_WEIGHT(type, body) do { \
@@ -8262,14 +8266,14 @@ typedef struct {
 /* acc[r*T+t] += the 16 products of weight row r and token t, from input `at` of the piece on: lane
    n of vector g is input g*SWV_N + n mod 16. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in,
-                                           int at, SWV (*acc)[GV]) {
+                                           int at, SWV (*acc)[SWV_GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
-    SWV a, b[PT];
+    SWV a, b[SWV_PT];
     int g, r, t;
 
-    SWV_UNROLL for (g = 0; g < GV; g++, at += SWV_N) {
+    SWV_UNROLL for (g = 0; g < SWV_GV; g++, at += SWV_N) {
         /* all of b, or gcc -O1 takes the scalar instance's for unset */
-        SWV_UNROLL for (t = 0; t < PT; t++)
+        SWV_UNROLL for (t = 0; t < SWV_PT; t++)
             b[t] = SWV_LOAD(in->x + (size_t)(t < T ? t : 0) * in->xs + at);
         SWV_UNROLL for (r = 0; r < R; r++) {
             a = SWA__FN(load)(type, in->w + (size_t)r * in->ws + (size_t)at * es);
@@ -8321,21 +8325,22 @@ SWV_INLINE void SWA__FN(fetch)(int fetch, const char *at) {
 /* 32 inputs of R rows and one token, row by row: of weights in 16 bits a row's whole line at
    once. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch,
-                                               const SWA__FN(piece) *in, int at, SWV (*acc)[GV]) {
+                                               const SWA__FN(piece) *in, int at,
+                                               SWV (*acc)[SWV_GV]) {
     const char *w = in->w + (size_t)at * 2;
     int g, r;
 
     SWV_UNROLL for (r = 0; r < R; r++, w += in->ws) {
         SWA__FN(fetch)(fetch, w + in->ahead);
-        SWV_UNROLL for (g = 0; g < 2 * GV; g++)
-            acc[r][g % GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2),
-                                     SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % GV]);
+        SWV_UNROLL for (g = 0; g < 2 * SWV_GV; g++)
+            acc[r][g % SWV_GV] = SWV_FMA(SWA__FN(load)(type, w + (size_t)(g * SWV_N) * 2),
+                                     SWV_LOAD(in->x + at + g * SWV_N), acc[r][g % SWV_GV]);
     }
 }
 
 /* As many times 32 inputs as a piece has: what a product has once per type. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
-                                           const SWA__FN(piece) *in, SWV (*acc)[GV]) {
+                                           const SWA__FN(piece) *in, SWV (*acc)[SWV_GV]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     int i, r;
 
@@ -8360,18 +8365,18 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
    alone. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA__FN(piece) in,
                                          float (*sum)[16]) {
-    SWV acc[PR * PT][GV];
-    float chain[PR * PT][16];
+    SWV acc[SWV_PR * SWV_PT][SWV_GV];
+    float chain[SWV_PR * SWV_PT][16];
     int i, r, g;
 
     SWV_UNROLL for (r = 0; r < R * T; r++)
-        SWV_UNROLL for (g = 0; g < GV; g++) acc[r][g] = SWV_SET1(0.0f);
+        SWV_UNROLL for (g = 0; g < SWV_GV; g++) acc[r][g] = SWV_SET1(0.0f);
     SWV_BY_WEIGHT(type, SWA__FN(dots32)(R, T, W, fetch, &in, acc););
 
     i = in.n / 32 * 32;
     if (i < in.n) {
         SWV_UNROLL for (r = 0; r < R * T; r++)
-            SWV_UNROLL for (g = 0; g < GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
+            SWV_UNROLL for (g = 0; g < SWV_GV; g++) SWV_STORE(chain[r] + g * SWV_N, acc[r][g]);
         SWA__FN(piece) rest = in;        /* a copy: in must not have an address, or it is read
                                             from memory */
         rest.w += (size_t)i * SWA__FN(size)(type);
@@ -8383,7 +8388,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots)(int R, int T, int type, int fetch, SWA_
 
     /* a block's first piece is stored, not added: what lanes hold is not this block's */
     SWV_UNROLL for (r = 0; r < R * T; r++)
-        SWV_UNROLL for (g = 0; g < GV; g++) {
+        SWV_UNROLL for (g = 0; g < SWV_GV; g++) {
             if (!in.first) acc[r][g] = SWV_ADD(SWV_LOAD(sum[r] + g * SWV_N), acc[r][g]);
             SWV_STORE(sum[r] + g * SWV_N, acc[r][g]);
         }
@@ -8397,7 +8402,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
     /* 16 lanes of SWV_N rows become 16 vectors of rows, so that the tree goes down and no lane is
        shuffled */
     for (r = 0; r < n; r += SWV_N) {
-        SWV_UNROLL for (g = 0; g < GV; g++) {
+        SWV_UNROLL for (g = 0; g < SWV_GV; g++) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 x[g * SWV_N + i] = SWV_LOAD(lanes[r + i] + g * SWV_N);
             SWV_TRANSPOSE(x + g * SWV_N);
@@ -8408,9 +8413,9 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(tree)(int n, float (*lanes)[16], float *y)
     }
 }
 
-/* Tokens [t0, t1), at most 2*PT, against G groups of PR weight rows from r on, the block of n
-   inputs from k on: both sides of a piece stay in L1 (f32 with AVX-512: 16 KB each). x: piece 0 of
-   t0's row in pack. Rows below `done` have their sums already: the last group overlaps the one
+/* Tokens [t0, t1), at most 2*SWV_PT, against G groups of SWV_PR weight rows from r on, the block of
+   n inputs from k on: both sides of a piece stay in L1 (f32 with AVX-512: 16 KB each). x: piece 0
+   of t0's row in pack. Rows below `done` have their sums already: the last group overlaps the one
    before it. */
 typedef struct { int t0, t1, r, done, k, n; const float *x; } SWA__FN(slab);
 
@@ -8418,28 +8423,28 @@ typedef struct { int t0, t1, r, done, k, n; const float *x; } SWA__FN(slab);
    alike, at being the place:
 
        lanes    group 0: tokens t0..    group 0: next tokens    group 1: tokens t0..    ...
-                [PR][step][16]          [PR][step][16]          [PR][step][16]
+                [SWV_PR][step][16]          [SWV_PR][step][16]          [SWV_PR][step][16]
 
    and sum[i*step + j] is of row i of the group and token j of the step. */
 
 /* Tokens of the next group, where `left` are left. Four are a group even if fewer are there: one
    shape less, and as fast (Emerald Rapids: 3 tokens take 0.82 of the time of single ones, 5 1.1, 7
    0.85). Groups of two would lose a tenth. */
-static int SWA__FN(tokens)(int left) { return PT == 4 || left >= PT ? PT : 1; }
+static int SWA__FN(tokens)(int left) { return SWV_PT == 4 || left >= SWV_PT ? SWV_PT : 1; }
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
     const int type = (int)p->w.type;
-    const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * PR;
+    const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * SWV_PR;
     SWA__FN(piece) in;
-    float lanes[4 * PR * PT + 16][16], sum[16];
+    float lanes[4 * SWV_PR * SWV_PT + 16][16], sum[16];
     const float *x = c->x;
-    const char *w = (const char *)p->w.p + (size_t)c->r * (group / PR) + (size_t)c->k * es;
+    const char *w = (const char *)p->w.p + (size_t)c->r * (group / SWV_PR) + (size_t)c->k * es;
     int t, i, j, g, at, step;
 
     /* groups, and tokens within a group, lie in lanes one behind the other; the tree reads up to 15
        rows of lanes behind the last one */
-    memset(lanes[4 * PR * PT], 0, sizeof lanes[0] * 16);
-    in.ws = group / PR;
+    memset(lanes[4 * SWV_PR * SWV_PT], 0, sizeof lanes[0] * 16);
+    in.ws = group / SWV_PR;
     in.xs = SWA__GEMM_CHAIN;
 
     /* x: piece i of all tokens in pack, [piece][64 tokens][512 inputs] */
@@ -8448,26 +8453,26 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
         in.n = c->n - i < SWA__GEMM_CHAIN ? c->n - i : SWA__GEMM_CHAIN;
         in.first = i == 0;
         for (g = 0, at = 0; g < G; g++)
-            for (t = c->t0; t < c->t1; t += step, at += PR * step) {
+            for (t = c->t0; t < c->t1; t += step, at += SWV_PR * step) {
                 step = SWA__FN(tokens)(c->t1 - t);
                 in.w = w + (size_t)g * group;
                 in.x = x + (size_t)(t - c->t0) * SWA__GEMM_CHAIN;
                 /* the first tokens that read these rows fetch the next */
-                in.ahead = t == 0 && c->r + 2 * G * PR <= p->n_out ? (size_t)G * group : 0;
-                if (step == PT) SWA__FN(dots)(PR, PT, type, 1, in, lanes + at);
-                else SWA__FN(dots)(PR, 1, type, 1, in, lanes + at);
+                in.ahead = t == 0 && c->r + 2 * G * SWV_PR <= p->n_out ? (size_t)G * group : 0;
+                if (step == SWV_PT) SWA__FN(dots)(SWV_PR, SWV_PT, type, 1, in, lanes + at);
+                else SWA__FN(dots)(SWV_PR, 1, type, 1, in, lanes + at);
             }
     }
 
     for (g = 0, at = 0; g < G; g++)
-        for (t = c->t0; t < c->t1; t += step, at += PR * step) {
+        for (t = c->t0; t < c->t1; t += step, at += SWV_PR * step) {
             step = SWA__FN(tokens)(c->t1 - t);
-            SWA__FN(tree)(PR * step, lanes + at, sum);
+            SWA__FN(tree)(SWV_PR * step, lanes + at, sum);
             for (j = 0; j < step && t + j < c->t1; j++) {
-                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * PR;
+                float *y = p->y + (size_t)(t + j) * (size_t)p->y_stride + c->r + g * SWV_PR;
                 /* rows that the groups before have done are computed once more, but not added */
-                for (i = 0; i < PR; i++)
-                    if (c->r + g * PR + i >= c->done)
+                for (i = 0; i < SWV_PR; i++)
+                    if (c->r + g * SWV_PR + i >= c->done)
                         y[i] = c->k == 0 ? sum[i * step + j] : y[i] + sum[i * step + j];
             }
         }
@@ -8476,10 +8481,10 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
 /* So many tokens at a time that their inputs of a block fit L2: weights are read once for them all.
    x is copied to pack, piece by piece, since rows that are a multiple of 4 KiB apart evict each
    other from L1; and the last token until a group is full. Outside in: 64 tokens, a block of 2048
-   inputs, up to 2*PR rows of weights, 2*PT tokens; then product_rows, piece by piece. */
+   inputs, up to 2*SWV_PR rows of weights, 2*SWV_PT tokens; then product_rows, piece by piece. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack) {
-    enum { TOKENS = SWA__GEMM_TOKENS, SUB = 2 * PT };
-    const int few = p->n <= PT;
+    enum { TOKENS = SWA__GEMM_TOKENS, SUB = 2 * SWV_PT };
+    const int few = p->n <= SWV_PT;
     SWA__FN(slab) c;
     int t, u, t1, i, rows;
 
@@ -8490,23 +8495,23 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
 
             /* pack [piece][64 tokens][512 inputs]: what product_rows reads of a piece is
                together */
-            for (u = t; u < t + (t1 - t + PT - 1) / PT * PT; u++)
+            for (u = t; u < t + (t1 - t + SWV_PT - 1) / SWV_PT * SWV_PT; u++)
                 for (i = 0; i < c.n; i += SWA__GEMM_CHAIN)
                     memcpy(pack + (i / SWA__GEMM_CHAIN * TOKENS + u - t) * SWA__GEMM_CHAIN,
                            p->x + (size_t)(u < t1 ? u : t1 - 1) * (size_t)p->x_stride + c.k + i,
                            (size_t)(c.n - i < SWA__GEMM_CHAIN ? c.n - i : SWA__GEMM_CHAIN)
                                * sizeof(float));
 
-            /* the last rows, fewer than PR, go with those before them once more; `done` keeps these
-               from being added to twice */
+            /* the last rows, fewer than SWV_PR, go with those before them once more; `done` keeps
+               these from being added to twice */
             for (c.done = 0; c.done < p->n_out; c.done = c.r + rows) {
-                rows = p->n_out - c.done >= 2 * PR && !few ? 2 * PR : PR;
-                c.r = p->n_out - c.done < PR ? p->n_out - PR : c.done;
+                rows = p->n_out - c.done >= 2 * SWV_PR && !few ? 2 * SWV_PR : SWV_PR;
+                c.r = p->n_out - c.done < SWV_PR ? p->n_out - SWV_PR : c.done;
 
                 for (c.t0 = t; c.t0 < t1; c.t0 = c.t1) {
                     c.x = pack + (c.t0 - t) * SWA__GEMM_CHAIN;
                     c.t1 = t1 - c.t0 < SUB ? t1 : c.t0 + SUB;
-                    SWA__FN(product_rows)(rows / PR, p, &c);
+                    SWA__FN(product_rows)(rows / SWV_PR, p, &c);
                 }
             }
         }
@@ -8544,39 +8549,39 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
         }
 }
 
-/* One token. Of rows so long that x does not stay in L1, PR at a time share it; the others run one
-   by one, in a loop per type, which feels a step more. */
+/* One token. Of rows so long that x does not stay in L1, SWV_PR at a time share it; the others run
+   one by one, in a loop per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = (int)p->w.type;
     const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
-    float lanes[16][16], sum[16];        /* as tree takes them: whole sixteens, though PR count */
+    float lanes[16][16], sum[16];        /* as tree takes them: whole sixteens; SWV_PR count */
     int r = 0, k, i, n;
 
     memset(lanes, 0, sizeof lanes);
     in.ws = ws;
     in.xs = 0;
 
-    for (; ws > SWA__GEMM_LONG && r + PR <= p->n_out; r += PR)
+    for (; ws > SWA__GEMM_LONG && r + SWV_PR <= p->n_out; r += SWV_PR)
         for (k = 0; k < p->n_in; k += n) {
             n = p->n_in - k < SWA__GEMM_SUM ? p->n_in - k : SWA__GEMM_SUM;
             for (i = 0; i < n; i += in.n) {
                 /* near the end of these rows the next ones are fetched */
                 const size_t end = (size_t)(k + i + SWA__GEMM_CHAIN) * es,
-                             jump = end + SWA__GEMM_NEAR <= ws ? 0 : (PR - 1) * ws;
+                             jump = end + SWA__GEMM_NEAR <= ws ? 0 : (SWV_PR - 1) * ws;
                 in.n = n - i < SWA__GEMM_CHAIN ? n - i : SWA__GEMM_CHAIN;
                 in.first = i == 0;
                 in.w = (const char *)p->w.p + (size_t)r * ws + (size_t)(k + i) * es;
                 in.x = x + k + i;
                 in.ahead = SWA__GEMM_NEAR + jump;
-                SWA__FN(dots)(PR, 1, type, 2, in, lanes);
+                SWA__FN(dots)(SWV_PR, 1, type, 2, in, lanes);
             }
 
-            SWA__FN(tree)(PR, lanes, sum);
-            for (i = 0; i < PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
+            SWA__FN(tree)(SWV_PR, lanes, sum);
+            for (i = 0; i < SWV_PR; i++) y[r + i] = k == 0 ? sum[i] : y[r + i] + sum[i];
         }
 
-    /* all rows, or the last ones that fill no PR */
+    /* all rows, or the last ones that fill no SWV_PR */
     SWV_BY_WEIGHT(type, SWA__FN(product_row)(W, p, x, y, r););
 }
 
@@ -8586,11 +8591,11 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
    are there (C is 1 then), read by way of `tail`. */
 SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int width,
                                                   const SWA__FN(piece) *in, int d,
-                                                  SWV (*acc)[PC]) {
+                                                  SWV (*acc)[SWV_PC]) {
     const size_t es = type == SWA_F32 ? 4 : 2;
     const char *w = in->w;
     unsigned char tail[4 * SWV_N];
-    SWV a[PC], b;
+    SWV a[SWV_PC], b;
     const int end = d + in->n;
     int i, j;
 
@@ -8626,7 +8631,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
     const size_t es = SWA__FN(size)(type);
     SWA__FN(piece) in;
     float last[SWV_N];
-    SWV acc[4][PC];
+    SWV acc[4][SWV_PC];
     int i, j;
 
     in.ws = (size_t)p->w.stride * es;
@@ -8666,7 +8671,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(columns)(int C, int T, int width, const swa_g
    chains wait in y. From four tokens on all inputs at once: four of them share what is loaded. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
     /* a pass of less than four lines of a row takes longer that way (AVX2, bf16: 1.2) */
-    const int lines = PC * SWV_N * (int)SWA__FN(size)((int)p->w.type) / 64,
+    const int lines = SWV_PC * SWV_N * (int)SWA__FN(size)((int)p->w.type) / 64,
               rows = p->n >= 4 ? p->n_in : lines < 4 ? SWA__INPUTS : swa__column_inputs();
     SWA__FN(corner) at;
     int wide, left, t;
@@ -8675,20 +8680,20 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_columns)(const swa_gemm *p) {
         at.d1 = p->n_in - at.d < rows ? p->n_in : at.d + rows;
         for (at.c = 0; at.c < p->n_out; at.c += wide * SWV_N) {
             left = p->n_out - at.c;
-            /* PC vectors of one token, a quarter of them by four; a vector where fewer are left */
-            wide = left >= PC * SWV_N && p->n < 4      ? PC
-                 : left >= PC / 4 * SWV_N && p->n >= 4 ? PC / 4
+            /* SWV_PC vectors of one token, a quarter of them by four; one where fewer are left */
+            wide = left >= SWV_PC * SWV_N && p->n < 4      ? SWV_PC
+                 : left >= SWV_PC / 4 * SWV_N && p->n >= 4 ? SWV_PC / 4
                                                        : 1;
 
             /* the last four tokens overlap those before: all inputs are there, the sums the same */
-            if (wide == PC / 4)
+            if (wide == SWV_PC / 4)
                 for (t = 0; t < p->n; t += 4) {
                     at.t = t + 4 <= p->n ? t : p->n - 4;
-                    SWA__FN(columns)(PC / 4, 4, SWV_N, p, &at);
+                    SWA__FN(columns)(SWV_PC / 4, 4, SWV_N, p, &at);
                 }
             else
                 for (at.t = 0; at.t < p->n; at.t++) {
-                    if (wide == PC) SWA__FN(columns)(PC, 1, SWV_N, p, &at);
+                    if (wide == SWV_PC) SWA__FN(columns)(SWV_PC, 1, SWV_N, p, &at);
                     else SWA__FN(columns)(1, 1, left < SWV_N ? left : SWV_N, p, &at);
                 }
         }
@@ -8704,7 +8709,7 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
     int t;
 
     if (p->transposed) SWA__FN(product_columns)(p);
-    else if (p->n > 1 && p->n_out >= PR) SWA__FN(product_many)(p, pack);
+    else if (p->n > 1 && p->n_out >= SWV_PR) SWA__FN(product_many)(p, pack);
     else
         for (t = 0; t < p->n; t++)
             SWA__FN(product_one)
@@ -8719,38 +8724,41 @@ static SWV_TARGET void SWA__FN(product)(const swa_gemm *p, float *pack) {
 
        dst [dims][16 keys]  =  w [dims][n], in panels of 16 dims [n][16]  times  latent [n][16 keys]
 
-   ROWS dims by TILES tiles of keys in registers; a weight goes into all lanes, lanes are keys. */
+   SWV_OUTS dims by SWV_TILES tiles of keys in registers; a weight goes into all lanes, lanes are
+   keys. */
 
-#define TILES (SWV_N == 16 ? 2 : 1) /* tiles at a time: 16 accumulators, or 8 of short vectors */
-#define ROWS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
+#define SWV_TILES (SWV_N == 16 ? 2 : 1) /* at a time: 16 accumulators, or 8 of short vectors */
+#define SWV_OUTS  (SWV_N == 1 ? 1 : SWV_N == 16 ? 8 : 4)
 
-/* Dims d..d+ROWS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that holds
-   them, [n][16], where they begin: a panel is filled up to 16 dims, so all ROWS may be read. Chains
-   of the inputs before c are in dst. */
+/* Dims d..d+SWV_OUTS-1 of which `rows` are stored, inputs [c, c1), w at the panel of 16 dims that
+   holds them, [n][16], where they begin: a panel is filled up to 16 dims, so all SWV_OUTS may be
+   read. Chains of the inputs before c are in dst. */
 SWV_INLINE SWV_TARGET void SWA__FN(expand_rows)(int rows, int c, int c1, const float *w,
                                                 const float *const *latent, float *const *dst,
                                                 int d) {
-    SWV acc[ROWS][TILES * GV], x[TILES * GV], y;
+    SWV acc[SWV_OUTS][SWV_TILES * SWV_GV], x[SWV_TILES * SWV_GV], y;
     int i, g;
 
-    SWV_UNROLL for (i = 0; i < ROWS; i++)
-        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
-            acc[i][g] = c > 0 && i < rows ? SWV_LOAD(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N)
+    SWV_UNROLL for (i = 0; i < SWV_OUTS; i++)
+        SWV_UNROLL for (g = 0; g < SWV_TILES * SWV_GV; g++)
+            acc[i][g] = c > 0 && i < rows
+                          ? SWV_LOAD(dst[g / SWV_GV] + (d + i) * 16 + g % SWV_GV * SWV_N)
                                           : SWV_SET1(0.0f);
 
     /* latent c of all keys in x, times a weight of each dim */
     for (; c < c1; c++) {
-        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
-            x[g] = SWV_LOAD(latent[g / GV] + c * 16 + g % GV * SWV_N);
-        SWV_UNROLL for (i = 0; i < ROWS; i++) {
+        SWV_UNROLL for (g = 0; g < SWV_TILES * SWV_GV; g++)
+            x[g] = SWV_LOAD(latent[g / SWV_GV] + c * 16 + g % SWV_GV * SWV_N);
+        SWV_UNROLL for (i = 0; i < SWV_OUTS; i++) {
             y = SWV_SET1(w[c * 16 + i]);
-            SWV_UNROLL for (g = 0; g < TILES * GV; g++) acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
+            SWV_UNROLL for (g = 0; g < SWV_TILES * SWV_GV; g++)
+                acc[i][g] = SWV_FMA(y, x[g], acc[i][g]);
         }
     }
 
-    SWV_UNROLL for (i = 0; i < ROWS; i++)
-        SWV_UNROLL for (g = 0; g < TILES * GV; g++)
-            if (i < rows) SWV_STORE(dst[g / GV] + (d + i) * 16 + g % GV * SWV_N, acc[i][g]);
+    SWV_UNROLL for (i = 0; i < SWV_OUTS; i++)
+        SWV_UNROLL for (g = 0; g < SWV_TILES * SWV_GV; g++)
+            if (i < rows) SWV_STORE(dst[g / SWV_GV] + (d + i) * 16 + g % SWV_GV * SWV_N, acc[i][g]);
 }
 
 /* dst[i] [dims][16] = w times latent[i] [n][16] for two tiles (which may be the same); w
@@ -8760,25 +8768,25 @@ static SWV_TARGET void SWA__FN(expand)(int dims, int n, const float *w, const fl
     enum { PIECE = 128 };
     int i, c, d, c1;
 
-    for (i = 0; i < 2; i += TILES)
+    for (i = 0; i < 2; i += SWV_TILES)
         for (c = 0; c < n; c = c1) {
             c1 = n - c < PIECE ? n : c + PIECE;
-            for (d = 0; d < dims; d += ROWS) {
+            for (d = 0; d < dims; d += SWV_OUTS) {
                 const float *panel = w + (size_t)(d / 16) * (size_t)n * 16 + d % 16;
-                if (dims - d >= ROWS)
-                    SWA__FN(expand_rows)(ROWS, c, c1, panel, latent + i, dst + i, d);
+                if (dims - d >= SWV_OUTS)
+                    SWA__FN(expand_rows)(SWV_OUTS, c, c1, panel, latent + i, dst + i, d);
                 else SWA__FN(expand_rows)(dims - d, c, c1, panel, latent + i, dst + i, d);
             }
         }
     SWV_LEAVE();
 }
-#undef TILES
-#undef ROWS
+#undef SWV_TILES
+#undef SWV_OUTS
 #undef SWV_BY_WEIGHT
-#undef GV
-#undef PR
-#undef PT
-#undef PC
+#undef SWV_GV
+#undef SWV_PR
+#undef SWV_PT
+#undef SWV_PC
 #endif /* SWA__MLA */
 
 #if SWA__LATENTS
@@ -8802,9 +8810,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 /* The next instance defines these anew. */
 #undef SWV_INLINE
 #undef SWV_UNROLL
-#undef MR
-#undef NV
-#undef NR
+#undef SWV_NR
 #undef SWV_FMA2
 #undef SWV_FMA2_AT
 #undef SWV_LOAD_PAIR
@@ -9676,13 +9682,13 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #define SWV_FEW(r)              ((r) == 1 ? 8 : (r) == 2 ? 4 : 2)
 #define SWV_FEW_KEYS(r)         ((r) <= 2 ? 4 : 2)
 #if !SWA__SMALL
-/* an empty window's: 0.9 of a call's time, for 1.1 KB */
+/* A call on a nearly empty window takes 0.9 of the time by a kernel of its own; 1.1 KB. */
 #  define SWV_LONE(r, nw)       ((r) == 1 && (nw) == 2)
 #  define SWV_INDEX             3
 #  define SWV_INDEX_ROWS        4
 #  define SWV_INDEX_KEYS        48
 #endif
-/* or what a core that two threads share can decode binds; the text stays where it is in lines */
+/* By two, no more: a core that two threads share is bound by decoding instructions. */
 #if defined(__clang__)
 #  define SWV_STEPS             _Pragma("clang loop unroll_count(2)")
 #elif defined(__GNUC__)
@@ -10698,7 +10704,8 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    many by form: SINGLES are products in f32, so they take PLAIN's kernel, and TILE_SINGLES too,
    whose half panels an instance may lack (half_sums, see SWV_SUMMED); PAIRS have their own
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
-   macros behind it are members that a switch leaves out, with the comma that goes with them. */
+   macros behind it stand for a member and its comma, or for nothing where a switch has left the
+   member out. */
 #define SWA__KERNELS(isa, nr, half, half_sums, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
@@ -10781,7 +10788,8 @@ static const swa__kernels *swa__kernels_of(int isa) {
    what reading does. In the last cache it takes up to 1.1 times as long. Intel (Emerald Rapids)
    takes 1.25 times as long by loads alone; Zen 5 has not been measured. */
 static int swa__likes_streams(const swa__kernels *kr) {
-    return SWA__AVX512 && !SWA__SMALL && kr == swa__kernels_of(SWA_ISA_AVX512) && swa__zen4();
+    return SWA__AVX512 && !SWA__SMALL && kr == swa__kernels_of(SWA_ISA_AVX512)
+        && swa__amd_before_zen5();
 }
 
 /* What an instance may use of its CPU beyond the base: products of bf16 pairs, and (below) of four
@@ -13327,9 +13335,9 @@ static void swa__sight_rows(const swa__job *j, const swa__unit *u, const swa_in 
     }
 }
 
-/* So is the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a unit it
-   is as large as L2, and writing to it waits too. Not on Intel where heads are small: those are 1
-   MB of 2. */
+/* Adds to l->row the room that q of rows [r, r+nr) is packed into, as eight: with the q and o of a
+   unit it is as large as L2, and writing to it waits too. Not on Intel where heads are small: those
+   are 1 MB of 2. */
 static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int nr,
                             swa__sight *l) {
     const int lines = nr * j->geo.dk / (8 * 16);
@@ -13343,9 +13351,9 @@ static void swa__sight_room(const swa__job *j, const swa__scratch *w, int r, int
     }
 }
 
-/* And a panel's share of the keys that the stage will take for the next block, from segment s on:
-   rows of the caller's, and of a ring what no kernel asks for; but not latents, one long stretch,
-   which the hardware fetches faster than tiles could share the lines on their way. */
+/* Adds to l->row a panel's share of the keys that the stage will take for the next block: rows of
+   the caller's, and of a ring what no kernel asks for; but not latents, one long stretch, which the
+   hardware fetches faster than tiles could share the lines on their way. */
 static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__block *b, int r,
                             int n, swa__cursor *in, swa__sight *l) {
     const int most = (int)(sizeof l->row / sizeof l->row[0]) / 2 - SWA__OPERANDS;
@@ -13373,8 +13381,8 @@ static void swa__sight_keys(const swa__job *j, const swa__unit *u, const swa__bl
     }
 }
 
-/* They are dealt out to the groups of keys of q.k, at a pace that lets the lines come in: Intel's
-   cores wait once 16 are on their way. */
+/* Deals the lines of l->row out to the groups of keys of q.k, at a pace that lets them come in:
+   Intel's cores wait once 16 are on their way. */
 static void swa__sight_pace(const swa__job *j, swa__sight *l) {
     const int dk = j->geo.dk, steps = swa__form_of(&j->geo) == SWA__PAIRS ? (dk + 1) / 2 : dk;
     const int groups = swa__sight_groups(l);
@@ -15179,8 +15187,9 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
     return 1;
 }
 
-/* Whether no other call has had the cache's scratch since this one began, as its tickets alone do
-   not show where results of the block lie before them. */
+/* Whether no other call has had the cache's scratch since this one began. Tickets do not show that
+   for MLA: its arrays lie before them in the scratch, and another call may have overwritten those
+   alone. */
 static int swa__scratch_ours(const swa__call *call, int phase, int part, uint64_t owner) {
     int64_t *has = swa__open_of(call->c) + SWA__PARTS + 1, mine;
 

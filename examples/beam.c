@@ -6,6 +6,30 @@
 
 enum { BEAMS = 3, WINDOW = 40, PROMPT = 60, STEPS = 12, HEADS = 2, KV_HEADS = 1, DIM = 16, ROW = HEADS * DIM };
 
+/* The token at pos of every beam, in one step: rows of all beams, packed in the order of the runs. */
+static void decode(swa_cache *kv, int64_t pos, const uint32_t *seed, float *out) {
+    float q[BEAMS][ROW], k[BEAMS][KV_HEADS * DIM], v[BEAMS][KV_HEADS * DIM];
+    swa_run runs[BEAMS];
+    swa_attn a = { 0 };
+    memset(runs, 0, sizeof runs);
+    for (int b = 0; b < BEAMS; b++) {
+        runs[b].seq = b;
+        runs[b].pos = pos;
+        runs[b].n = 1;
+        for (int i = 0; i < ROW; i++) q[b][i] = number(seed[b], (uint64_t)pos * ROW + (uint64_t)i);
+        for (int i = 0; i < KV_HEADS * DIM; i++) {
+            k[b][i] = number(seed[b] + 1, (uint64_t)pos * KV_HEADS * DIM + (uint64_t)i);
+            v[b][i] = number(seed[b] + 2, (uint64_t)pos * KV_HEADS * DIM + (uint64_t)i);
+        }
+    }
+    check(swa_step_begin(kv, runs, BEAMS), "swa_step_begin");
+    a.q.p = q[0];
+    a.k.p = k[0];
+    a.v.p = v[0];
+    a.out.p = out;
+    check(swa_attend(kv, 0, &a), "swa_attend");
+}
+
 int main(void) {
     swa_window window = swa_window_sliding(WINDOW);
     swa_cache_desc d = one_layer(HEADS, KV_HEADS, DIM, &window);
@@ -23,11 +47,8 @@ int main(void) {
     }
     for (int64_t pos = PROMPT; pos < PROMPT + STEPS; pos++) {
         int best = 0, worst = 0;
-        for (int b = 0; b < BEAMS; b++) { /* one step per beam here; one step for all would do as well */
-            check(swa_step_one(&c.kv, b, pos, 1), "swa_step_one");
-            check(attend_at(&c.kv, &d.shape, 0, seed[b], pos, 1, out[b]), "swa_attend");
-            score[b] += out[b][0]; /* stands for the log-probability */
-        }
+        decode(&c.kv, pos, seed, out[0]);
+        for (int b = 0; b < BEAMS; b++) score[b] += out[b][0]; /* stands for the log-probability */
         for (int b = 1; b < BEAMS; b++) {
             if (score[b] > score[best]) best = b;
             if (score[b] < score[worst]) worst = b;

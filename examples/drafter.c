@@ -9,30 +9,37 @@
 enum { LAYERS = 2, HEADS = 8, KV_HEADS = 2, DIM = 16, WINDOW = 32, PROMPT = 75, DRAFT = 4, ROW = HEADS * DIM };
 enum { DRAFTER_HEADS = 4, DRAFTER_ROW = DRAFTER_HEADS * DIM }; /* of its own; KV heads and rows are the target's */
 
-/* One layer of the drafter at position pos over n_kv segments of the target's rows. */
-static void draft(int layer, const swa_window *window, int64_t pos, const swa_kv *kv, int n_kv, float *out) {
+/* What stays the same from call to call: shape and scratch. */
+static swa_rows drafter(void) {
     swa_rows rows = { 0 };
-    swa_attn a = { 0 };
-    float *q = rows_at(900 + (uint32_t)layer, pos, 1, DRAFTER_ROW);
     rows.shape.n_heads = DRAFTER_HEADS;
     rows.shape.n_kv_heads = KV_HEADS;
     rows.shape.head_dim = DIM;
+    rows.window = swa_window_causal();
+    rows.scratch_bytes = swa_attention_bytes(&rows, 1); /* n_tokens 0: for any number of tokens and keys */
+    rows.scratch = room(rows.scratch_bytes);
+    return rows;
+}
+
+/* One layer of the drafter at position pos over n_kv segments of the target's rows. */
+static void draft(swa_rows rows, int layer, const swa_window *window, int64_t pos, const swa_kv *kv, int n_kv,
+                  float *out) {
+    swa_attn a = { 0 };
+    float *q = rows_at(900 + (uint32_t)layer, pos, 1, DRAFTER_ROW);
     rows.window = *window;
     rows.pos = pos;
     rows.n_tokens = 1;
     rows.kv = kv;
     rows.n_kv = n_kv;
-    rows.scratch_bytes = swa_attention_bytes(&rows, 1);
-    rows.scratch = room(rows.scratch_bytes);
     a.q.p = q;
     a.out.p = out;
     check(swa_attention(&rows, &a), "swa_attention");
-    free(rows.scratch);
     free(q);
 }
 
 /* The same over a copy of the rows that the ring holds: what a drafter with a cache of its own would have. */
-static void draft_apart(swa_cache *kv, int layer, const swa_window *window, int64_t pos, float *out) {
+static void draft_apart(const swa_rows *rows, swa_cache *kv, int layer, const swa_window *window, int64_t pos,
+                        float *out) {
     int64_t first = swa_cache_first(kv, 0, layer), n = swa_cache_end(kv, 0) - first;
     float *k = (float *)room((size_t)n * KV_HEADS * DIM * sizeof *k);
     float *v = (float *)room((size_t)n * KV_HEADS * DIM * sizeof *v);
@@ -42,7 +49,7 @@ static void draft_apart(swa_cache *kv, int layer, const swa_window *window, int6
     copy.v = v;
     copy.pos = first;
     copy.n = (int32_t)n;
-    draft(layer, window, pos, &copy, 1, out);
+    draft(*rows, layer, window, pos, &copy, 1, out);
     free(k);
     free(v);
 }
@@ -53,6 +60,7 @@ int main(void) {
     float *target = (float *)room(PROMPT * ROW * sizeof *target), out[DRAFTER_ROW], apart[DRAFTER_ROW];
     int same = 1, drafted = 0;
     int64_t end = 0;
+    swa_rows rows = drafter();
     cache c;
     d.n_layers = d.n_windows = LAYERS;
     d.max_context = PROMPT + 3 * DRAFT;
@@ -65,8 +73,8 @@ int main(void) {
             for (int l = 0; l < LAYERS; l++) {
                 swa_kv spans[3];
                 int n_spans = swa_cache_spans(&c.kv, 0, l, spans);
-                draft(l, &windows[l], pos, spans, n_spans, out);
-                draft_apart(&c.kv, l, &windows[l], pos, apart);
+                draft(rows, l, &windows[l], pos, spans, n_spans, out);
+                draft_apart(&rows, &c.kv, l, &windows[l], pos, apart);
                 same = same && memcmp(out, apart, sizeof out) == 0;
             }
     }
@@ -74,6 +82,7 @@ int main(void) {
            same ? "the same bits" : "OTHER BITS");
     printf("the sequence still ends at %lld: the drafter has stored nothing\n", (long long)swa_cache_end(&c.kv, 0));
     free_cache(&c);
+    free(rows.scratch);
     free(target);
     return same ? 0 : 1;
 }

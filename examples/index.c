@@ -26,13 +26,9 @@ static unsigned long step(swa_cache *kv, int64_t pos, int32_t n, uint32_t text, 
     float *w = rows_at(text + 4, pos, n, INDEX_HEADS); /* from the hidden state; scales are multiplied in */
     int32_t *lists = (int32_t *)room((size_t)n * TOP * sizeof *lists);
     unsigned long bits;
-    swa_run run = { 0 };
     swa_attn store = { 0 }, sparse = { 0 };
     swa_index ix = { 0 };
-    run.pos = pos;
-    run.n = n;
-    run.rewind = 1;
-    check(swa_step_begin(kv, &run, 1), "swa_step_begin");
+    check(swa_step_one(kv, 0, pos, n), "swa_step_one");
     store.mode = SWA_STORE_ONLY;
     store.k.p = k;
     check(swa_attend(kv, INDEX, &store), "swa_attend, index keys");
@@ -98,8 +94,10 @@ int main(void) {
         bits[1] = step(&b.kv, pos, n, 5, chunks);
     }
     show("in chunks of 37", chunks);
+    check(swa_cache_truncate(&b.kv, 0, TOKENS - 100), "swa_cache_truncate");
     (void)step(&b.kv, TOKENS - 100, 100, 9, other); /* another ending, and back */
     show("another ending", other);
+    check(swa_cache_truncate(&b.kv, 0, TOKENS - 100), "swa_cache_truncate");
     bits[2] = step(&b.kv, TOKENS - 100, 100, 5, again);
     show("the first ending again", again);
     same = memcmp(whole, chunks, sizeof whole) == 0 && memcmp(whole, again, sizeof whole) == 0;

@@ -35,7 +35,7 @@ static void run(swa_cache *kv, const swa_attn *attn, int parts) {
             if (pthread_create(&thread[i], NULL, worker, &jobs[i]) != 0) exit(1);
         }
         for (int i = 0; i < parts; i++) pthread_join(thread[i], NULL); /* the join between the phases */
-        check(jobs[0].status, "swa_attend_part");                      /* every part of a phase returns the same */
+        for (int i = 0; i < parts; i++) check(jobs[i].status, "swa_attend_part");
     }
 }
 

@@ -58,7 +58,7 @@ int main(void) {
     a.out.p = out;
     check(swa_attend(&c.kv, 0, &a), "swa_attend");
     memcpy(ring, out + (TOKENS - 1) * HEADS * DIM, sizeof ring);
-    printf("the last token sees %d of %d pages; %s\n", (WINDOW + PAGE - 1) / PAGE + 1, PAGES,
+    printf("the last token sees %d of %d pages; %s\n", (TOKENS - 1) / PAGE - (TOKENS - WINDOW) / PAGE + 1, PAGES,
            memcmp(ring, paged, sizeof ring) == 0 ? "the same bits as the ring" : "OTHER BITS than the ring");
     free_cache(&c);
     free(rows.scratch);

@@ -1,6 +1,6 @@
-/* speculative.c - a draft of five tokens is attended in one step, the target keeps a prefix of it, and the next step
-   begins below the end with run.rewind: the rejected rows are forgotten, exactly. max_rollback says how many rows can
-   always be taken back; the result equals decoding token by token. */
+/* speculative.c - a draft of five tokens is attended in one step, the target keeps a prefix of it, and
+   swa_cache_truncate forgets the rejected rows, exactly. max_rollback says how many rows can always be taken back; the
+   result equals decoding token by token. (run.rewind = 1 in the next step does both at once.) */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "example.h"
@@ -36,14 +36,11 @@ int main(void) {
     d.max_rollback = DRAFT;
     c = new_cache(&d, 1);
     for (pos = 0; pos < TOKENS; steps++) {
-        swa_run run = { 0 };
         int keep = accepted(pos);
-        run.n = DRAFT;
-        run.pos = pos;
-        run.rewind = 1; /* pos < end is meant */
-        check(swa_step_begin(&c.kv, &run, 1), "swa_step_begin");
+        check(swa_step_one(&c.kv, 0, pos, DRAFT), "swa_step_one");
         attend(&c.kv, pos, DRAFT, keep, out + pos * ROW);
         pos += keep;
+        check(swa_cache_truncate(&c.kv, 0, pos), "swa_cache_truncate");
     }
     check(swa_cache_reset(&c.kv, 0, 0, 0), "swa_cache_reset");
     for (int64_t p = 0; p < pos; p++) {

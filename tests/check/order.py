@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""order.py order|parameters|columns - three rules about swa.h, for lint.sh; prints a line per finding.
+"""order.py order|parameters|columns|macros - four rules about swa.h, for lint.sh; prints a line per finding.
 
 order: no section names a function, type or macro that a later section defines; a forward declaration is a finding too.
 What the kernel template is given by its instances (SWV_*, SWA__FN) stands behind it on purpose.
 parameters: a function of the implementation has at most 7.
 columns: at most one line in a hundred is longer than 100.
+macros: every macro begins with SWA_, swa__ or SWV, so that none of the host's is redefined or undefined.
 """
 import re
 import sys
@@ -62,6 +63,13 @@ def columns(text):
     if len(wide) > SHARE * text.count("\n"):
         print("swa.h: %d of %d lines (%.1f %%) are longer than %d columns" % (
             len(wide), text.count("\n"), 100 * len(wide) / text.count("\n"), WIDEST))
+
+
+def macros(text):
+    for number, line in enumerate(text.split("\n"), 1):
+        found = re.match(r"\s*# *(?:define|undef) +(?!SWA_|SWV|swa__)(\w+)", line)
+        if found:
+            print("swa.h:%d: %s is not ours" % (number, found.group(1)))
 
 
 if __name__ == "__main__":
