@@ -38,7 +38,7 @@
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of
-     the ring and any instruction set with FMA, for finite inputs; under the host's -ffast-math too
+     the ring and any instruction set with FMA, for finite inputs and scores; under -ffast-math too
      (gcc, clang; a program that flushes subnormal numbers to zero, as gcc -ffast-math links it,
      gets the bits of the flushed numbers).
    * No malloc, no globals (clang-cl: one word, what CPUID said), no printf, no stack frame over 8
@@ -93,10 +93,11 @@
      local and global layers in turn need a window for each place in their pattern.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
      to go back below it takes run.rewind = 1, or swa_cache_truncate().
-   * A step is begun once for all layers and all sequences of a batch: a second begin replaces one
-     of which no layer has been called. Every layer stores its rows before the next step
-     (SWA_ERR_ORDER there; swa_cache_unstored() says which did not), and every part of both phases
-     runs.
+   * A step is begun once for all layers and all sequences of a batch, by one call with a run for
+     each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
+     its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
+     part of both phases runs. Cancel, truncate and fork between steps: a step of which a sequence
+     is changed is over, for all of them.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all. A
      fused [n][q | k | v] wants its token stride in all three: decode is right without, chunks not.
@@ -186,7 +187,8 @@ typedef enum {
                             row that they need was overwritten. Or a tree of so many nodes, which
                             could not be taken back                                               */
     SWA_ERR_FULL,        /* a causal layer, or one whose W exceeds max_context, would pass
-                            max_context: copy the sequence into a larger cache                    */
+                            max_context: copy the sequence into a larger cache, or shift it:
+                            swa_cache_read()                                                      */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with
                             a right extent)                                                       */
     SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                        */
@@ -434,10 +436,10 @@ SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
    and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
-   is as it was). ARG is most often a causal layer without max_context, windows without n_windows
-   (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads that is
-   no multiple of it, or capacity below W-1+max_rollback: swa_cache_explain() tells. OVERFLOW: a
-   layer of more than 2^31-16 slots, its sinks included. */
+   is as it was). A new cache has no scratch. ARG is most often a causal layer without max_context,
+   windows without n_windows (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads
+   left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback:
+   swa_cache_explain() tells. OVERFLOW: a layer of more than 2^31-16 slots, its sinks included. */
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
                                       size_t bytes);
 /* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
@@ -492,7 +494,9 @@ SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_
 /* of a position that is there, sinks first; else -1 */
 SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos);
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v
-   [n][n_kv_heads][v_dim]; either may be NULL. ORDER: not stored yet. LOST: overwritten. */
+   [n][n_kv_heads][v_dim]; either may be NULL. ORDER: not stored yet. LOST: overwritten. (To shift a
+   text by s, so that it goes on in a full context: read what stays, swa_rope K by -s,
+   swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost nobody will see.) */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                       int32_t n, float *k, float *v);
 #ifndef SWA_NO_BLOB
@@ -530,8 +534,8 @@ typedef struct {
                            which is used again rewinds only if that is meant again                */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
-    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit. NULL: a
-                                 chain                                                            */
+    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit; not copied:
+                                 it stays as it is until then. NULL: a chain                      */
 } swa_run;
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run
    against every layer, and refuses all or none; rewinds; sets row. Once per step, from one thread,
@@ -543,7 +547,11 @@ typedef struct {
    call the layers that swa_cache_unstored() names before any other begin, for a refused one changes
    no sequence, but leaves no step, also not the one before: every attend returns its status, and
    where a layer still lacks rows of such a chunk only swa_cache_reset helps. One step at a time per
-   cache. Cost: a few comparisons per run and layer; no row is touched. */
+   cache: ORDER, too, if none of its layers was called and none of its sequences is in this one, as
+   where each sequence of a batch is begun by itself; begin them together, or again. Reset,
+   truncate, commit, fork, copy and load of a sequence of the step end it for all of its sequences
+   (attend: ORDER), which are begun again as above. Cost: a few comparisons per run and layer; no
+   row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* The same for n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -563,9 +571,9 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    can be taken back. Begin refuses with CAPACITY what could not be: up to max_rollback nodes always
    fit. ARG: a parent < -1 or >= i, or a prefix besides. OVERFLOW: more than 32,768 nodes. parents
    is yours and not copied: it stays as it is until commit (ORDER if it has changed). Until then a
-   sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it;
-   all else that would change or copy it, or read from pos on, is ORDER. Other sequences go on as
-   they like.
+   sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it,
+   as does a fork, copy or load into it; all else that would change it, and a copy of it or a read
+   from pos on, is ORDER. Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
    together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
@@ -583,8 +591,10 @@ SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
-   A sequence whose prompt is used up drops out; a run that you append begins as zeros; after the
-   last chunk steps of decode runs alone go on. Arrays are yours and must outlive the plan. */
+   A sequence whose prompt is used up drops out; lens of a cancelled one becomes 0. A run that you
+   append begins as zeros, and runs has room for it; after the last chunk steps of decode runs alone
+   go on. A begin that was refused has used its chunk up: keep a copy of the plan to try it again.
+   Arrays are yours and must outlive the plan. */
 typedef struct {
     const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
@@ -596,7 +606,7 @@ typedef struct {
 /* ARG: NULL (lens, plan), n_seqs or chunk <= 0, anything negative in an array. */
 SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
                                          const int32_t *lens, int n_seqs, int32_t chunk);
-/* Fills runs [n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
+/* Fills runs [at least n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
 SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 
 /* ---- attention ---- */
@@ -667,7 +677,10 @@ typedef struct {
     swa_in  k, k_tail, v;   /* [n_tokens][n_kv_heads][..], f32, after RoPE. Rounded to the ring's
                                types (to nearest even) before they are attended, so that a token
                                sees the same rows now and later. Not changed; they and the scratch
-                               stay as they are until the last part of phase 1 is done            */
+                               stay as they are until the last part of phase 1 is done. Numbers are
+                               finite: an infinity or NaN in V reaches all tokens of the call whose
+                               keys share a block with it, one in q or K may come out as a number;
+                               in rows that no token sees they reach nothing                      */
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
                                     window (StreamingLLM: at min(pos, n_sink+W-1)); each NULL = as
@@ -682,18 +695,19 @@ typedef struct {
     float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out
                                stays unnormalised, for swa_merge; NULL = none                     */
     float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
-                               which                                                              */
+                               which. At most 1e38                                                */
     float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before bias and mask
-                               (Gemma 2); 0 = off                                                 */
+                               (Gemma 2); 0 = off; at most 1e38                                   */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
                                     exp(score) (gpt-oss); scale and softcap do not apply to it.
-                                    NULL = none. Ignored with stat: swa_merge takes them          */
-    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive: a
-                                    negative one is ARG; NULL = none                              */
+                                    -inf is no sink, +inf or NaN ARG; NULL = none. Not looked at
+                                    with stat: swa_merge takes them                               */
+    const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive: ARG
+                                    if one is negative or not finite; NULL = none                 */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
-                                    0. Strides, in floats, are taken as they are: 0 = the same for
-                                    all. NULL = none, and bias_n 0                                */
+                                    0; -inf or -FLT_MAX hides a key. Strides, in floats, are taken
+                                    as they are: 0 = the same for all. NULL = none, and bias_n 0  */
     int64_t bias_token, bias_head, bias_first, bias_n;
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling:
                                     [token][head][distance], 0 from bias_n on); bias_first 0,
@@ -742,11 +756,12 @@ SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *a
    thread may have a copy of attn). Outputs of the parts of a phase are disjoint. Go on with phase 1
    only if every part of phase 0 has returned SWA_OK: they all return the same status, but for a
    part whose phase 1 was left out before. If a part of phase 0 was left out, another call on the
-   cache came in between, or a part of either phase was given other parts, scratch, q, k, v, out,
-   lse, stat, sink_logits, scale or softcap, each part of phase 1 is SWA_ERR_ORDER and nothing is
-   stored: call phase 0 again. A part's phase 1 done twice is ORDER, too. If a part of phase 1 was
-   left out, that part's next phase 0 is SWA_ERR_ORDER, at the latest the next step (of the first 64
-   parts): begin the step again. A host without a join inside an op (ggml) makes two ops of it. */
+   cache came in between, a sequence of the step was changed, or a part of either phase was given
+   other parts, another scratch or attn, each part of phase 1 is SWA_ERR_ORDER and nothing is
+   stored: call phase 0 again (with q anew, where out is q: it may be overwritten). A part's phase 1
+   done twice is ORDER, too. If a part of phase 1 was left out, that part's next phase 0 is
+   SWA_ERR_ORDER, at the latest the next step (of the first 64 parts): begin the step again. A host
+   without a join inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -797,7 +812,8 @@ SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given: outs[i]
    [rows][v_dim], stats[i] [rows][2], into out [rows][v_dim] and lse [rows], each of which may be
    NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
-   unsplit call. n 0 gives zeros. ARG: NULL, a negative number, v_dim or n_heads 0. */
+   unsplit call. n 0 gives zeros. ARG: NULL, a negative number, v_dim or n_heads 0, a logit of NaN
+   or +inf. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                                  int32_t rows /* tokens*n_heads */, int v_dim,
                                  const float *sink_logits /* [n_heads] or NULL */, int n_heads,
@@ -823,8 +839,9 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
    one FMA chain over the heads in their order, for each key that swa_visible() shows t. An entry of
    a list is `block` positions from a multiple of block on; its score is the largest of its visible
    keys'. The best `top` entries are picked; of equal ones the lower position wins (-0 equals 0). A
-   score that is NaN counts as if its key were hidden: it is never picked. The same bits in, on any
-   instruction set, parts, chunks and rotation, give the same list. */
+   score that is NaN counts as if its key were hidden: it is never picked (by compute Q8, q is
+   finite). The same bits in, on any instruction set, parts, chunks and rotation, give the same
+   list. */
 typedef struct {
     swa_in       q;             /* [n_tokens][n_heads][head_dim], as in swa_attn                  */
     const float *w;             /* [n_tokens][n_heads] what a head counts, all factors in it;
@@ -1022,9 +1039,9 @@ SWA_API double     swa_mla_scale(int nope_dim, int rope_dim, double mscale);
    by the naive path alone. Rows computed elsewhere (a prefix from another machine) go in as in any
    cache: swa_attend with SWA_STORE_ONLY. */
 SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
-/* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (never
-   fewer multiply-adds), [3] naive over an expanded cache. OPAQUE weights are not in
-   weight_bytes. */
+/* What one call costs, by way: [0] naive, [1] absorbed, [2] absorbed with w_uqk and w_uvo (more
+   multiply-adds, in models that there are), [3] naive over an expanded cache. OPAQUE weights are
+   not in weight_bytes. */
 typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With
    n = n_cached + n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A -
@@ -2521,7 +2538,11 @@ typedef struct {
 } swa__seq;
 /* Of one layer and sequence: see above. Layers that share rows share this too. */
 typedef struct { int64_t first, stored; } swa__held;
-enum { SWA__PARTS = 64 };                /* parts of which is known whether they ended a call     */
+/* Of calls by parts, and of those before: see swa__open_of. */
+enum {
+    SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
+    SWA__OPEN_ANY = SWA__PARTS, SWA__OPEN_OWNER, SWA__OPEN_CALLED, SWA__OPEN
+};
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
    moves or stages rows says it once, for each of the three. In bytes from p on, number d of row i
@@ -2612,9 +2633,9 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
 
-/* [SWA__PARTS + 2], behind them: by part, 1 + the layer of a call that it has begun and not ended;
-   0 = none. The last but one: there may be some. The last: the call that has the scratch, as its
-   tickets say; 0 = one without parts. */
+/* [SWA__OPEN], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0 =
+   none. ANY: there may be some. OWNER: the call that has the scratch, as its tickets say; 0 = one
+   without parts. CALLED: the last step of which a layer was called. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -2909,6 +2930,7 @@ static const char *swa__desc_fault(const swa_cache_desc *d) {
         return "types and k_type, v_type or tail_type, of which one is meant";
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return "max_context, max_rollback or capacity below 0, or more than 2^20 layers";
+    if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return "window: not one that a constructor makes";
     for (i = 0; i == 0 || i < d->n_types; i++) {
@@ -2966,7 +2988,7 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     c->held = at;
     if (!swa__region(&at, seqs, layers, sizeof(swa__held))) return SWA_ERR_OVERFLOW;
     c->tickets = at;
-    if (!swa__region(&at, layers + SWA__PARTS + 2, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
+    if (!swa__region(&at, layers + SWA__OPEN, sizeof(int64_t), 1)) return SWA_ERR_OVERFLOW;
     c->runs = at;
     if (!swa__region(&at, seqs, sizeof(swa_run), 1)) return SWA_ERR_OVERFLOW;
     c->data = at;
@@ -3099,6 +3121,7 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
+static void swa__changed(swa__cache *c, int seq);
 
 /* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are
    forgotten. */
@@ -3167,7 +3190,7 @@ SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t 
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
 
     swa__empty(c, seq, start, origin);
-    swa__audit(c, seq, INT64_MAX);
+    swa__changed(c, seq);
     return SWA_OK;
 }
 
@@ -3180,7 +3203,7 @@ SWA__COLD SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64
     status = swa__forget_check(c, seq, end);
     if (status != SWA_OK) return status;
     swa__forget(c, seq, end);
-    swa__audit(c, seq, INT64_MAX);
+    swa__changed(c, seq);
     return SWA_OK;
 }
 
@@ -3549,7 +3572,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
     swa__append(t, dst, 0);              /* its rings may be shorter */
     for (i = 0; i < t->d.n_layers; i++)
         if (swa__layer_of(t, i)->ring == i) swa__layer_copy(t, dst, f, src, i);
-    swa__audit(t, dst, INT64_MAX);
+    swa__changed(t, dst);
     return SWA_OK;
 }
 
@@ -3775,7 +3798,7 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     }
     swa__append(c, seq, 0);              /* the rings may be shorter here */
     (void)swa__record_rows(c, seq, b, 0);
-    swa__audit(c, seq, INT64_MAX);
+    swa__changed(c, seq);
 }
 
 SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob,
@@ -3870,6 +3893,15 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
             if (swa__mod(i - at, l->cap) >= to - from)
                 swa__poison_slot(heads, x, l->sink_slots + i);
     }
+}
+
+/* Behind every change of a sequence but begin's. A step that it belongs to is over, also in the
+   middle of a call: its rows would go where others are now. */
+SWA__COLD static void swa__changed(swa__cache *c, int seq) {
+    int i;
+    for (i = 0; i < c->n_runs; i++)
+        if (swa__runs_of(c)[i].seq == seq) c->status = SWA_ERR_ORDER;
+    swa__audit(c, seq, INT64_MAX);
 }
 
 /* ==== [SECTION 8] STEP ===========================================================================
@@ -3979,10 +4011,10 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
 }
 
 /* No part from number `from` on is within a call on a layer that is begun anew with fewer parts.
-   open[SWA__PARTS] tells in one look that none is in any, as always with one thread. */
+   open[ANY] tells in one look that none is in any, as always with one thread. */
 static void swa__parts_close(const swa__cache *c, int layer, int from) {
     int64_t *open = swa__open_of(c);
-    if (open[SWA__PARTS] == 0) return;
+    if (open[SWA__OPEN_ANY] == 0) return;
     for (; from < SWA__PARTS; from++)
         if (open[from] == layer + 1) open[from] = 0;
 }
@@ -3990,7 +4022,7 @@ static void swa__parts_close(const swa__cache *c, int layer, int from) {
 /* A call of one thread, all phases at once: who was within another has lost its scratch. */
 static void swa__parts_none(const swa__cache *c, int layer) {
     swa__parts_close(c, layer, 0);
-    swa__open_of(c)[SWA__PARTS + 1] = 0;
+    swa__open_of(c)[SWA__OPEN_OWNER] = 0;
 }
 
 /* A part that left out the end of a call has left rows unwritten: its layer has not stored them.
@@ -4000,7 +4032,7 @@ static void swa__parts_check(const swa__cache *c) {
     int64_t *open = swa__open_of(c);
     int part, i;
 
-    for (part = 0; open[SWA__PARTS] != 0 && part < SWA__PARTS; part++)
+    for (part = 0; open[SWA__OPEN_ANY] != 0 && part < SWA__PARTS; part++)
         for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
             const swa_run *r = &swa__runs_of(c)[i];
             const swa__seq *s = swa__seq_of(c, r->seq);
@@ -4008,7 +4040,19 @@ static void swa__parts_check(const swa__cache *c) {
             if (s->begun == r->pos && s->end > r->pos)
                 held->stored = swa__min64(held->stored, r->pos);
         }
-    if (open[SWA__PARTS] != 0) memset(open, 0, (SWA__PARTS + 1) * sizeof *open);
+    if (open[SWA__OPEN_ANY] != 0) memset(open, 0, (SWA__OPEN_ANY + 1) * sizeof *open);
+}
+
+/* Whether the step before was begun for nothing: no layer was called, and none of its sequences is
+   begun again. So it looks where each sequence of a batch is begun by itself. */
+static int swa__begun_apart(const swa__cache *c, const swa_run *runs, int n_runs) {
+    int i, j;
+
+    if (c->status != SWA_OK || swa__open_of(c)[SWA__OPEN_CALLED] == c->step) return 0;
+    for (i = 0; i < c->n_runs; i++)
+        for (j = 0; j < n_runs; j++)
+            if (swa__runs_of(c)[i].seq == runs[j].seq) return 0;
+    return 1;
 }
 
 /* Checks all runs; writes what became of each, and its row. It goes on after the first that is
@@ -4032,7 +4076,9 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
         /* no mark outlives the check, whatever came out: the next one would see a second run in
            it */
         if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
-    return status;
+    if (status != SWA_OK || !swa__begun_apart(c, runs, n_runs)) return status;
+    for (i = 0; i < n_runs; i++) runs[i].status = SWA_ERR_ORDER;
+    return SWA_ERR_ORDER;
 }
 
 SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
@@ -4042,10 +4088,10 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     if (c == NULL) return SWA_ERR_ARG;
 
     swa__parts_check(c);
+    c->status = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
     /* from here on there is no step, also not the one before, until this one is accepted */
     c->n_runs = 0;
     c->n_tokens = 0;
-    c->status = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
     if (c->status != SWA_OK) return c->status;
     for (i = 0; i < n_runs; i++) {
         swa__run_commit(c, &runs[i]);
@@ -4069,7 +4115,7 @@ SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t 
 
 SWA_API int32_t swa_step_tokens(const swa_cache *cache) {
     const swa__cache *c = swa__get(cache);
-    return c != NULL ? c->n_tokens : 0;
+    return c != NULL && c->status == SWA_OK ? c->n_tokens : 0;
 }
 
 SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
@@ -4120,7 +4166,7 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     /* forget has nothing to do where all of the tree stays: then this alone makes it positions */
     s->parents = NULL;
     swa__forget(c, seq, s->begun + n);
-    swa__audit(c, seq, INT64_MAX);
+    swa__changed(c, seq);
     return SWA_OK;
 }
 
@@ -5420,7 +5466,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(index_add)(int R, const swa__added *x, SWV sc
     int i;
 
     SWV_UNROLL for (i = 0; i < R; i++)
-        sum = SWV_FMA(SWV_SET1(x->w[i]), SWV_MAX(SWV_MUL(acc[i][j], scale), least), sum);
+        sum = SWV_FMA(SWV_SET1(x->w[i]), SWV_MAX(least, SWV_MUL(acc[i][j], scale)), sum);
     SWV_STORE(x->sum + k, sum);
 }
 
@@ -6120,6 +6166,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(rounded_bundles)(int tile, int R, const swa__
 
     for (i = 0; i < 4; i += 2)
         for (k = range[i]; k < range[i + 1]; k += SWA__TILE) tiles |= 1u << k / SWA__TILE;
+    /* sums of no key: the rows see none of this block, which is a part's share all the same */
+    for (d = 0; tiles == 0 && !more && d < R * dvp; d += SWV_N)
+        SWV_STORE(to->o + d, SWV_SET1(0.0f));
 
     for (two = 0; tiles >> two != 0; two += 2) {
         const unsigned some = tiles >> two & 3;
@@ -6691,8 +6740,9 @@ static void SWA__FN(index_soon)(swa__block *b, const swa__scores *x, const char 
 }
 #endif
 
-/* sum += w * max(q.k, least), for each list row after row: x->sum [lists][256], of `per` rows each.
-   So few keys at a time that they stay in L1 while all rows come by:
+/* sum += w * max(least, q.k), in this order, so that a NaN stays one, for each list row after row:
+   x->sum [lists][256], of `per` rows each. So few keys at a time that they stay in L1 while all
+   rows come by:
 
        for 32 keys             all of an interval's, or the whole block where K lies off the grid
            for 8, 4, 2, 1 rows     scores of these keys
@@ -6741,7 +6791,7 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
                         for (; row < end; row++)
                             sum = SWV_FMA(
                                 SWV_SET1(x->w[r + row]),
-                                SWV_MAX(SWV_LOAD(x->s + row * SWA_BLOCK + k), least), sum);
+                                SWV_MAX(least, SWV_LOAD(x->s + row * SWA_BLOCK + k)), sum);
                         SWV_STORE(to, sum);
                     }
                 }
@@ -7738,7 +7788,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(many_maxima)(int nv, const SWV *top, const SW
 SWV_INLINE SWV_TARGET void SWA__FN(many_seen)(const swa__block *b, const swa__sight *n,
                                               int seen[2]) {
     const int any = n->lo[0] < n->hi[0] || b->present != NULL, mods = swa__has_mods(n);
-    const int edge = n->lo[1] < n->full_lo || n->hi[1] > n->full_hi;
+    /* a bias hides keys anywhere */
+    const int edge = n->lo[1] < n->full_lo || n->hi[1] > n->full_hi || b->g->bias;
 
     seen[0] = mods ? 0 : n->full_lo;
     seen[1] = any || (mods && edge) ? 0 : mods ? SWA_BLOCK : n->full_hi;
@@ -14685,8 +14736,12 @@ static int swa__overlaps(const swa_shape *s, const swa_attn *a) {
     if (a->lse == a->out.p || a->stat == a->out.p || (a->lse != NULL && a->lse == a->stat))
         return 1;
     if (a->lse == a->q.p || a->stat == a->q.p) return 1;
+    if ((a->q_sink.p != a->q.p && swa__written(a, a->q_sink.p)) || swa__written(a, a->bias)
+        || swa__written(a, a->alibi) || (a->stat == NULL && swa__written(a, a->sink_logits)))
+        return 1;
     if (s->tail_dim > 0
-        && (swa__written(a, a->q_tail.p) || (a->k.p != NULL && swa__written(a, a->k_tail.p))))
+        && (swa__written(a, a->q_tail.p) || swa__written(a, a->q_sink_tail.p)
+            || (a->k.p != NULL && swa__written(a, a->k_tail.p))))
         return 1;
     return swa__written(a, a->k.p) || (a->k.p != NULL && !s->v_in_k && swa__written(a, a->v.p));
 }
@@ -14822,15 +14877,17 @@ SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *
    nor of an index, whose out is no out. */
 SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, int32_t n) {
     const int hq = s->n_heads, hk = s->n_kv_heads, to = SWA__WRITTEN;
-    const swa_in *const ins[] = { &a->q, &a->q_tail, &a->k, &a->k_tail, &a->v };
-    const int dims[] = { s->head_dim, s->tail_dim, s->head_dim, s->tail_dim, s->v_dim };
-    swa__extent list[8], *end = list, *e, *f;
+    const swa_in *const ins[] = { &a->q,      &a->q_tail, &a->q_sink, &a->q_sink_tail,
+                                  &a->k,      &a->k_tail, &a->v };
+    const int dims[] = { s->head_dim, s->tail_dim, s->head_dim, s->tail_dim,
+                         s->head_dim, s->tail_dim, s->v_dim };
+    swa__extent list[10], *end = list, *e, *f;
     int i;
 
-    for (i = 0; i < 5; i++)
-        if (i < 2 ? a->q.p != NULL : a->k.p != NULL && (i < 4 || !s->v_in_k))
-            end = swa__extent_add(end, ins[i]->p, ins[i]->token, ins[i]->head, i < 2 ? hq : hk,
-                                  dims[i], i < 2 ? SWA__OF_QUERIES : SWA__OF_KEYS);
+    for (i = 0; i < 7; i++)
+        if (i < 4 ? a->q.p != NULL : a->k.p != NULL && (i < 6 || !s->v_in_k))
+            end = swa__extent_add(end, ins[i]->p, ins[i]->token, ins[i]->head, i < 4 ? hq : hk,
+                                  dims[i], i < 4 ? SWA__OF_QUERIES : SWA__OF_KEYS);
     if (a->q.p != NULL) {
         end = swa__extent_add(end, a->out.p, a->out.token, a->out.head, hq, s->v_dim, to);
         end = swa__extent_add(end, a->lse, 0, 0, hq, 1, to);
@@ -14873,6 +14930,14 @@ static swa_status swa__pick_check(const swa_attn *a) {
                                                                       : SWA_OK;
 }
 
+/* Numbers, or -inf, which is no sink. */
+static int swa__logits_ok(const float *logits, int n_heads) {
+    int i;
+    for (i = 0; logits != NULL && i < n_heads; i++)
+        if (!swa__finite(logits[i]) && swa__bits_of(logits[i]) != 0xff800000u) return 0;
+    return 1;
+}
+
 static swa_status swa__attn_check(const swa_shape *s, const swa_window *window, const swa_attn *a,
                                   int32_t n, int stored_type) {
     int i;
@@ -14890,16 +14955,17 @@ static swa_status swa__attn_check(const swa_shape *s, const swa_window *window, 
             return SWA_ERR_ARG;
         /* head_dim is not what such a model scales by */
         if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
+        /* finite in base 2, too */
         if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
-            || a->softcap < 0.0f)
+            || a->softcap < 0.0f || a->scale > 1e38f || a->softcap > 1e38f)
             return SWA_ERR_ARG;
         if (a->bias == NULL && a->bias_n != 0) return SWA_ERR_ARG;
         if (a->bias != NULL
             && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
             return SWA_ERR_ARG;
-        /* a NaN, too, is not >= 0 */
         for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
-            if (!(a->alibi[i] >= 0.0f)) return SWA_ERR_ARG;
+            if (!swa__finite(a->alibi[i]) || a->alibi[i] < 0.0f) return SWA_ERR_ARG;
+        if (a->stat == NULL && !swa__logits_ok(a->sink_logits, s->n_heads)) return SWA_ERR_ARG;
         /* distances are floats in a kernel: exact to 2^24 */
         if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
             return SWA_ERR_ARG;
@@ -15094,6 +15160,7 @@ static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_att
 
     /* one part speaks for all, which find the same */
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
+    if (phase == 0 && part == 0 && status == SWA_OK) swa__open_of(c)[SWA__OPEN_CALLED] = c->step;
     return status;
 }
 
@@ -15181,7 +15248,7 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
     if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
         && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
         return 0;
-    if (phase == 0 && part == 0) open[SWA__PARTS] = 1;
+    if (phase == 0 && part == 0) open[SWA__OPEN_ANY] = 1;
     if (phase == 0) open[part] = call->layer + 1;
     else if (phase == last) open[part] = 0;
     return 1;
@@ -15191,7 +15258,7 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
    for MLA: its arrays lie before them in the scratch, and another call may have overwritten those
    alone. */
 static int swa__scratch_ours(const swa__call *call, int phase, int part, uint64_t owner) {
-    int64_t *has = swa__open_of(call->c) + SWA__PARTS + 1, mine;
+    int64_t *has = swa__open_of(call->c) + SWA__OPEN_OWNER, mine;
 
     owner ^= (uint64_t)(call->layer + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)call->c->step << 20;
     memcpy(&mine, &owner, sizeof mine);
@@ -15199,21 +15266,39 @@ static int swa__scratch_ours(const swa__call *call, int phase, int part, uint64_
     return phase == 0 || *has == mine;
 }
 
+/* All of attn, arrays by address: phase 1 stores the k and v, and folds into the out, that phase 0
+   was given; and all parts were given the same. */
+static uint64_t swa__attn_hash(uint64_t h, const swa_attn *a) {
+    const swa_in *const ins[] = { &a->q, &a->q_tail,      &a->k, &a->k_tail,
+                                  &a->v, &a->q_sink_tail, &a->q_sink };
+    const void *const arrays[] = { a->out.p, a->lse,  a->stat, a->sink_logits,
+                                   a->alibi, a->bias, a->pick, a->pick_window };
+    const int64_t numbers[] = { a->out.token,  a->out.head,   a->bias_token,      a->bias_head,
+                                a->bias_first, a->bias_n,     a->bias_by_distance, a->pick_token,
+                                a->pick_head,  a->pick_n,     a->pick_block,      (int64_t)a->mode,
+                                (int64_t)a->compute };
+    const float floats[] = { a->scale, a->softcap };
+    int i;
+
+    for (i = 0; i < 7; i++) {
+        const int64_t stride[] = { ins[i]->token, ins[i]->head };
+        h = swa__hash(h, &ins[i]->p, sizeof ins[i]->p);
+        h = swa__hash(h, stride, sizeof stride);
+    }
+    h = swa__hash(h, arrays, sizeof arrays);
+    h = swa__hash(h, numbers, sizeof numbers);
+    return swa__hash(h, floats, sizeof floats);
+}
+
 /* Whether every part has been through the phase before; then this one leaves word of its own. */
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
                                     int parts) {
     const swa_rows *rows = call->rows;
-    const swa_attn *a = &call->a;
-    const void *const arrays[] = { a->out.p,   a->k.p, a->v.p,  a->q.p,
-                                   a->lse, a->stat, a->sink_logits };
     unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
     swa__ticket mine;
     int i;
 
-    /* by address: phase 1 stores the k and v, and folds into the out, that phase 0 was given; and
-       all parts were given the same */
-    mine.owner = swa__hash((uint64_t)(uintptr_t)call->c, arrays, sizeof arrays)
-        ^ ((uint64_t)swa__bits_of(a->scale) << 32) ^ swa__bits_of(a->softcap);
+    mine.owner = swa__attn_hash((uint64_t)(uintptr_t)call->c, &call->a);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
@@ -15440,7 +15525,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
     int i, d, w;
 
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
-        || (n > 0 && (outs == NULL || stats == NULL)))
+        || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads))
         return SWA_ERR_ARG;
     for (i = 0; i < n; i++)
         if (outs[i] == NULL || stats[i] == NULL) return SWA_ERR_ARG;
@@ -15760,8 +15845,10 @@ SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
     factor[0] = m->scale;
     factor[1] = m->mscale;
     factor[2] = m->rope_mscale;
-    for (i = 0; i < 3; i++)
-        if (factor[i] != 0 && !swa__positive(factor[i])) return SWA_ERR_ARG;
+    for (i = 0; i < 3; i++)              /* a float as well: no smaller one becomes the default   */
+        if (factor[i] != 0
+            && (!swa__positive(factor[i]) || factor[i] < 1e-37 || factor[i] > 1e38))
+            return SWA_ERR_ARG;
 
     if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
     /* or is the W_UV in w_uk left out? */
@@ -17306,11 +17393,12 @@ static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int
     if (status == SWA_OK) status = swa__rows_begin(rows, &a, parts, &s->call);
     if (status != SWA_OK) return status;
 
-    last = rows->pos + rows->n_tokens;
+    /* one past the last position of a query or key */
+    last = swa__max64(1, rows->pos + rows->n_tokens);
     for (i = 0; i < rows->n_kv; i++) last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
     return swa__index_call(s, ix, rows->scratch,
                            rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts,
-                           rows->n_tokens, last);
+                           rows->n_tokens, last - 1);
 }
 
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,

@@ -42,6 +42,7 @@ typedef struct {
     unsigned char *block, *mem, *before, *room, *scratch; /* room: the cache's scratch, for so many parts */
     size_t size, scratch_size;
     uint32_t next_id;
+    unsigned idle; /* by sequence: the step before is theirs, and no layer was called */
     long ops, refused, rows_checked;
     md_seq seq[MD_SEQS];
     char why[240];
@@ -543,7 +544,7 @@ static inline void md_free_step(md_step *t) {
 /* Begins what the runs say, here and in the model. *begun says whether there is something to attend. */
 static inline int md_begin(md *m, md_step *t, int *begun) {
     unsigned may = MD_MAY(SWA_OK);
-    int bad = -1, seen = 0;
+    int bad = -1, seen = 0, apart;
     swa_status got;
     for (int i = 0; i < t->n_runs && bad < 0; i++) {
         const swa_run *r = &t->run[i];
@@ -551,14 +552,17 @@ static inline int md_begin(md *m, md_step *t, int *begun) {
         if (!(may & MD_MAY(SWA_OK))) bad = i;
         else seen |= 1 << r->seq;
     }
-    *begun = bad < 0;
+    apart = bad < 0 && m->idle != 0 && (m->idle & (unsigned)seen) == 0; /* it looks like a batch begun in pieces */
+    if (apart) may = MD_MAY(SWA_ERR_ORDER);
+    m->idle = 0;
+    *begun = bad < 0 && !apart;
     md_expect(m, may);
     got = swa_step_begin(&m->cache, t->run, t->n_runs);
     if (!md_status(m, got, may, 12, "swa_step_begin")) return 0;
     for (int i = 0; i < t->n_runs && (bad < 0 || i <= bad); i++)
-        if (t->run[i].status != (i == bad ? got : SWA_OK))
+        if (t->run[i].status != (apart || i == bad ? got : SWA_OK))
             return md_wrong(m, "begin says \"%s\" of run %d", swa_status_str(t->run[i].status), i);
-    if (bad >= 0) return 1;
+    if (!*begun) return 1;
     for (int i = 0, rows = 0; i < t->n_runs; rows += t->run[i++].n) {
         md_seq *s = &m->seq[t->run[i].seq];
         if (t->run[i].row != rows) return md_wrong(m, "row of run %d is %d", i, (int)t->run[i].row);
@@ -673,6 +677,7 @@ static inline int md_do_step(md *m, int kind) {
         int layers = quit ? md_pick(m, 0, m->desc.n_layers - 1) : m->desc.n_layers;
         for (int layer = 0; ok && layer < layers; layer++) ok = md_layer(m, &t, layer, mode < 4 ? 0 : mode - 3, parts);
         for (int i = 0; quit && i < t.n_runs; i++) m->seq[t.run[i].seq].dirty = t.run[i].pos;
+        for (int i = 0; layers == 0 && i < t.n_runs; i++) m->idle |= 1u << t.run[i].seq;
     }
     md_free_step(&t);
     return ok;
@@ -692,12 +697,18 @@ static inline int md_feed(md *m, int seq, int64_t pos, int32_t n, int mode, int 
     md_free_step(&t);
     return ok;
 }
+/* A step is over once one of its sequences is changed. */
+static inline void md_changed(md *m, int seq) {
+    if (m->idle >> seq & 1) m->idle = 0;
+}
 static inline int md_truncate(md *m, int seq, int64_t end) {
     md_seq *s = &m->seq[seq];
     unsigned may = end < 0 ? MD_MAY(SWA_ERR_ARG) : end > s->end ? MD_MAY(SWA_ERR_ORDER) : md_may_rewind(m, s, end);
     md_expect(m, may);
     if (!md_status(m, swa_cache_truncate(&m->cache, seq, end), may, 0, "swa_cache_truncate")) return 0;
-    if (may & MD_MAY(SWA_OK)) md_rewind(s, end);
+    if (!(may & MD_MAY(SWA_OK))) return 1;
+    md_rewind(s, end);
+    md_changed(m, seq);
     return 1;
 }
 static inline int md_fork(md *m, int dst, int src, int64_t end) {
@@ -709,6 +720,7 @@ static inline int md_fork(md *m, int dst, int src, int64_t end) {
     if (!(may & MD_MAY(SWA_OK))) return 1;
     if (dst != src) *d = *s;
     md_rewind(d, to);
+    md_changed(m, dst);
     return 1;
 }
 static inline int md_do_truncate(md *m) {
@@ -729,6 +741,7 @@ static inline int md_do_reset(md *m) {
     if (start > INT64_MAX - 280 || start < 0) start = 0;
     if (swa_cache_reset(&m->cache, seq, start, origin) != SWA_OK) return md_wrong(m, "reset is refused");
     md_empty(&m->seq[seq], start, origin);
+    md_changed(m, seq);
     return 1;
 }
 static inline int md_do_fork(md *m) {
@@ -767,6 +780,8 @@ static inline int md_do_save(md *m) {
     md_expect(m, may);
     ok = ok && md_status(m, swa_cache_load(&m->cache, dst, blob, n), may, 0, "swa_cache_load");
     if (ok && !all && (may & MD_MAY(SWA_OK))) m->seq[dst] = saved;
+    for (int s = 0; ok && (may & MD_MAY(SWA_OK)) && s < m->seqs; s++)
+        if (all || s == dst) md_changed(m, s);
     free(blob);
     return ok;
 }

@@ -300,3 +300,51 @@ TEST_EACH_ISA(bias_of_one_key) {
             CHECK_BITS(out[1], out[0], n * DIM);
         }
 }
+/* A bias as a mask, of -inf or the least float, as hosts fill it in: a hidden key counts as one that the window hides,
+   for few rows and many, in blocks that have no edge; a row of which all is hidden sees nothing. */
+TEST_EACH_ISA(bias_as_a_mask) {
+    enum { N = 320, ROWS = 32, EVERY = 3 };
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_E4M3 };
+    const float none[2] = { -FLT_MAX, -(float)INFINITY };
+    float *q = t_random(N * 2 * DIM, 1.0f), *k = t_random(N * DIM, 1.0f), *bias = t_floats(N * 2 * N);
+    float *out[2] = { t_floats(N * 2 * DIM), t_floats(N * 2 * DIM) }, *lse[2] = { t_floats(N * 2), t_floats(N * 2) };
+    for (int way = 0; way < 8; way++) {
+        swa_cache_desc d;
+        memset(&d, 0, sizeof d);
+        d.shape.n_heads = 2; /* the second one of every third token sees nothing */
+        d.shape.n_kv_heads = 1;
+        d.shape.head_dim = DIM;
+        d.n_layers = 1;
+        d.max_context = N;
+        d.v_type = types[way / 2];
+        d.isa = isa;
+        for (int i = 0; i < N * 2 * N; i++) {
+            const int t = i / (2 * N), head = i / N % 2, key = i % N;
+            bias[i] = (head == 1 && t % 3 == 0) || key % EVERY == 1 ? none[way % 2] : 0.0f;
+        }
+        for (int chunks = 0; chunks < 2; chunks++) {
+            swa_cache kv;
+            REQUIRE(t_cache_new(&kv, &d, 1));
+            for (int t = 0, n = chunks ? ROWS : 1; t < N; t += n) {
+                swa_attn a;
+                memset(&a, 0, sizeof a);
+                a.q.p = q + t * 2 * DIM;
+                a.k.p = a.v.p = k + t * DIM;
+                a.out.p = out[chunks] + t * 2 * DIM;
+                a.lse = lse[chunks] + t * 2;
+                a.bias = bias + t * 2 * N;
+                a.bias_token = 2 * N;
+                a.bias_head = N;
+                a.bias_n = N;
+                CHECK_OK(swa_step_one(&kv, 0, t, n));
+                CHECK_OK(swa_attend(&kv, 0, &a));
+            }
+        }
+        t_label("V in type %d, %g", (int)types[way / 2], (double)none[way % 2]);
+        CHECK_BITS(out[1], out[0], N * 2 * DIM);
+        CHECK_BITS(lse[1], lse[0], N * 2);
+        for (int t = 0; t < N; t += 3)
+            CHECK((double)lse[0][2 * t + 1] == -HUGE_VAL && out[0][(2 * t + 1) * DIM] == 0.0f);
+        for (int t = 0; t < N; t++) CHECK((double)lse[0][2 * t] > -HUGE_VAL);
+    }
+}

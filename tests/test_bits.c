@@ -875,3 +875,56 @@ TEST(bits_of_long_rings) {
         }
     }
 }
+
+/* Tokens on both sides of a block's edge, more parts than blocks: a part's share may be a block of which its rows see
+   nothing. What it leaves for phase 1 is a sum of no keys, not what stood in the scratch. */
+TEST_EACH_ISA(parts_that_see_nothing) {
+    enum { FROM = 520, MOST = 6, PARTS = 9, HEADS = 1 };
+    static const swa_type compute[] = { SWA_F32, SWA_BF16, SWA_BF16_TILE, SWA_Q8 };
+    const swa_window windows[] = { swa_window_causal(), swa_window_sliding(9), swa_window_sliding(300) };
+    for (int f = 0; f < 3 * 4 * 3; f++) {
+        const int dim = f % 3 == 0 ? 16 : f % 3 == 1 ? 40 : 64, n = 2 + f % (MOST - 1), row = HEADS * dim;
+        const int at = (f % 2 ? 256 : 512) - n / 2;
+        const swa_type by = compute[f / 3 % 4];
+        float *x = t_random((size_t)((FROM + MOST) * row), 1.0f), *stat = t_floats(n * HEADS * 2);
+        float *out[2] = { t_floats(n * row), t_floats(n * row) };
+        swa_cache_desc d;
+        swa_cache kv;
+        swa_attn a;
+        void *scratch;
+        size_t room;
+        memset(&d, 0, sizeof d);
+        d.shape.n_heads = d.shape.n_kv_heads = HEADS;
+        d.shape.head_dim = dim;
+        d.n_layers = 1;
+        d.windows = &windows[f / 12];
+        d.n_windows = 1;
+        d.max_context = FROM + MOST;
+        d.max_rollback = MOST;
+        d.k_type = by == SWA_Q8 ? SWA_Q8 : SWA_F32;
+        d.isa = isa;
+        room = swa_cache_scratch_bytes(&d, PARTS);
+        scratch = t_alloc(room);
+        REQUIRE(t_cache_new(&kv, &d, 1));
+        CHECK_OK(swa_cache_set_scratch(&kv, scratch, room));
+        memset(&a, 0, sizeof a);
+        a.mode = SWA_STORE_ONLY;
+        a.k.p = a.v.p = x;
+        CHECK_OK(swa_step_one(&kv, 0, 0, at));
+        CHECK_OK(swa_attend(&kv, 0, &a));
+        a.mode = SWA_ATTEND_NO_STORE;
+        a.q.p = a.k.p = a.v.p = x + at * row;
+        a.compute = by;
+        CHECK_OK(swa_step_one(&kv, 0, at, n));
+        for (int with = 0; with < 2; with++)
+            for (int parts = 1; parts <= PARTS; parts++) {
+                t_label("case %d, %d parts%s", f, parts, with ? ", stat" : "");
+                memset(scratch, 0xff, room);
+                a.stat = with ? stat : NULL;
+                a.out.p = out[parts > 1];
+                for (int phase = 0; phase < SWA_PHASES; phase++)
+                    for (int part = 0; part < parts; part++) CHECK_OK(swa_attend_part(&kv, 0, &a, phase, part, parts));
+                CHECK_BITS(out[parts > 1], out[0], (size_t)(n * row));
+            }
+    }
+}

@@ -540,6 +540,27 @@ TEST_EACH_ISA(ties_and_nan) {
     for (int i = 0; i < 7; i++) CHECK_INT(f.pick[40 * 7 + i], (i / 2) * 3 + 1 + i % 2);
     for (int k = 0; k < 50; k++) CHECK(!((double)f.score[45 * 50 + k] > -HUGE_VAL));
 }
+/* A key that holds a NaN has no score, whatever its heads count and whether they are cut at 0; nor has any key for a
+   query that holds one. */
+TEST_EACH_ISA(keys_of_nan) {
+    for (int way = 0; way < 4; way++) {
+        ix_case c = case_new(2, 1, 16, 50, 50);
+        ix_data d = data_new(&c);
+        const ix_found f = found_new(&c);
+        ix_how how = how_on(isa);
+        c.linear = way & 1;
+        for (int i = 0; i < 100; i++) d.w[i] = way & 2 ? -1.0f : 1.0f;
+        for (int k = 3; k < 50; k += 7) d.k[16 * k + k % 16] = (float)NAN;
+        d.q[2 * 16 * 48] = (float)NAN;
+        t_label("linear %d, weights %g", c.linear, (double)d.w[0]);
+        REQUIRE(through_ring(&c, &d, &how, &f));
+        for (int t = 0; t < 50; t++)
+            for (int i = 0; i < 50; i++) {
+                CHECK(f.pick[t * 50 + i] < 0 || (t != 48 && f.pick[t * 50 + i] % 7 != 3));
+                CHECK_INT((double)f.score[t * 50 + i] > -HUGE_VAL, t != 48 && i <= t && i % 7 != 3);
+            }
+    }
+}
 /* A product too small for a float is -0 or 0: equal, and the first of them are picked. */
 TEST_EACH_ISA(zeros_are_equal) {
     ix_case c = case_new(1, 1, 16, 20, 3);

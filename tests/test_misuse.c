@@ -588,12 +588,6 @@ static void misuse_plan(void) {
 static int begin_anew(swa_cache *c) {
     return CHECK_OK(swa_cache_reset(c, 0, 0, 0)) && CHECK_OK(swa_step_one(c, 0, 0, HELD));
 }
-/* Each field of swa_attn spoilt for a shape with tail (t) or without. */
-static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
-    swa_attn a;
-    const float nan = (float)NAN, inf = (float)INFINITY, falling[HEADS] = { 1, -0.5f }, unknown[HEADS] = { 1, nan };
-    float bias[4] = { 0, 0, 0, 0 };
-    t_label(tail ? "with a tail" : "plain");
 #define SPOIL(change, want)                                                                                            \
     do {                                                                                                               \
         a = ok;                                                                                                        \
@@ -601,6 +595,44 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         REFUSE(swa_attend, (c, 0, &a), want);                                                                          \
         REFUSE(swa_attend_part, (c, 0, &a, 0, 0, 1), want);                                                            \
     } while (0)
+/* What changes scores, spoilt field by field. */
+static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
+    swa_attn a;
+    const float nan = (float)NAN, inf = (float)INFINITY, falling[HEADS] = { 1, -0.5f };
+    const float unknown[HEADS] = { 1, nan }, endless[HEADS] = { inf, 1 };
+    float bias[4] = { 0, 0, 0, 0 };
+    memset(ok.out.p, 0, sizeof(float) * HEADS); /* numbers to be taken for slopes */
+    SPOIL(a.scale = nan, SWA_ERR_ARG);
+    SPOIL(a.scale = inf, SWA_ERR_ARG);
+    SPOIL(a.scale = -0.5f, SWA_ERR_ARG);
+    SPOIL(a.scale = 3e38f, SWA_ERR_ARG); /* in base 2 it is none */
+    SPOIL(a.softcap = nan, SWA_ERR_ARG);
+    SPOIL(a.softcap = -1, SWA_ERR_ARG);
+    SPOIL(a.softcap = inf, SWA_ERR_ARG);
+    SPOIL(a.softcap = 3e38f, SWA_ERR_ARG);
+    SPOIL(a.alibi = falling, SWA_ERR_ARG); /* slopes of the other sign */
+    SPOIL(a.alibi = unknown, SWA_ERR_ARG);
+    SPOIL(a.alibi = endless, SWA_ERR_ARG);
+    SPOIL(a.sink_logits = unknown, SWA_ERR_ARG);
+    SPOIL(a.sink_logits = endless, SWA_ERR_ARG);
+    SPOIL(a.bias_n = 4, SWA_ERR_ARG); /* of what? */
+    SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
+    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG); /* of what? */
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
+    SPOIL(a.bias = a.out.p; a.bias_n = 4, SWA_ERR_ARG); /* read for the rows behind the first */
+    SPOIL(a.bias = w.lse; a.bias_n = 4, SWA_ERR_ARG);
+    SPOIL(a.alibi = a.out.p, SWA_ERR_ARG);
+    SPOIL(a.sink_logits = a.out.p, SWA_ERR_ARG);
+}
+/* Each field of swa_attn spoilt for a shape with tail (t) or without. */
+static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
+    swa_attn a;
+    t_label(tail ? "with a tail" : "plain");
+    misuse_attn_numbers(c, ok);
     SPOIL(a.q.p = NULL, SWA_ERR_ARG);
     SPOIL(a.k.p = NULL, SWA_ERR_ARG);
     SPOIL(a.out.p = NULL, SWA_ERR_ARG);
@@ -614,27 +646,11 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     SPOIL(a.mode = SWA_ATTEND_STORED, SWA_ERR_ORDER); /* they are not */
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.q.p = NULL, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.k.p = NULL, SWA_ERR_ARG);
-    SPOIL(a.scale = nan, SWA_ERR_ARG);
-    SPOIL(a.scale = inf, SWA_ERR_ARG);
-    SPOIL(a.scale = -0.5f, SWA_ERR_ARG);
-    SPOIL(a.softcap = nan, SWA_ERR_ARG);
-    SPOIL(a.softcap = -1, SWA_ERR_ARG);
-    SPOIL(a.softcap = inf, SWA_ERR_ARG);
-    SPOIL(a.alibi = falling, SWA_ERR_ARG); /* slopes of the other sign */
-    SPOIL(a.alibi = unknown, SWA_ERR_ARG);
-    SPOIL(a.bias_n = 4, SWA_ERR_ARG); /* of what? */
-    SPOIL(a.bias = bias; a.bias_n = -1, SWA_ERR_ARG);
-    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = -1, SWA_ERR_ARG);
-    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = INT64_MAX, SWA_ERR_ARG);
-    SPOIL(a.bias_by_distance = 1, SWA_ERR_ARG); /* of what? */
-    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
-    SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)-1, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_F16, SWA_ERR_ARG);
     SPOIL(a.compute = (swa_type)99, SWA_ERR_ARG);
     SPOIL(a.compute = SWA_Q8, SWA_ERR_UNSUPPORTED); /* this ring is f32 */
-    SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
-    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG); /* the rows that are stored would be the outputs */
+    SPOIL(a.k.p = a.out.p, SWA_ERR_ARG);            /* the rows that are stored would be the outputs */
     SPOIL(a.v.p = a.out.p, SWA_ERR_ARG);
     SPOIL(a.mode = SWA_ATTEND_NO_STORE; a.v.p = a.out.p, SWA_ERR_ARG);
     SPOIL(a.k.p = w.lse, SWA_ERR_ARG);
@@ -648,6 +664,7 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
     if (tail) {
         SPOIL(a.q_tail.p = a.out.p, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = a.out.p, SWA_ERR_ARG);
+        SPOIL(a.q_sink_tail.p = a.out.p, SWA_ERR_ARG);
         SPOIL(a.q_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.k_tail.p = NULL, SWA_ERR_ARG);
         SPOIL(a.scale = 0, SWA_ERR_ARG);
@@ -657,8 +674,8 @@ static void misuse_attn_fields(swa_cache *c, swa_attn ok, int tail) {
         SPOIL(a.q_sink_tail.p = w.x, SWA_ERR_ARG);
         SPOIL(a.q_sink.p = w.x, SWA_ERR_ARG); /* n_sink was forgotten */
     }
-#undef SPOIL
 }
+#undef SPOIL
 /* Strides with which rows share numbers: one of two forgotten, in bytes of nothing, negative, huge. HELD tokens. */
 static void misuse_strides(swa_cache *c, swa_attn ok) {
     /* clang-format off */
@@ -1047,39 +1064,40 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     }
     /* clang-format on */
 }
-/* Phase 1 of a ring's call over other arrays than phase 0's. */
-static void misuse_phase_arrays(void) {
+/* Phase 1 of a ring's call with another attn than phase 0's, field by field. */
+static void misuse_phase_fields(void) {
     static float other[HELD * HEADS * DIM];
+    static const int32_t list[HELD] = { 0 };
+    const swa_window near = swa_window_sliding(2);
     swa_attn a = w.attn;
-    t_label("phase 1 with other arrays");
+    t_label("phase 1 with another attn");
     if (!begin_anew(&w.kv)) return;
     ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 1));
-    a.k.p = other;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.v.p = other;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.q.p = other;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.lse = NULL; /* phase 1 would leave out what phase 0 was asked for */
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.stat = w.stat;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.sink_logits = other;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.scale = 0.25f;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.softcap = 9;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
-    a = w.attn;
-    a.out.p = w.stat;
-    REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+#define DIFFER(change)                                                                                                 \
+    do {                                                                                                               \
+        a = w.attn;                                                                                                    \
+        change;                                                                                                        \
+        REFUSE(swa_attend_part, (&w.kv, 0, &a, 1, 0, 1), SWA_ERR_ORDER);                                               \
+    } while (0)
+    DIFFER(a.k.p = other);
+    DIFFER(a.v.p = other);
+    DIFFER(a.q.p = other);
+    DIFFER(a.out.p = w.stat);
+    DIFFER(a.lse = NULL); /* phase 1 would leave out what phase 0 was asked for */
+    DIFFER(a.stat = w.stat);
+    DIFFER(a.sink_logits = other);
+    DIFFER(a.alibi = other);
+    DIFFER(a.scale = 0.25f);
+    DIFFER(a.softcap = 9);
+    DIFFER(a.mode = SWA_ATTEND_NO_STORE); /* and the layer would count as stored */
+    DIFFER(a.compute = SWA_BF16);
+    DIFFER(a.bias = other; a.bias_n = 4);
+    DIFFER(a.pick = list; a.pick_n = 1);
+    DIFFER(a.pick = list; a.pick_n = 1; a.pick_window = &near);
+    DIFFER(a.q.token = 2 * HEADS * DIM);
+    DIFFER(a.v.token = 2 * HEADS * DIM);
+    DIFFER(a.out.token = 2 * HEADS * DIM);
+#undef DIFFER
     ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 1, 0, 1));
     ACCEPT(swa_attend, (&w.kv, 1, &w.attn));
 }
@@ -1718,6 +1736,12 @@ static void misuse_index_rows(void) {
     x.pos = INT64_MAX - 1;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_OVERFLOW);
     x = r;
+    for (int past = 0; past < 2; past++) { /* the last position that is an int32, and one more */
+        x.pos = (int64_t)INT32_MAX + 1 + past - x.n_tokens;
+        if (past) REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_OVERFLOW);
+        else ACCEPT(swa_select_rows, (&x, &ix));
+    }
+    x = r;
     x.shape.tail_dim = 4;
     kv.tail = w.x;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_UNSUPPORTED);
@@ -1979,7 +2003,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_attend();
     misuse_order();
     misuse_scratch();
-    misuse_phase_arrays();
+    misuse_phase_fields();
     misuse_tail();
     misuse_compute();
     misuse_rows();

@@ -1264,6 +1264,7 @@ static swa_status misuse_call(misuse *u, const swa_mla *m) {
     return a;
 }
 static const int32_t list[2] = { 0, -1 };
+static const double no_scale[4] = { -1.0, NAN, 1e39, 1e-60 }; /* the last is 0 as a float, which is the default */
 TEST(misuse_of_the_desc) {
     misuse u;
     swa_mla m;
@@ -1295,8 +1296,7 @@ TEST(misuse_of_the_desc) {
     INVALID(m.freq = NULL, SWA_ERR_ARG);
     INVALID(m.eps = -1.0f, SWA_ERR_ARG);
     INVALID(m.eps = (float)NAN, SWA_ERR_ARG);
-    INVALID(m.scale = -1.0, SWA_ERR_ARG);
-    INVALID(m.scale = NAN, SWA_ERR_ARG);
+    for (int i = 0; i < 4; i++) INVALID(m.scale = no_scale[i], SWA_ERR_ARG);
     INVALID(m.mscale = -1.0, SWA_ERR_ARG);
     INVALID(m.rope_mscale = HUGE_VAL, SWA_ERR_ARG);
     INVALID(m.path = (swa_mla_path)3, SWA_ERR_ARG);

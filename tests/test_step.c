@@ -674,6 +674,82 @@ TEST(phases_of_one_call_go_together) {
         for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, 2));
     CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 1, 2), SWA_ERR_ORDER);
 }
+/* What changes a sequence of the step, also between two phases, ends it for all: no phase stores, no layer attends, and
+   the sequences that were not changed are begun again. A change of another sequence ends nothing. */
+static swa_status change(swa_cache *c, int how, int seq) {
+    unsigned char *blob;
+    size_t n = swa_cache_save_bytes(c, 2);
+    swa_status status;
+    if (how == 0) return swa_cache_reset(c, seq, 0, 0);
+    if (how == 1) return swa_cache_truncate(c, seq, 0);
+    if (how == 2) return swa_cache_fork(c, seq, 2, -1); /* of the end that the step gave it, as it happens */
+    if (how == 3) return swa_cache_copy(c, seq, c, 2, -1);
+    blob = (unsigned char *)malloc(n);
+    status = blob == NULL || swa_cache_save(c, 2, blob, n) != SWA_OK ? SWA_ERR_MEMORY : swa_cache_load(c, seq, blob, n);
+    free(blob);
+    return status;
+}
+TEST(a_change_ends_the_step) {
+    const swa_window w = swa_window_sliding(9);
+    float x[3 * TOY_DIM], out[3 * TOY_DIM];
+    for (int how = 0; how < 5; how++)
+        for (int phase = 0; phase <= SWA_PHASES; phase++) {
+            swa_cache_desc d = toy_desc(&w, 1, 2, 4);
+            swa_run runs[2];
+            swa_attn a;
+            toy t;
+            t_label("change %d before phase %d", how, phase);
+            REQUIRE(toy_open(&t, &d));
+            memset(&a, 0, sizeof a);
+            for (int i = 0; i < 3 * TOY_DIM; i++) x[i] = (float)i / 64;
+            a.q.p = a.k.p = a.v.p = x;
+            a.out.p = out;
+            CHECK_OK(swa_step_one(&t.kv, 2, 0, 2));
+            CHECK_OK(swa_attend(&t.kv, 0, &a));
+            CHECK_OK(swa_attend(&t.kv, 1, &a));
+            runs[0] = t_run(0, 0, 2);
+            runs[1] = t_run(1, 0, 1);
+            CHECK_OK(swa_step_begin(&t.kv, runs, 2));
+            CHECK_INT(swa_step_tokens(&t.kv), 3);
+            CHECK_OK(swa_cache_fork(&t.kv, 3, 2, -1));
+            for (int p = 0; p < phase; p++) CHECK_OK(swa_attend_part(&t.kv, 0, &a, p, 0, 1));
+            CHECK_OK(change(&t.kv, how, 0));
+            CHECK_INT(swa_step_tokens(&t.kv), 0);
+            CHECK_STATUS(swa_attend_part(&t.kv, 0, &a, phase % SWA_PHASES, 0, 1), SWA_ERR_ORDER);
+            CHECK_STATUS(swa_attend(&t.kv, 1, &a), SWA_ERR_ORDER);
+            CHECK_INT(swa_cache_end(&t.kv, 0), how < 2 ? 0 : 2);
+            CHECK_OK(swa_step_one(&t.kv, 1, 0, 1));
+            CHECK_OK(swa_attend(&t.kv, 0, &a));
+            CHECK_OK(swa_attend(&t.kv, 1, &a));
+            CHECK_OK(swa_step_one(&t.kv, 0, swa_cache_end(&t.kv, 0), 1));
+        }
+}
+/* A batch is begun by one call. Begun sequence by sequence, with no layer called in between, it is refused: the rows of
+   all would be taken for the last one's. Sequences begun again, taken back, or called in a layer are all right. */
+TEST(a_batch_begun_in_pieces) {
+    const swa_window w = swa_window_sliding(9);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 3);
+    swa_run runs[2];
+    toy t;
+    REQUIRE(toy_open(&t, &d));
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
+    CHECK_STATUS(swa_step_one(&t.kv, 1, 0, 1), SWA_ERR_ORDER);
+    CHECK_INT(swa_cache_end(&t.kv, 1), 0);
+    CHECK_STATUS(go_on(&t, 3), SWA_ERR_ORDER);
+    runs[0] = t_run(0, 0, 1);
+    runs[1] = t_run(1, 0, 1);
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 1)); /* again, alone */
+    CHECK_OK(swa_step_begin(&t.kv, runs, 2));
+    runs[0] = t_run(2, 0, 1);
+    CHECK_STATUS(swa_step_begin(&t.kv, runs, 1), SWA_ERR_ORDER);
+    CHECK_STATUS(runs[0].status, SWA_ERR_ORDER);
+    CHECK_OK(swa_step_begin(&t.kv, runs, 1)); /* no step is on */
+    CHECK_OK(swa_cache_truncate(&t.kv, 2, 0));
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
+    CHECK_OK(go_on(&t, 1));
+    CHECK_OK(swa_step_one(&t.kv, 1, 0, 1)); /* others go on beside a step that died halfway */
+    CHECK_OK(go_on(&t, 3));
+}
 /* [n][k | v] with both strides forgotten, or [n][v | k]: V's first token would be K's second. V within K's rows, rows
    with their strides, and one token are all right; so is a run's rewind of 0 and 1 alone. */
 TEST(keys_and_values_side_by_side) {
@@ -721,6 +797,37 @@ TEST(keys_and_values_side_by_side) {
         if (run.rewind < 0 || run.rewind > 1) CHECK_STATUS(swa_step_begin(&c, &run, 1), SWA_ERR_ARG);
     run.rewind = 1;
     CHECK_OK(swa_step_begin(&c, &run, 1));
+}
+/* A fused [n][q | q_sink] of which a stride was forgotten, or both; q_sink may be q. */
+TEST(queries_of_sinks_side_by_side) {
+    enum { N = 4, HEADS = 2, DIM = 8, ROW = HEADS * DIM };
+    const swa_window w = swa_window_sinks(9, 2);
+    float *x = t_random(N * ROW * 2, 1.0f), *out = t_floats(N * ROW);
+    swa_cache_desc d;
+    swa_cache c;
+    swa_attn a;
+    memset(&d, 0, sizeof d);
+    d.shape.n_heads = d.shape.n_kv_heads = HEADS;
+    d.shape.head_dim = DIM;
+    d.n_layers = 1;
+    d.windows = &w;
+    d.n_windows = 1;
+    REQUIRE(t_cache_new(&c, &d, 1));
+    memset(&a, 0, sizeof a);
+    a.mode = SWA_ATTEND_NO_STORE;
+    a.k.p = a.v.p = t_random(N * ROW, 1.0f);
+    a.out.p = out;
+    a.q.p = x;
+    a.q_sink.p = x + ROW;
+    CHECK_OK(swa_step_one(&c, 0, 0, N));
+    for (int given = 0; given < 4; given++) {
+        a.q.token = given & 1 ? 2 * ROW : 0;
+        a.q_sink.token = given & 2 ? 2 * ROW : 0;
+        t_label("strides given: %d", given);
+        CHECK_STATUS(swa_attend(&c, 0, &a), given == 3 ? SWA_OK : SWA_ERR_ARG);
+    }
+    a.q_sink.p = x;
+    CHECK_OK(swa_attend(&c, 0, &a));
 }
 /* Every layer in the mask `layers` attends to the step that is on, whose rows are made up, and stores them; the first
    status that is not OK. */

@@ -494,6 +494,7 @@ TEST(trees_are_dropped) {
     CHECK_OK(swa_cache_reset(&x.kv, 0, 7, 0));
     CHECK_STATUS(swa_cache_commit(&x.kv, 0, NULL, 0), SWA_ERR_ORDER);
     CHECK_OK(swa_step_one(&x.kv, 0, 7, 1));
+    CHECK_OK(swa_cache_truncate(&x.kv, 0, 7));
     run = t_run(1, 0, 2); /* one that is all there is */
     run.parents = chain;
     REQUIRE(model_step(&x.m, &x.kv, &run, x.row, x.m.out));
