@@ -33,7 +33,8 @@
    worker calls swa_attend_part(&kv, l, &a, phase, part, parts) for phase 0, all join, then for
    phase 1, all join. Your own K/V rows, no ring: swa_attention(). Structs begin as zeros (C++: {},
    then assign fields), and zero is the default; a call that can fail returns a swa_status, 0 =
-   SWA_OK, and a refused one has changed nothing that the cache contains.
+   SWA_OK, and a refused one has changed nothing that the cache contains: swa_cache_explain(),
+   swa_step_explain() and swa_attend_explain() say in words why.
 
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
@@ -173,7 +174,8 @@ extern "C" {
 
 typedef enum {
     SWA_OK = 0,
-    SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window                    */
+    SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window: which, say
+                            swa_cache_explain(), swa_step_explain() and swa_attend_explain()      */
     SWA_ERR_OVERFLOW,    /* a size or position does not fit                                       */
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says              */
     SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a
@@ -553,7 +555,10 @@ typedef struct {
    (attend: ORDER), which are begun again as above. Cost: a few comparisons per run and layer; no
    row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
-/* The same for n tokens of one sequence from its end on. To go back, or to drop a tree:
+/* Why begin would refuse this run now, by itself, in words; NULL = it would not. Of a batch begun in
+   pieces it tells behind the begin that was refused. */
+SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run);
+/* Begins n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
 SWA_CHECKED swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n);
 /* packed rows of the step; 0 = none is begun */
@@ -751,6 +756,9 @@ typedef struct {
    token, query head and key that it sees; a few tokens read their keys' rows once for all heads of a
    KV head, which is what decode waits for. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
+/* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
+   it would not. Only looks. */
+SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const swa_attn *attn);
 /* The same for your own threads: parts 0..parts-1 of phase 0, join, the same parts of phase 1,
    join; both phases even with one part, parts and attn's fields the same in all of them (each
    thread may have a copy of attn). Outputs of the parts of a phase are disjoint. Go on with phase 1
@@ -1833,7 +1841,7 @@ static float swa__load1(int type, const void *p, size_t i) {
 SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
         "ok",
-        "bad argument: the function's comment in swa.h names the usual ones",
+        "bad argument: see the function's comment in swa.h, and swa_*_explain",
         "size or position overflows",
         "buffer too small, or none was set",
         "pos is not the sequence's end, a call was left out, or layer, part or phase is wrong",
@@ -1846,6 +1854,17 @@ SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
 
     return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
 }
+
+/* What a check says: a status, and in words why it is not SWA_OK, for those who ask
+   (swa_attend_explain). */
+typedef struct { swa_status status; const char *why; } swa__verdict;
+static swa__verdict swa__no(swa_status status, const char *why) {
+    swa__verdict v;
+    v.status = status;
+    v.why = status != SWA_OK ? why : NULL;
+    return v;
+}
+static swa__verdict swa__yes(void) { return swa__no(SWA_OK, NULL); }
 
 /* ==== [SECTION 4] WINDOW =========================================================================
    Who sees whom. Only this section knows what a window means: swa__bounds says what a query sees,
@@ -2635,7 +2654,8 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
 
 /* [SWA__OPEN], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0 =
    none. ANY: there may be some. OWNER: the call that has the scratch, as its tickets say; 0 = one
-   without parts. CALLED: the last step of which a layer was called. */
+   without parts. CALLED: the last step of which a layer was called; -1: begin was refused because
+   none had been. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -3950,53 +3970,61 @@ static swa_status swa__parents_check(const int32_t *parents, int32_t n) {
 
 /* A tree's rows take the slots of so many positions, and must leave what the query at pos needs:
    then any path of it can stay, and none. */
-static swa_status swa__tree_check(const swa__cache *c, const swa_run *r) {
+static swa__verdict swa__tree_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s = swa__seq_of(c, r->seq);
     const swa_status status = swa__parents_check(r->parents, r->n);
     int i;
 
-    if (status != SWA_OK) return status;
-    if (!SWA__LISTS) return SWA_ERR_UNSUPPORTED; /* their keys are gathered as a list's are */
+    if (status != SWA_OK) return swa__no(status, "parents: one < -1 or >= i, or too many nodes");
+    /* their keys are gathered as a list's are */
+    if (!SWA__LISTS) return swa__no(SWA_ERR_UNSUPPORTED, "parents: SWA_NO_LISTS left trees out");
     for (i = 0; i < c->d.n_layers; i++) {
         const swa__layer *l = swa__layer_of(c, i);
         const int64_t need = swa__needed(l, s, r->pos);
         /* rows of the tree in each other's slots; or what appending will push out is still
            needed */
         if (r->n > l->cap || (need < r->pos && need < r->pos + r->n - l->cap))
-            return SWA_ERR_CAPACITY;
+            return swa__no(SWA_ERR_CAPACITY, "parents: more nodes than could be taken back");
     }
-    return SWA_OK;
+    return swa__yes();
 }
 
 /* Whether a run may follow what its sequence holds, in all layers; nothing is changed. The
    arguments come first, then what is out of order, then what the rings cannot hold, or cannot give
    back any more. */
-static swa_status swa__run_check(const swa__cache *c, const swa_run *r) {
+static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
 
-    if (r->seq < 0 || r->seq >= c->d.n_seqs || r->n <= 0 || r->pos < 0) return SWA_ERR_ARG;
-    if (r->rewind != 0 && r->rewind != 1) return SWA_ERR_ARG; /* a run that was not zeroed        */
+    if (r->seq < 0 || r->seq >= c->d.n_seqs) return swa__no(SWA_ERR_ARG, "seq: not in the cache");
+    if (r->n <= 0 || r->pos < 0) return swa__no(SWA_ERR_ARG, "n not positive, or pos below 0");
+    if (r->rewind != 0 && r->rewind != 1)
+        return swa__no(SWA_ERR_ARG, "rewind: neither 0 nor 1; was the run zeroed?");
     s = swa__seq_of(c, r->seq);
-    if (s->mark != 0) return SWA_ERR_ARG;                            /* twice in one step */
+    if (s->mark != 0) return swa__no(SWA_ERR_ARG, "seq: twice in one step");
     /* the end, too, is less than INT64_MAX, where no query stands */
-    if (r->pos > INT64_MAX - 1 - r->n) return SWA_ERR_OVERFLOW;
-    if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n)) return SWA_ERR_ARG;
-    if (r->prefix != 0 && r->parents != NULL) return SWA_ERR_ARG;
+    if (r->pos > INT64_MAX - 1 - r->n) return swa__no(SWA_ERR_OVERFLOW, "pos + n");
+    if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n))
+        return swa__no(SWA_ERR_ARG, "prefix: a position that is not within the run");
+    if (r->prefix != 0 && r->parents != NULL) return swa__no(SWA_ERR_ARG, "prefix with parents");
 
     least = swa__least_stored(c, r->seq);
-    /* a gap, or a tree that was not committed; a layer lacks rows of an earlier step */
-    if (r->pos > swa__settled(s) || r->pos > least) return SWA_ERR_ORDER;
+    if (r->pos > swa__settled(s))
+        return swa__no(SWA_ERR_ORDER, "pos is past the sequence's end, or a tree not committed");
+    if (r->pos > least)
+        return swa__no(SWA_ERR_ORDER, "a layer has not stored the step before: swa_cache_unstored");
     /* back only if that is meant, or the last run died before all layers had stored it and is begun
        again */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
-        return SWA_ERR_ORDER;
+        return swa__no(SWA_ERR_ORDER, "pos is before the sequence's end, and rewind is 0");
     /* positions from the start on, which is pos if the run goes back before it */
-    if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit) return SWA_ERR_FULL;
+    if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit)
+        return swa__no(SWA_ERR_FULL, "past max_context");
     /* queries of a KV head */
-    if ((int64_t)r->n * c->group > INT32_MAX) return SWA_ERR_OVERFLOW;
-    if (swa__forget_check(c, r->seq, r->pos) != SWA_OK) return SWA_ERR_LOST;
-    return r->parents != NULL ? swa__tree_check(c, r) : SWA_OK;
+    if ((int64_t)r->n * c->group > INT32_MAX) return swa__no(SWA_ERR_OVERFLOW, "n * heads");
+    if (swa__forget_check(c, r->seq, r->pos) != SWA_OK)
+        return swa__no(SWA_ERR_LOST, "pos needs rows that are overwritten: swa_cache_min_end");
+    return r->parents != NULL ? swa__tree_check(c, r) : swa__yes();
 }
 
 /* Takes over a run that has been checked. Old rows below its position stay in the slots that it
@@ -4064,7 +4092,7 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
 
     for (i = 0; i < n_runs; i++) {
         runs[i].row = (int32_t)rows;
-        runs[i].status = swa__run_check(c, &runs[i]);
+        runs[i].status = swa__run_check(c, &runs[i]).status;
         if (runs[i].status == SWA_OK && runs[i].n > INT32_MAX - rows)
             runs[i].status = SWA_ERR_OVERFLOW;
         if (runs[i].status == SWA_OK) {
@@ -4078,6 +4106,7 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
         if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
     if (status != SWA_OK || !swa__begun_apart(c, runs, n_runs)) return status;
     for (i = 0; i < n_runs; i++) runs[i].status = SWA_ERR_ORDER;
+    swa__open_of(c)[SWA__OPEN_CALLED] = -1; /* for swa_step_explain, until a step is on */
     return SWA_ERR_ORDER;
 }
 
@@ -4088,6 +4117,7 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     if (c == NULL) return SWA_ERR_ARG;
 
     swa__parts_check(c);
+    if (swa__open_of(c)[SWA__OPEN_CALLED] < 0) swa__open_of(c)[SWA__OPEN_CALLED] = 0;
     c->status = runs == NULL || n_runs <= 0 ? SWA_ERR_ARG : swa__runs_check(c, runs, n_runs);
     /* from here on there is no step, also not the one before, until this one is accepted */
     c->n_runs = 0;
@@ -4102,6 +4132,15 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
     c->n_runs = n_runs;
     c->step++;
     return SWA_OK;
+}
+
+SWA__COLD SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run) {
+    const swa__cache *c = swa__get(cache);
+
+    if (c == NULL || run == NULL) return "no cache, one that init refused, or no run";
+    if (c->status == SWA_ERR_ORDER && swa__open_of(c)[SWA__OPEN_CALLED] < 0)
+        return "other sequences were begun, and no layer called: begin a batch by one call";
+    return swa__run_check(c, run).why;
 }
 
 SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n) {
@@ -14910,24 +14949,30 @@ static int swa__rounds_products(swa_type compute) {
     return compute == SWA_BF16 || compute == SWA_BF16_TILE;
 }
 
-static swa_status swa__pick_check(const swa_attn *a) {
+static swa__verdict swa__pick_check(const swa_attn *a) {
     const int32_t block = a->pick_block;
 
-    if (a->pick == NULL) return a->pick_n == 0 && a->pick_window == NULL ? SWA_OK : SWA_ERR_ARG;
+    if (a->pick == NULL && (a->pick_n != 0 || a->pick_window != NULL))
+        return swa__no(SWA_ERR_ARG, "pick_n or pick_window without pick");
+    if (a->pick == NULL) return swa__yes();
     /* a power of two: entries are shifted, and a block holds whole ones */
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
-        return SWA_ERR_ARG;
-    if (a->pick_token < 0 || a->pick_head < 0) return SWA_ERR_ARG;
+        return swa__no(SWA_ERR_ARG, "pick_n not positive, or pick_block no power of 2 to 128");
+    if (a->pick_token < 0 || a->pick_head < 0)
+        return swa__no(SWA_ERR_ARG, "pick_token or pick_head below 0");
     /* lists of later rows are read when the first rows are out */
-    if (swa__written(a, a->pick)) return SWA_ERR_ARG;
-    if (!SWA__LISTS || swa__rounds_products(a->compute)) return SWA_ERR_UNSUPPORTED;
-    if (a->pick_window == NULL) return SWA_OK;
+    if (swa__written(a, a->pick)) return swa__no(SWA_ERR_ARG, "pick: where the call writes");
+    if (!SWA__LISTS) return swa__no(SWA_ERR_UNSUPPORTED, "pick: SWA_NO_LISTS left it out");
+    if (swa__rounds_products(a->compute))
+        return swa__no(SWA_ERR_UNSUPPORTED, "pick with compute SWA_BF16 or SWA_BF16_TILE");
+    if (a->pick_window == NULL) return swa__yes();
     /* one without an end shows everything: it was forgotten */
     if (!swa__window_ok(a->pick_window) || swa__reach(a->pick_window) == INT64_MAX)
-        return SWA_ERR_ARG;
+        return swa__no(SWA_ERR_ARG, "pick_window: no window, or one without an end");
     /* near is one interval, in which these have no place */
-    return a->pick_window->n_sink != 0 || a->pick_window->prefix != 0 ? SWA_ERR_UNSUPPORTED
-                                                                      : SWA_OK;
+    if (a->pick_window->n_sink != 0 || a->pick_window->prefix != 0)
+        return swa__no(SWA_ERR_UNSUPPORTED, "pick_window with sinks or a prefix");
+    return swa__yes();
 }
 
 /* Numbers, or -inf, which is no sink. */
@@ -14938,55 +14983,78 @@ static int swa__logits_ok(const float *logits, int n_heads) {
     return 1;
 }
 
-static swa_status swa__attn_check(const swa_shape *s, const swa_window *window, const swa_attn *a,
-                                  int32_t n, int stored_type) {
+/* Scale, softcap, and what is added to scores. */
+static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
     int i;
 
-    if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE) return SWA_ERR_ARG;
-    /* call_begin has dropped what the mode does not look at: the rest has to be there */
-    if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)
-        || (a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
-        return SWA_ERR_ARG;
-    if (a->q.p != NULL) {
-        if (a->out.p == NULL || (s->tail_dim > 0 && a->q_tail.p == NULL)) return SWA_ERR_ARG;
-        if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
-            return SWA_ERR_ARG;
-        if (window->n_sink == 0 && (a->q_sink.p != NULL || a->q_sink_tail.p != NULL))
-            return SWA_ERR_ARG;
-        /* head_dim is not what such a model scales by */
-        if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_ARG;
-        /* finite in base 2, too */
-        if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f
-            || a->softcap < 0.0f || a->scale > 1e38f || a->softcap > 1e38f)
-            return SWA_ERR_ARG;
-        if (a->bias == NULL && a->bias_n != 0) return SWA_ERR_ARG;
-        if (a->bias != NULL
-            && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
-            return SWA_ERR_ARG;
-        for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
-            if (!swa__finite(a->alibi[i]) || a->alibi[i] < 0.0f) return SWA_ERR_ARG;
-        if (a->stat == NULL && !swa__logits_ok(a->sink_logits, s->n_heads)) return SWA_ERR_ARG;
-        /* distances are floats in a kernel: exact to 2^24 */
-        if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
-            return SWA_ERR_ARG;
-        if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
-            return SWA_ERR_UNSUPPORTED;
-    }
+    /* head_dim is not what such a model scales by */
+    if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k))
+        return swa__no(SWA_ERR_ARG, "scale 0, with a tail or v_in_k: it has to be given");
+    /* finite in base 2, too */
+    if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f || a->softcap < 0.0f
+        || a->scale > 1e38f || a->softcap > 1e38f)
+        return swa__no(SWA_ERR_ARG, "scale or softcap: negative, not finite, or above 1e38");
+    if (a->bias == NULL && a->bias_n != 0) return swa__no(SWA_ERR_ARG, "bias_n without bias");
+    if (a->bias != NULL
+        && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
+        return swa__no(SWA_ERR_ARG, "bias: bias_n not positive, or bias_first out of range");
+    for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
+        if (!swa__finite(a->alibi[i]) || a->alibi[i] < 0.0f)
+            return swa__no(SWA_ERR_ARG, "alibi: a slope that is negative or not finite");
+    if (a->stat == NULL && !swa__logits_ok(a->sink_logits, s->n_heads))
+        return swa__no(SWA_ERR_ARG, "sink_logits: NaN or +inf");
+    /* distances are floats in a kernel: exact to 2^24 */
+    if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
+        return swa__no(SWA_ERR_ARG, "bias_by_distance: no bias, a bias_first, or bias_n over 2^23");
+    if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
+        return swa__no(SWA_ERR_UNSUPPORTED, "softcap, alibi, bias: SWA_NO_MODS left them out");
+    return swa__yes();
+}
 
-    if (a->k.p != NULL
-        && ((!s->v_in_k && a->v.p == NULL) || (s->tail_dim > 0) != (a->k_tail.p != NULL)))
-        return SWA_ERR_ARG;
-    if (!swa__strides_ok(s, a, n)) return SWA_ERR_ARG;
-    if (a->q.p != NULL && swa__overlaps(s, a)) return SWA_ERR_ARG;
-    if (a->q.p != NULL && swa__pick_check(a) != SWA_OK) return swa__pick_check(a);
-
-    if (a->compute == SWA_TYPE_DEFAULT || a->compute == SWA_F32) return SWA_OK;
-    if (swa__rounds_products(a->compute)) return SWA__BF16 ? SWA_OK : SWA_ERR_UNSUPPORTED;
-    if (a->compute != SWA_Q8) return SWA_ERR_ARG;
+static swa__verdict swa__compute_check(const swa_shape *s, swa_type compute, int stored_type) {
+    if (compute == SWA_TYPE_DEFAULT || compute == SWA_F32) return swa__yes();
+    if (swa__rounds_products(compute))
+        return SWA__BF16 ? swa__yes()
+                         : swa__no(SWA_ERR_UNSUPPORTED, "compute: SWA_NO_BF16 left it out");
+    if (compute != SWA_Q8) return swa__no(SWA_ERR_ARG, "compute: not a way to multiply");
     /* up to here the sums of int8 products are exact in f32 too, and so the same on every
        instruction set */
-    return stored_type == SWA_Q8 && s->tail_dim == 0 && s->head_dim <= 1040 ? SWA_OK
-                                                                            : SWA_ERR_UNSUPPORTED;
+    if (stored_type != SWA_Q8 || s->tail_dim > 0 || s->head_dim > 1040)
+        return swa__no(SWA_ERR_UNSUPPORTED, "compute SWA_Q8: K not in q8, a tail, or a long head");
+    return swa__yes();
+}
+
+static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window, const swa_attn *a,
+                                    int32_t n, int stored_type) {
+    swa__verdict v = swa__yes();
+
+    if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE)
+        return swa__no(SWA_ERR_ARG, "mode: not one of swa_mode");
+    /* call_begin has dropped what the mode does not look at: the rest has to be there */
+    if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)) return swa__no(SWA_ERR_ARG, "q.p is NULL");
+    if ((a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
+        return swa__no(SWA_ERR_ARG, "k.p is NULL");
+    if (a->q.p != NULL) {
+        if (a->out.p == NULL) return swa__no(SWA_ERR_ARG, "out.p is NULL");
+        if (s->tail_dim > 0 && a->q_tail.p == NULL)
+            return swa__no(SWA_ERR_ARG, "q_tail.p is NULL, and the shape has a tail");
+        if (s->tail_dim == 0 && (a->q_tail.p != NULL || a->q_sink_tail.p != NULL))
+            return swa__no(SWA_ERR_ARG, "q_tail or q_sink_tail, and the shape has no tail");
+        if (window->n_sink == 0 && (a->q_sink.p != NULL || a->q_sink_tail.p != NULL))
+            return swa__no(SWA_ERR_ARG, "q_sink or q_sink_tail, and the window pins no sinks");
+        v = swa__scores_check(s, a);
+    }
+    if (v.status != SWA_OK) return v;
+
+    if (a->k.p != NULL && !s->v_in_k && a->v.p == NULL) return swa__no(SWA_ERR_ARG, "v.p is NULL");
+    if (a->k.p != NULL && (s->tail_dim > 0) != (a->k_tail.p != NULL))
+        return swa__no(SWA_ERR_ARG, "k_tail.p, and the shape has no tail, or reverse");
+    if (!swa__strides_ok(s, a, n))
+        return swa__no(SWA_ERR_ARG, "strides: rows of one array overlap, or one of two is missing");
+    if (a->q.p != NULL && swa__overlaps(s, a))
+        return swa__no(SWA_ERR_ARG, "out, lse or stat begin where another array does");
+    if (a->q.p != NULL) v = swa__pick_check(a);
+    return v.status != SWA_OK ? v : swa__compute_check(s, a->compute, stored_type);
 }
 
 /* What follows from the call's arguments: strides, the instance, the kernels' parameters. */
@@ -15124,44 +15192,46 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
 
 /* Whether this layer has stored what a run needs, and what it stores has not pushed the run's own
    past out. */
-static swa_status swa__past_check(const swa__cache *c, int layer, const swa_run *r,
-                                  const swa_attn *a) {
+static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_run *r,
+                                    const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
 
-    /* rows before the run, or with it, are missing */
-    if (stored < (a->mode == SWA_ATTEND_STORED ? r->pos + r->n : r->pos)) return SWA_ERR_ORDER;
-    /* stored already */
-    if (stored > r->pos && swa__stores(a)) return SWA_ERR_ORDER;
+    if (stored < r->pos)
+        return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored an earlier step");
+    if (stored < r->pos + r->n && a->mode == SWA_ATTEND_STORED)
+        return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored this step's rows");
+    if (stored > r->pos && swa__stores(a))
+        return swa__no(SWA_ERR_ORDER, "this layer has stored this step's rows already");
     /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
-        return SWA_ERR_CAPACITY;
-    return SWA_OK;
+        return swa__no(SWA_ERR_CAPACITY, "n > capacity-(W-1), and the rows are stored already");
+    return swa__yes();
 }
 
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
-static swa_status swa__layer_check(const swa__cache *c, int layer, const swa_attn *a, int phase,
-                                   int part) {
+static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_attn *a, int phase,
+                                     int part) {
     int64_t *ticket = swa__tickets_of(c) + layer;
-    swa_status status = SWA_OK;
+    swa__verdict v = swa__yes();
     int i;
 
-    if (phase > 0 && swa__stores(a)) return *ticket == c->step ? SWA_OK : SWA_ERR_ORDER;
+    if (phase > 0 && swa__stores(a))
+        return swa__no(*ticket == c->step ? SWA_OK : SWA_ERR_ORDER, "no phase 0 in this step");
     /* begin has checked the runs; since then the host may have truncated, reset or committed */
-    for (i = 0; i < c->n_runs && status == SWA_OK; i++) {
+    for (i = 0; i < c->n_runs && v.status == SWA_OK; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
         const swa__seq *s = swa__seq_of(c, r->seq);
-        /* changed since begin */
         if (s->end - r->n != r->pos || s->parents != r->parents
             || swa__tree_hash(r->parents, r->n) != s->tree)
-            status = SWA_ERR_ORDER;
-        else status = swa__past_check(c, layer, r, a);
+            v = swa__no(SWA_ERR_ORDER, "a sequence, or its tree's parents, changed since begin");
+        else v = swa__past_check(c, layer, r, a);
     }
 
     /* one part speaks for all, which find the same */
-    if (phase == 0 && part == 0 && swa__stores(a)) *ticket = status == SWA_OK ? c->step : 0;
-    if (phase == 0 && part == 0 && status == SWA_OK) swa__open_of(c)[SWA__OPEN_CALLED] = c->step;
-    return status;
+    if (phase == 0 && part == 0 && swa__stores(a)) *ticket = v.status == SWA_OK ? c->step : 0;
+    if (phase == 0 && part == 0 && v.status == SWA_OK) swa__open_of(c)[SWA__OPEN_CALLED] = c->step;
+    return v;
 }
 
 /* Whether each entry of a list, but -1, names a key that its query sees, of a run that ends there. */
@@ -15181,7 +15251,7 @@ static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_wind
 
 /* With desc.audit 2: an entry that names no such key is one of another step, a slot taken for a
    position, or from an index with another window. */
-SWA__COLD static swa_status swa__pick_audit(const swa__cache *c, int layer, const swa_attn *a) {
+SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
     int64_t t;
     int i, g;
@@ -15194,35 +15264,40 @@ SWA__COLD static swa_status swa__pick_audit(const swa__cache *c, int layer, cons
             for (g = 0; g < l->shape.n_kv_heads; g++)
                 if (!swa__pick_seen(a, a->pick + (r->row + t) * a->pick_token + g * a->pick_head,
                                     &w, r->pos + t, start, r->pos + r->n))
-                    return SWA_ERR_ARG;
+                    return 0;
     }
-    return SWA_OK;
+    return 1;
 }
 
 /* A call on a ring, checked, and made but for its scratch. */
-static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
-                                 int part, int parts, swa__call *call) {
-    swa_status status;
+static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
+                                   int part, int parts, swa__call *call) {
+    swa__verdict v;
     const swa__layer *l;
     int i, trees = 0;
 
-    if (c == NULL || attn == NULL) return SWA_ERR_ARG;
-    if (c->status != SWA_OK) return c->status;
+    if (c == NULL || attn == NULL)
+        return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no attn");
+    if (c->status != SWA_OK)
+        return swa__no(c->status, "no step: begin was refused, or a change has ended the step");
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
-    if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
-    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
+    if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts))
+        return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
 
-    status = swa__attn_check(&l->shape, &l->window, &call->a, c->n_tokens, (int)l->type[SWA__K]);
-    if (status == SWA_OK && trees && call->a.q.p != NULL
+    v = swa__attn_check(&l->shape, &l->window, &call->a, c->n_tokens, (int)l->type[SWA__K]);
+    if (v.status != SWA_OK) return v;
+    if (trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
-        status = SWA_ERR_UNSUPPORTED;
-    if (status == SWA_OK && SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase == 0)
-        status = swa__pick_audit(c, layer, &call->a);
+        return swa__no(SWA_ERR_UNSUPPORTED, "a tree with pick, or compute SWA_BF16, SWA_BF16_TILE");
+    if (SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase == 0
+        && !swa__picks_seen(c, layer, &call->a))
+        return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
     /* last, because it leaves a trace: the layer's ticket */
-    if (status == SWA_OK) status = swa__layer_check(c, layer, &call->a, phase, part);
-    if (status != SWA_OK) return status;
+    v = swa__layer_check(c, layer, &call->a, phase, part);
+    if (v.status != SWA_OK) return v;
 
     swa__call_base(call, &l->shape, c->d.isa);
     call->c = c;
@@ -15233,7 +15308,7 @@ static swa_status swa__ring_call(const swa__cache *c, int layer, const swa_attn 
     call->sinks = l->window.n_sink > 0;
     /* new rows become what this ring will hold before anyone sees them */
     memcpy(call->keys.round, l->type, sizeof call->keys.round);
-    return SWA_OK;
+    return swa__yes();
 }
 
 /* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
@@ -15322,13 +15397,35 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     return SWA_OK;
 }
 
+/* The same, of one that is attention alone. */
+static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
+                                     int phase, int part, int parts, swa__call *call) {
+    const swa__verdict v = swa__ring_call(c, layer, attn, phase, part, parts, call);
+
+    if (v.status == SWA_OK && c->n_tokens > 1
+        && swa__tangled(&call->shape, &call->a, c->n_tokens))
+        return swa__no(SWA_ERR_ARG, "arrays run into each other: a stride of one was forgotten");
+    return v;
+}
+
 static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn,
                                    int phase, int part, int parts, swa__call *call) {
-    swa_status status = swa__ring_call(swa__get(cache), layer, attn, phase, part, parts, call);
-    if (status != SWA_OK) return status;
-    if (call->c->n_tokens > 1 && swa__tangled(&call->shape, &call->a, call->c->n_tokens))
-        return SWA_ERR_ARG;
-    return swa__call_scratch(call, call->c->scratch, call->c->scratch_bytes, parts);
+    const swa__cache *c = swa__get(cache);
+    const swa_status status = swa__attend_ring(c, layer, attn, phase, part, parts, call).status;
+    return status != SWA_OK ? status
+                            : swa__call_scratch(call, c->scratch, c->scratch_bytes, parts);
+}
+
+SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer,
+                                                 const swa_attn *attn) {
+    const swa__cache *c = swa__get(cache);
+    swa__call call;
+    /* as another part than 0, which would leave a trace */
+    const char *why = swa__attend_ring(c, layer, attn, 0, 1, 2, &call).why;
+
+    if (why != NULL) return why;
+    return swa__call_scratch(&call, c->scratch, c->scratch_bytes, 1) == SWA_OK
+         ? NULL : "scratch: none was set, or too little for one part";
 }
 
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
@@ -15466,7 +15563,7 @@ static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, in
     /* int8 products need K in q8, all of it */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     status = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
-                             i == rows->n_kv ? SWA_Q8 : SWA_F32);
+                             i == rows->n_kv ? SWA_Q8 : SWA_F32).status;
     if (status != SWA_OK) return status;
     if (!swa__parts_ok(parts)) return SWA_ERR_ORDER;
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
@@ -16668,7 +16765,7 @@ SWA__COLD static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
 
     a = swa__mla_attn(x, 0);
-    status = swa__ring_call(c, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call);
+    status = swa__ring_call(c, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call).status;
     /* a tree's keys are gathered as they are cached, which only the absorbed path reads */
     if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed)
         status = SWA_ERR_UNSUPPORTED;
@@ -17373,7 +17470,7 @@ static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_
     if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0)
         return SWA_ERR_UNSUPPORTED;
 
-    status = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
+    status = swa__ring_call(c, layer, &a, phase, part, parts, &s->call).status;
     if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
     if (status != SWA_OK) return status;
     for (i = 0; i < c->n_runs; i++)

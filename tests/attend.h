@@ -243,6 +243,7 @@ static inline void at_shuffle(int *order, int n) {
 }
 static inline int at_run_ring(swa_cache *kv, int layer, const swa_attn *a, int parts) {
     int order[16];
+    CHECK(swa_attend_explain(kv, layer, a) == NULL);
     if (!parts) return CHECK_OK(swa_attend(kv, layer, a));
     for (int phase = 0; phase < SWA_PHASES; phase++) {
         at_shuffle(order, parts);

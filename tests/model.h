@@ -42,6 +42,7 @@ typedef struct {
     unsigned char *block, *mem, *before, *room, *scratch; /* room: the cache's scratch, for so many parts */
     size_t size, scratch_size;
     uint32_t next_id;
+    int told;      /* the begin before was refused because of idle */
     unsigned idle; /* by sequence: the step before is theirs, and no layer was called */
     long ops, refused, rows_checked;
     md_seq seq[MD_SEQS];
@@ -544,7 +545,7 @@ static inline void md_free_step(md_step *t) {
 /* Begins what the runs say, here and in the model. *begun says whether there is something to attend. */
 static inline int md_begin(md *m, md_step *t, int *begun) {
     unsigned may = MD_MAY(SWA_OK);
-    int bad = -1, seen = 0, apart;
+    int bad = -1, seen = 0, apart, said;
     swa_status got;
     for (int i = 0; i < t->n_runs && bad < 0; i++) {
         const swa_run *r = &t->run[i];
@@ -557,8 +558,13 @@ static inline int md_begin(md *m, md_step *t, int *begun) {
     m->idle = 0;
     *begun = bad < 0 && !apart;
     md_expect(m, may);
+    said = t->n_runs == 1 && swa_step_explain(&m->cache, t->run) != NULL;
     got = swa_step_begin(&m->cache, t->run, t->n_runs);
     if (!md_status(m, got, may, 12, "swa_step_begin")) return 0;
+    if (apart) said = swa_step_explain(&m->cache, t->run) != NULL; /* begin has found it */
+    if ((t->n_runs == 1 || apart) && said != (got != SWA_OK || m->told))
+        return md_wrong(m, "swa_step_explain says otherwise");
+    m->told = apart;
     for (int i = 0; i < t->n_runs && (bad < 0 || i <= bad); i++)
         if (t->run[i].status != (apart || i == bad ? got : SWA_OK))
             return md_wrong(m, "begin says \"%s\" of run %d", swa_status_str(t->run[i].status), i);
@@ -604,12 +610,13 @@ static inline void md_fill(md *m, md_step *t, int layer, swa_attn *a) {
     a->scale = md_scale(m);
 }
 static inline swa_status md_parts(md *m, int layer, const swa_attn *a, int parts) {
+    const int said = swa_attend_explain(&m->cache, layer, a) != NULL;
     swa_status got = SWA_OK;
-    if (parts == 0) return swa_attend(&m->cache, layer, a);
+    if (parts == 0) got = swa_attend(&m->cache, layer, a);
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int part = parts - 1; part >= 0; part--)
             if (got == SWA_OK) got = swa_attend_part(&m->cache, layer, a, phase, part, parts);
-    return got;
+    return said == (got != SWA_OK) ? got : SWA_ERR_BLOB; /* which attend never says */
 }
 /* mode 0: attend, then store. 1: put first, then attend. 2: store only. */
 static inline int md_layer(md *m, md_step *t, int layer, int mode, int parts) {

@@ -3,6 +3,7 @@
    were. The run fails if a status was never seen, or if swa.h has a function that no row calls. */
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
+#include <ctype.h>
 #include "test.h"
 
 enum { N_STATUS = SWA_ERR_BLOB + 1, GUARD = 96, MAX_NAMES = 160 };
@@ -511,6 +512,10 @@ static void misuse_begin(void) {
     swa_run r[2];
     t_label("begin");
     r[0] = t_run(0, HELD, 1);
+    name_called("swa_step_explain");
+    CHECK(swa_step_explain(&w.kv, r) == NULL && swa_step_explain(&w.kv, NULL) != NULL);
+    CHECK(swa_step_explain(NULL, r) != NULL && swa_attend_explain(NULL, 0, &w.attn) != NULL);
+    CHECK(swa_attend_explain(&w.kv, 0, NULL) != NULL && swa_attend_explain(&w.kv, -1, &w.attn) != NULL);
     REFUSE(swa_step_begin, (&w.kv, NULL, 1), SWA_ERR_ARG);
     REFUSE(swa_step_begin, (&w.kv, NULL, 0), SWA_ERR_ARG);
     REFUSE(swa_step_begin, (&w.kv, r, 0), SWA_ERR_ARG);
@@ -520,6 +525,7 @@ static void misuse_begin(void) {
 #define RUN(seq, pos, n, rewind, want)                                                                                 \
     do {                                                                                                               \
         r[0] = run_at(seq, pos, n, rewind);                                                                            \
+        CHECK(swa_step_explain(&w.kv, r) != NULL);                                                                     \
         REFUSE(swa_step_begin, (&w.kv, r, 1), want);                                                                   \
         CHECK_STATUS(r[0].status, want);                                                                               \
         REFUSE(swa_attend, (&w.kv, 0, &w.attn), want);                                                                 \
@@ -594,7 +600,22 @@ static int begin_anew(swa_cache *c) {
         change;                                                                                                        \
         REFUSE(swa_attend, (c, 0, &a), want);                                                                          \
         REFUSE(swa_attend_part, (c, 0, &a, 0, 0, 1), want);                                                            \
+        why_attend(c, 0, &a, #change);                                                                                 \
     } while (0)
+/* A refused call is explained in words that name a field which was spoilt: one of those in `change`, behind "a.". */
+static void why_attend(const swa_cache *c, int layer, const swa_attn *a, const char *change) {
+    const char *why = swa_attend_explain(c, layer, a);
+    int named = 0;
+    name_called("swa_attend_explain");
+    if (!CHECK(why != NULL)) return;
+    t_label("%s: %s", change, why);
+    for (const char *at = strstr(change, "a."); at != NULL; at = strstr(at + 2, "a.")) {
+        char field[32] = { 0 };
+        for (int n = 0; n < 31 && (isalnum((unsigned char)at[n + 2]) || at[n + 2] == '_'); n++) field[n] = at[n + 2];
+        named = named || strstr(why, field) != NULL;
+    }
+    CHECK(named || strstr(why, "begin where another") != NULL || strstr(why, "has not stored") != NULL);
+}
 /* What changes scores, spoilt field by field. */
 static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     swa_attn a;

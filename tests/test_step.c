@@ -736,6 +736,9 @@ TEST(a_batch_begun_in_pieces) {
     CHECK_STATUS(swa_step_one(&t.kv, 1, 0, 1), SWA_ERR_ORDER);
     CHECK_INT(swa_cache_end(&t.kv, 1), 0);
     CHECK_STATUS(go_on(&t, 3), SWA_ERR_ORDER);
+    runs[0] = t_run(1, 0, 1);
+    REQUIRE(swa_step_explain(&t.kv, runs) != NULL);
+    CHECK(strstr(swa_step_explain(&t.kv, runs), "one call") != NULL);
     runs[0] = t_run(0, 0, 1);
     runs[1] = t_run(1, 0, 1);
     CHECK_OK(swa_step_one(&t.kv, 0, 0, 1)); /* again, alone */
