@@ -175,7 +175,7 @@ extern "C" {
 typedef enum {
     SWA_OK = 0,
     SWA_ERR_ARG,         /* NULL, negative, inconsistent, or an invalid window: which, say
-                            swa_cache_explain(), swa_step_explain() and swa_attend_explain()      */
+                            swa_cache_explain(), swa_attend_explain() and their like              */
     SWA_ERR_OVERFLOW,    /* a size or position does not fit                                       */
     SWA_ERR_MEMORY,      /* the buffer given is smaller than the *_bytes() call says              */
     SWA_ERR_ORDER,       /* pos is not end() and no rewind was asked for; no step was begun; a
@@ -817,6 +817,8 @@ SWA_API size_t     swa_attention_bytes(const swa_rows *rows, int parts);
 SWA_CHECKED swa_status swa_attention(const swa_rows *rows, const swa_attn *attn);
 SWA_CHECKED swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                           int part, int parts);
+/* as swa_attend_explain */
+SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *attn);
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given: outs[i]
    [rows][v_dim], stats[i] [rows][2], into out [rows][v_dim] and lse [rows], each of which may be
    NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
@@ -1090,6 +1092,9 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
+/* as swa_attend_explain */
+SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer, const swa_mla *mla,
+                                    const float *h, float *out);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with
    the same parts, each phase once, and no other call on the cache in between: else SWA_ERR_ORDER,
    as in swa_attend_part. A list has to be there from phase 0 on. */
@@ -14911,6 +14916,7 @@ SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *
     return swa__meet(swa__place_of(a, n), swa__place_of(b, n));
 }
 
+#define SWA__TANGLED "arrays run into each other: a stride of one was forgotten"
 /* Whether arrays run into each other, as those of a fused [n][q | k | v] do where a token stride
    was forgotten. Not asked of one token, which has no token strides: decode would pay 30 ns for it;
    nor of an index, whose out is no out. */
@@ -15269,6 +15275,10 @@ SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_a
     return 1;
 }
 
+#define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
+#define SWA__NO_SCRATCH "scratch: none was set, or too little for one part"
+enum { SWA__ASK = -1 };                  /* the phase of a call that is only asked about */
+
 /* A call on a ring, checked, and made but for its scratch. */
 static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
                                    int part, int parts, swa__call *call) {
@@ -15279,10 +15289,10 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     if (c == NULL || attn == NULL)
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no attn");
     if (c->status != SWA_OK)
-        return swa__no(c->status, "no step: begin was refused, or a change has ended the step");
+        return swa__no(c->status, SWA__NO_STEP);
     for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
-    if (!swa__part_ok(phase, SWA_PHASES, part, parts))
+    if (phase != SWA__ASK && !swa__part_ok(phase, SWA_PHASES, part, parts))
         return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
     swa__call_begin(call, attn);
     l = swa__layer_of(c, layer);
@@ -15292,7 +15302,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     if (trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
         return swa__no(SWA_ERR_UNSUPPORTED, "a tree with pick, or compute SWA_BF16, SWA_BF16_TILE");
-    if (SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase == 0
+    if (SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase <= 0
         && !swa__picks_seen(c, layer, &call->a))
         return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
     /* last, because it leaves a trace: the layer's ticket */
@@ -15404,7 +15414,7 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
 
     if (v.status == SWA_OK && c->n_tokens > 1
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
-        return swa__no(SWA_ERR_ARG, "arrays run into each other: a stride of one was forgotten");
+        return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     return v;
 }
 
@@ -15420,12 +15430,11 @@ SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int lay
                                                  const swa_attn *attn) {
     const swa__cache *c = swa__get(cache);
     swa__call call;
-    /* as another part than 0, which would leave a trace */
-    const char *why = swa__attend_ring(c, layer, attn, 0, 1, 2, &call).why;
+    const char *why = swa__attend_ring(c, layer, attn, SWA__ASK, 0, 1, &call).why;
 
     if (why != NULL) return why;
     return swa__call_scratch(&call, c->scratch, c->scratch_bytes, 1) == SWA_OK
-         ? NULL : "scratch: none was set, or too little for one part";
+         ? NULL : SWA__NO_SCRATCH;
 }
 
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
@@ -15484,44 +15493,59 @@ static int swa__blocks_whole(const swa_shape *s, const swa_kv *kv) {
     return (odd & 31) == 0;
 }
 
-static swa_status swa__rows_check(const swa_rows *r, swa_shape *s) {
+static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
+    if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
+        return swa__no(SWA_ERR_ARG, "kv: k, v or tail is NULL");
+    if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type))
+        return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type unknown");
+    /* a ring's span, as swa_cache_spans made it */
+    if (kv->layout_ != 0) return swa__yes();
+    if (swa__kv_forgotten(s, kv))
+        return swa__no(SWA_ERR_ARG, "kv: a stride below 0, or one of two that is missing");
+    if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
+        return swa__no(SWA_ERR_UNSUPPORTED, "kv: SWA_Q8 is for rings; rows take SWA_Q8_32");
+    if (SWA__STAGED && !swa__blocks_whole(s, kv))
+        return swa__no(SWA_ERR_UNSUPPORTED, "kv: SWA_Q8_32 wants dims and strides of whole 32s");
+    return swa__yes();
+}
+
+static swa__verdict swa__rows_check(const swa_rows *r, swa_shape *s) {
     int64_t end = 0, blocks = 0;
+    swa__verdict v;
     swa_status status;
     int i;
 
-    if (r == NULL) return SWA_ERR_ARG;
+    if (r == NULL) return swa__no(SWA_ERR_ARG, "no rows");
     *s = r->shape;
-    if (!swa__shape_resolve(s) || !swa__window_ok(&r->window) || r->n_tokens < 0 || r->pos < 0
-        || r->n_kv < 0)
-        return SWA_ERR_ARG;
-    if (r->n_kv > 0 && r->kv == NULL) return SWA_ERR_ARG;
+    if (!swa__shape_resolve(s)) return swa__no(SWA_ERR_ARG, "shape: see swa_shape");
+    if (!swa__window_ok(&r->window))
+        return swa__no(SWA_ERR_ARG, "window: not one that a constructor makes");
+    if (r->n_tokens < 0 || r->pos < 0) return swa__no(SWA_ERR_ARG, "n_tokens or pos below 0");
+    if (r->n_kv < 0 || (r->n_kv > 0 && r->kv == NULL))
+        return swa__no(SWA_ERR_ARG, "n_kv below 0, or without kv");
     status = swa__isa_check(r->isa);
-    if (status != SWA_OK) return status;
-    if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k)) return SWA_ERR_UNSUPPORTED;
-    if (r->pos > INT64_MAX - 1 - r->n_tokens) return SWA_ERR_OVERFLOW;
-    if ((int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX) return SWA_ERR_OVERFLOW;
+    if (status != SWA_OK) return swa__no(status, "isa: unknown, or this machine lacks it");
+    if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k))
+        return swa__no(SWA_ERR_UNSUPPORTED, "tails and v_in_k: SWA_NO_LATENTS left them out");
+    if (r->pos > INT64_MAX - 1 - r->n_tokens
+        || (int64_t)r->n_tokens * (s->n_heads / s->n_kv_heads) > INT32_MAX)
+        return swa__no(SWA_ERR_OVERFLOW, "pos + n_tokens, or n_tokens * heads");
 
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
         /* in order of position, without a common one: swa__find halves them */
-        if (kv->n < 0 || kv->pos < end || kv->layout_ < 0) return SWA_ERR_ARG;
-        if (kv->pos > INT64_MAX - 1 - kv->n) return SWA_ERR_OVERFLOW;
+        if (kv->n < 0 || kv->pos < end || kv->layout_ < 0)
+            return swa__no(SWA_ERR_ARG, "kv: n below 0, or pos not behind the segment before");
+        if (kv->pos > INT64_MAX - 1 - kv->n) return swa__no(SWA_ERR_OVERFLOW, "kv: pos + n");
         end = kv->pos + kv->n;
         if (kv->n == 0) continue;
         /* a list of blocks counts in int */
         blocks += swa__blocks_until(end) - kv->pos / SWA_BLOCK;
-        if (blocks > INT32_MAX) return SWA_ERR_OVERFLOW;
-        if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
-            return SWA_ERR_ARG;
-        if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type)) return SWA_ERR_ARG;
-        /* a ring's span, as swa_cache_spans made it */
-        if (kv->layout_ != 0) continue;
-        if (swa__kv_forgotten(s, kv)) return SWA_ERR_ARG;
-        if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
-            return SWA_ERR_UNSUPPORTED;
-        if (SWA__STAGED && !swa__blocks_whole(s, kv)) return SWA_ERR_UNSUPPORTED;
+        if (blocks > INT32_MAX) return swa__no(SWA_ERR_OVERFLOW, "kv: too many keys");
+        v = swa__segment_check(s, kv);
+        if (v.status != SWA_OK) return v;
     }
-    return SWA_OK;
+    return swa__yes();
 }
 
 static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int parts,
@@ -15534,7 +15558,7 @@ static size_t swa__rows_bytes(const swa_rows *rows, const swa_shape *s, int part
 
 SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
     swa_shape s;
-    if (!swa__parts_ok(parts) || swa__rows_check(rows, &s) != SWA_OK) return 0;
+    if (!swa__parts_ok(parts) || swa__rows_check(rows, &s).status != SWA_OK) return 0;
     return swa__rows_bytes(rows, &s, parts,
                            rows->n_tokens > 0 ? swa__rows_split(rows, &s)
                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
@@ -15546,55 +15570,63 @@ static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_k
 }
 
 /* A call over rows of the caller's, but for its scratch. */
-static swa_status swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts,
-                                  swa__call *call) {
+static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts,
+                                    swa__call *call) {
     swa_shape s;
-    swa_status status = swa__rows_check(rows, &s);
+    swa__verdict v = swa__rows_check(rows, &s);
     int i;
 
-    if (status != SWA_OK) return status;
-    if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL) return SWA_ERR_ARG;
+    if (v.status != SWA_OK) return v;
+    if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
+        return swa__no(SWA_ERR_ARG, "no attn, or q.p or rows' scratch is NULL");
     swa__call_begin(call, attn);
     call->a.mode = SWA_ATTEND_STORED;    /* keys come from rows->kv */
     call->a.k.p = NULL;
     for (i = 0; i < rows->n_kv; i++)
-        if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i])) return SWA_ERR_ARG;
+        if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i]))
+            return swa__no(SWA_ERR_ARG, "kv: k, v or tail where the call writes");
     i = 0;
     /* int8 products need K in q8, all of it */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
-    status = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
-                             i == rows->n_kv ? SWA_Q8 : SWA_F32).status;
-    if (status != SWA_OK) return status;
-    if (!swa__parts_ok(parts)) return SWA_ERR_ORDER;
+    v = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
+                        i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    if (v.status != SWA_OK) return v;
+    if (!swa__parts_ok(parts)) return swa__no(SWA_ERR_ORDER, "parts: out of range");
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
     call->rows = rows;
     call->n_jobs = 1;
     call->sinks = rows->window.n_sink > 0;
-    return SWA_OK;
+    return swa__yes();
 }
 
-static swa_status swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts,
-                                 swa__call *call) {
-    const swa_status status = swa__rows_begin(rows, attn, parts, call);
+static swa__verdict swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts,
+                                   swa__call *call) {
+    const swa__verdict v = swa__rows_begin(rows, attn, parts, call);
 
-    if (status != SWA_OK) return status;
+    if (v.status != SWA_OK) return v;
     if (rows->n_tokens > 1 && swa__tangled(&call->shape, &call->a, rows->n_tokens))
-        return SWA_ERR_ARG;
+        return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     /* slices for all parts have to be there */
-    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0)) return SWA_ERR_MEMORY;
+    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0))
+        return swa__no(SWA_ERR_MEMORY, "scratch_bytes: less than swa_attention_bytes says");
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
     /* as in a ring call: less room only splits nothing */
     call->split_rows = swa__rows_split(rows, &call->shape);
     if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows))
         call->split_rows = 0;
-    return SWA_OK;
+    return swa__yes();
+}
+
+SWA__COLD SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *attn) {
+    swa__call call;
+    return swa__rows_call(rows, attn, 1, &call).why;
 }
 
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                       int part, int parts) {
     swa__call call;
-    swa_status status = swa__rows_call(rows, attn, parts, &call);
+    swa_status status = swa__rows_call(rows, attn, parts, &call).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
@@ -15606,7 +15638,7 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
     swa_status status;
     int parts = SWA__THREADS();
-    do status = swa__rows_call(rows, attn, parts, &call);
+    do status = swa__rows_call(rows, attn, parts, &call).status;
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
     if (status == SWA_OK) swa__call_phases(&call, parts);
     return status;
@@ -15858,11 +15890,12 @@ static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa
 
 /* Each dimension in its range, and all heads' rows of any weight countable in int32: matrices of
    that many rows are multiplied as one. */
-static swa_status swa__mla_dims_check(const swa_mla *m) {
+static swa__verdict swa__mla_dims_check(const swa_mla *m) {
     int dims[7], i;
     int64_t most;
 
-    if (m == NULL || m->rope_dim % 2 != 0) return SWA_ERR_ARG;
+    if (m == NULL) return swa__no(SWA_ERR_ARG, "no swa_mla");
+    if (m->rope_dim % 2 != 0) return swa__no(SWA_ERR_ARG, "rope_dim: odd");
     dims[0] = m->hidden;
     dims[1] = m->n_heads;
     dims[2] = m->kv_lora_rank;
@@ -15872,29 +15905,36 @@ static swa_status swa__mla_dims_check(const swa_mla *m) {
     dims[6] = m->rope_dim;
     /* five that there must be; then products of two fit an int64_t */
     for (i = 0; i < 7; i++)
-        if (dims[i] < (i < 5)) return SWA_ERR_ARG;
+        if (dims[i] < (i < 5))
+            return swa__no(SWA_ERR_ARG,
+                           i < 5 ? "hidden, n_heads, kv_lora_rank, nope_dim or v_dim: not above 0"
+                                 : "q_lora_rank or rope_dim: below 0");
     for (i = 0; i < 7; i++)
-        if (dims[i] > SWA__MLA_MAX) return SWA_ERR_OVERFLOW;
+        if (dims[i] > SWA__MLA_MAX) return swa__no(SWA_ERR_OVERFLOW, "a dimension");
     most =
         swa__max64(m->kv_lora_rank, swa__max64(m->nope_dim + m->rope_dim, m->nope_dim + m->v_dim));
-    return m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW;
+    return swa__no(m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW, "n_heads * dims");
 }
 
 /* A weight that is read is there, and can be cut where the block has to cut it: between heads, and
    between two weights that lie in one matrix. */
-static swa_status swa__weight_check(const swa_mla *m, const swa__weight *w) {
+static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w) {
     const swa_matrix *a = w->w;
 
-    if (w->heads == 0) return SWA_OK;
-    if (a->p == NULL || a->stride < 0 || a->block_rows < 0 || a->block_cols < 0) return SWA_ERR_ARG;
+    if (w->heads == 0) return swa__yes();
+    if (a->p == NULL) return swa__no(SWA_ERR_ARG, "a weight that is read has no p");
+    if (a->stride < 0 || a->block_rows < 0 || a->block_cols < 0)
+        return swa__no(SWA_ERR_ARG, "a weight's stride, block_rows or block_cols: below 0");
     if (a->block_rows > 1
         && (w->first % a->block_rows != 0 || (w->heads > 1 && w->per % a->block_rows != 0)))
-        return SWA_ERR_ARG;
-    if (a->type == SWA_OPAQUE) return m->gemm != NULL ? SWA_OK : SWA_ERR_ARG;
-    if (a->stride > 0 && a->stride < w->cols) return SWA_ERR_ARG;
+        return swa__no(SWA_ERR_ARG, "a weight's block_rows: heads do not begin at blocks");
+    if (a->type == SWA_OPAQUE)
+        return swa__no(m->gemm != NULL ? SWA_OK : SWA_ERR_ARG, "an OPAQUE weight, and no gemm");
+    if (a->stride > 0 && a->stride < w->cols)
+        return swa__no(SWA_ERR_ARG, "a weight's stride: shorter than its rows");
     if (a->type == SWA_Q8 || (SWA__IS_STAGED(a->type) && swa__type_ok(a->type)))
-        return SWA_ERR_UNSUPPORTED;
-    return swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG;
+        return swa__no(SWA_ERR_UNSUPPORTED, "a weight's type: OPAQUE, for those of your own");
+    return swa__no(swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG, "a weight's type: unknown");
 }
 
 /* A matrix of both given as each of them: its rows would be taken for those of one. Also where b
@@ -15921,42 +15961,54 @@ static int swa__merged(const swa_mla *m) { return m->w_uqk.p != NULL; }
    cached. */
 static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick != NULL; }
 
-/* w: the weights as this block has them. */
-SWA__COLD static swa_status swa__mla_check(const swa_mla *m, swa__weight *w) {
-    swa_status status = swa__mla_dims_check(m);
-    double factor[3];
+/* Norms, rotation, and factors of the scale. */
+SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
+    const double factor[3] = { m->scale, m->mscale, m->rope_mscale };
     int i;
 
-    if (status != SWA_OK) return status;
-    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED || m->sink_pos < 0)
-        return SWA_ERR_ARG;
-    if ((m->rope_dim > 0) != (m->freq != NULL)) return SWA_ERR_ARG;
-    if ((int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF) return SWA_ERR_ARG;
+    if ((m->rope_dim > 0) != (m->freq != NULL))
+        return swa__no(SWA_ERR_ARG, "freq without rope_dim, or reverse");
+    if ((int)m->pairs < 0 || (int)m->pairs > SWA_ROPE_HALF)
+        return swa__no(SWA_ERR_ARG, "pairs: not one of swa_rope_pairs");
     /* a NaN, too, is not >= 0 */
-    if (!(m->eps >= 0.0f) || !swa__finite(m->eps)) return SWA_ERR_ARG;
-    if (m->q_norm != NULL && m->q_lora_rank == 0) return SWA_ERR_ARG;
-    if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f)) return SWA_ERR_ARG;
-    if (swa__weights_twice(m)) return SWA_ERR_ARG;
-
-    /* 0 is the default in each */
-    factor[0] = m->scale;
-    factor[1] = m->mscale;
-    factor[2] = m->rope_mscale;
-    for (i = 0; i < 3; i++)              /* a float as well: no smaller one becomes the default   */
+    if (!(m->eps >= 0.0f) || !swa__finite(m->eps))
+        return swa__no(SWA_ERR_ARG, "eps: below 0, or not finite");
+    if (m->q_norm != NULL && m->q_lora_rank == 0)
+        return swa__no(SWA_ERR_ARG, "q_norm without q_lora_rank");
+    if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f))
+        return swa__no(SWA_ERR_ARG, "eps without q_norm and kv_norm, or reverse");
+    /* 0 is the default in each; as floats, too: no smaller one becomes it */
+    for (i = 0; i < 3; i++)
         if (factor[i] != 0
             && (!swa__positive(factor[i]) || factor[i] < 1e-37 || factor[i] > 1e38))
-            return SWA_ERR_ARG;
+            return swa__no(SWA_ERR_ARG, "scale, mscale or rope_mscale: not from 1e-37 to 1e38");
+    return swa__yes();
+}
 
-    if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE) return SWA_ERR_ARG;
+/* w: the weights as this block has them. */
+SWA__COLD static swa__verdict swa__mla_check(const swa_mla *m, swa__weight *w) {
+    swa__verdict v = swa__mla_dims_check(m);
+    int i;
+
+    if (v.status != SWA_OK) return v;
+    if ((int)m->path < SWA_MLA_AUTO || (int)m->path > SWA_MLA_ABSORBED)
+        return swa__no(SWA_ERR_ARG, "path: not one of swa_mla_path");
+    if (m->sink_pos < 0) return swa__no(SWA_ERR_ARG, "sink_pos: below 0");
+    v = swa__mla_numbers_check(m);
+    if (v.status != SWA_OK) return v;
+    if (swa__weights_twice(m))
+        return swa__no(SWA_ERR_ARG, "w_qr, w_kr or w_uv is (in) the matrix before: p NULL says so");
+    if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE)
+        return swa__no(SWA_ERR_ARG, "path SWA_MLA_NAIVE with w_uqk or pick");
     /* or is the W_UV in w_uk left out? */
-    if (!swa__merged(m) && m->w_uvo.p != NULL) return SWA_ERR_ARG;
+    if (!swa__merged(m) && m->w_uvo.p != NULL) return swa__no(SWA_ERR_ARG, "w_uvo without w_uqk");
     /* rows are of OPAQUE weights: a forgotten type would be read as f32 */
-    if (m->rows != NULL && !swa__merged(m) && m->w_uq.type != SWA_OPAQUE && m->w_uk.type != SWA_OPAQUE
-        && m->w_uv.type != SWA_OPAQUE && m->w_o.type != SWA_OPAQUE)
-        return SWA_ERR_ARG;
+    if (m->rows != NULL && !swa__merged(m) && m->w_uq.type != SWA_OPAQUE
+        && m->w_uk.type != SWA_OPAQUE && m->w_uv.type != SWA_OPAQUE && m->w_o.type != SWA_OPAQUE)
+        return swa__no(SWA_ERR_ARG, "rows, and no weight is OPAQUE");
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
-    for (i = 0; i < SWA__WEIGHTS && status == SWA_OK; i++) status = swa__weight_check(m, &w[i]);
-    return status;
+    for (i = 0; i < SWA__WEIGHTS && v.status == SWA_OK; i++) v = swa__weight_check(m, &w[i]);
+    return v;
 }
 
 SWA__COLD SWA_API double swa_mla_scale(int nope_dim, int rope_dim, double mscale) {
@@ -16043,7 +16095,7 @@ SWA__COLD static void swa__mla_costs(const swa_mla *m, double cached, double n,
 
 SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_t n_new,
                                     swa_mla_cost cost[4]) {
-    if (swa__mla_dims_check(mla) != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
+    if (swa__mla_dims_check(mla).status != SWA_OK || n_cached < 0 || n_new < 0) return SWA_MLA_AUTO;
     if (cost != NULL) swa__mla_costs(mla, (double)n_cached, n_new, cost);
     return swa__mla_rule(mla, n_cached, n_new);
 }
@@ -16151,24 +16203,28 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
 
 /* x for a checked block and a layer, or why they do not go together. A cache is taken for latents
    if it has their shape, else it has to be of expanded heads. */
-static swa_status swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
+static swa__verdict swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
     swa_shape shape = swa_mla_shape(m, 0);
 
     x->m = m;
     x->l = l;
     x->expanded = !swa__shape_is(&l->shape, &shape);
-    if (m->sink_pos > 0 && l->window.n_sink == 0) return SWA_ERR_ARG;
+    if (m->sink_pos > 0 && l->window.n_sink == 0)
+        return swa__no(SWA_ERR_ARG, "sink_pos, and the layer's window pins no sinks");
 
     shape = swa_mla_shape(m, 1);
+    if (x->expanded && !swa__shape_is(&l->shape, &shape))
+        return swa__no(SWA_ERR_ARG, "the layer's shape is not swa_mla_shape's");
     if (x->expanded) {                   /* which holds nothing that an absorbed query could meet */
-        if (m->path == SWA_MLA_ABSORBED || swa__never_naive(m)) return SWA_ERR_ARG;
-        return swa__shape_is(&l->shape, &shape) ? SWA_OK : SWA_ERR_ARG;
+        if (m->path == SWA_MLA_ABSORBED || swa__never_naive(m))
+            return swa__no(SWA_ERR_ARG, "an expanded layer with SWA_MLA_ABSORBED, w_uqk or pick");
+        return swa__yes();
     }
     /* a run may be naive, for which the part that expands keys has to read W_UK and W_UV itself */
-    if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return SWA_OK;
-    return x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE
-             ? SWA_ERR_ARG
-             : SWA_OK;
+    if (swa__never_naive(m) || m->path == SWA_MLA_ABSORBED || m->rows != NULL) return swa__yes();
+    if (x->w[SWA__W_UK].w->type == SWA_OPAQUE || x->w[SWA__W_UV].w->type == SWA_OPAQUE)
+        return swa__no(SWA_ERR_ARG, "OPAQUE w_uk or w_uv: the naive path wants rows");
+    return swa__yes();
 }
 
 SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
@@ -16179,11 +16235,12 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
     swa__mla x;
     int i;
 
-    if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w) != SWA_OK) return 0;
+    if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w).status != SWA_OK) return 0;
 
     memset(x.a, 0, sizeof x.a);
     for (i = 0; i < desc->n_layers; i++) { /* of the layers that fit, the one that needs most */
-        if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x) != SWA_OK) continue;
+        if (swa__layer_make(desc, i, &l) != SWA_OK || swa__mla_fit(mla, &l, &x).status != SWA_OK)
+            continue;
         if (!swa__mla_carve(&x, n_tokens, parts, NULL)) return 0;
         if (x.bytes > most) most = x.bytes;
     }
@@ -16621,7 +16678,7 @@ static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_
 /* By dimensions alone, so that it can be asked before there are weights. */
 SWA__COLD SWA_API size_t swa_mla_merged_bytes(const swa_mla *mla) {
     size_t uvo, rows, bytes;
-    return swa__mla_dims_check(mla) == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes)
+    return swa__mla_dims_check(mla).status == SWA_OK && swa__merged_layout(mla, &uvo, &rows, &bytes)
              ? bytes
              : 0;
 }
@@ -16690,7 +16747,7 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
                                            swa_mla *dst) {
     const swa_matrix none = { NULL, SWA_F32, 0, 0, 0 };
     swa__weight w[SWA__WEIGHTS];
-    swa_status status = swa__mla_check(src, w);
+    swa_status status = swa__mla_check(src, w).status;
     size_t uvo, rows, total;
     swa_mla merged;
     float *base;
@@ -16712,8 +16769,8 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
     if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
     merged.w_uqk.p = base;
     merged.w_uvo.p = base + uvo;
-    status = swa__mla_check(&merged, w);     /* W_QR in w_uq is cut now, head by head: its blocks
-                                                may forbid that                                   */
+    /* W_QR in w_uq is cut now, head by head: its blocks may forbid that */
+    status = swa__mla_check(&merged, w).status;
     if (status != SWA_OK) return status;
 
     swa__weights(src, 1, 1, w);              /* where the factors lie, head by head */
@@ -16727,16 +16784,17 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
 
 /* The call's arguments, checked; the rest of x is for swa__mla_ready. What does not depend on the
    step comes first: a block that does not fit the layer is refused before the step is looked at. */
-static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla,
-                                 const float *h, float *out, swa__mla *x) {
+static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla,
+                                   const float *h, float *out, swa__mla *x) {
     const swa__cache *c = swa__get(cache);
-    swa_status status;
+    swa__verdict v;
 
-    if (c == NULL || h == NULL || out == NULL) return SWA_ERR_ARG;
+    if (c == NULL || h == NULL || out == NULL)
+        return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
 
-    status = swa__mla_check(mla, x->w);
-    if (status != SWA_OK) return status;
-    if (layer < 0 || layer >= c->d.n_layers) return SWA_ERR_ORDER;
+    v = swa__mla_check(mla, x->w);
+    if (v.status != SWA_OK) return v;
+    if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
 
     x->c = c;
     x->layer = layer;
@@ -16750,27 +16808,37 @@ static swa_status swa__mla_begin(const swa_cache *cache, int layer, const swa_ml
 /* Places the call's arrays, and readies the attention among them. To its checks, which are made in
    every phase of the block, attention is in phase 0 up to the one in which it attends, and in phase
    1 from then on. */
-SWA__COLD static swa_status swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
+SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
+    const int of_two = phase == SWA__ASK ? phase : phase > SWA__MLA_ATTEND;
     const swa__cache *c = x->c;
-    swa_status status;
+    swa__verdict v;
     swa_attn a;
 
-    if (!swa__part_ok(phase, SWA_MLA_PHASES, part, parts)) return SWA_ERR_ORDER;
-    if (c->status != SWA_OK) return c->status;
+    if (phase != SWA__ASK && !swa__part_ok(phase, SWA_MLA_PHASES, part, parts))
+        return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
+    if (c->status != SWA_OK) return swa__no(c->status, SWA__NO_STEP);
 
     x->part = part;
     x->parts = parts;
-    if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return SWA_ERR_OVERFLOW;
-    if (c->scratch_bytes < x->bytes) return SWA_ERR_MEMORY;
+    if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return swa__no(SWA_ERR_OVERFLOW, "scratch");
+    if (c->scratch_bytes < x->bytes) return swa__no(SWA_ERR_MEMORY, SWA__NO_SCRATCH);
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
 
     a = swa__mla_attn(x, 0);
-    status = swa__ring_call(c, x->layer, &a, phase > SWA__MLA_ATTEND, part, parts, &x->call).status;
+    v = swa__ring_call(c, x->layer, &a, of_two, part, parts, &x->call);
+    if (v.status != SWA_OK) return v;
     /* a tree's keys are gathered as they are cached, which only the absorbed path reads */
-    if (status == SWA_OK && x->call.trees && !x->expanded && !x->absorbed)
-        status = SWA_ERR_UNSUPPORTED;
-    if (status != SWA_OK) return status;
-    return swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes, parts);
+    if (x->call.trees && !x->expanded && !x->absorbed)
+        return swa__no(SWA_ERR_UNSUPPORTED, "a tree on the naive path");
+    return swa__no(swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes,
+                                     parts), SWA__NO_SCRATCH);
+}
+
+SWA__COLD SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer,
+                                              const swa_mla *mla, const float *h, float *out) {
+    swa__mla x;
+    const char *why = swa__mla_begin(cache, layer, mla, h, out, &x).why;
+    return why != NULL ? why : swa__mla_ready(&x, SWA__ASK, 0, 1).why;
 }
 
 /* A part of one phase. Norms and rotations come before the products that stand in the same phase,
@@ -16793,8 +16861,8 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
                                         const float *h, float *out, int phase, int part,
                                         int parts) {
     swa__mla x;
-    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
-    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts);
+    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x).status;
+    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts).status;
     if (status == SWA_OK)
         status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
@@ -16804,12 +16872,12 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
 SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h,
                                    float *out) {
     swa__mla x;
-    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x);
+    swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x).status;
     int parts = SWA__THREADS();
 
     if (status != SWA_OK) return status;
     /* fewer parts, if the scratch has no room */
-    do status = swa__mla_ready(&x, 0, 0, parts);
+    do status = swa__mla_ready(&x, 0, 0, parts).status;
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status != SWA_OK) return status;
 
@@ -17487,7 +17555,7 @@ static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int
     int i;
 
     if (status == SWA_OK && rows != NULL && rows->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
-    if (status == SWA_OK) status = swa__rows_begin(rows, &a, parts, &s->call);
+    if (status == SWA_OK) status = swa__rows_begin(rows, &a, parts, &s->call).status;
     if (status != SWA_OK) return status;
 
     /* one past the last position of a query or key */

@@ -254,6 +254,7 @@ static inline int at_run_ring(swa_cache *kv, int layer, const swa_attn *a, int p
 }
 static inline int at_run_rows(const swa_rows *r, const swa_attn *a, int parts) {
     int order[16];
+    CHECK(swa_attention_explain(r, a) == NULL);
     if (!parts) return CHECK_OK(swa_attention(r, a));
     for (int phase = 0; phase < SWA_PHASES; phase++) {
         at_shuffle(order, parts);

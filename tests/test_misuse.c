@@ -1165,10 +1165,12 @@ static void misuse_rows(void) {
         found = spoil_rows(&r, kv, i, &want);
         if (!found) break;
         if (found == 1) ANSWER(swa_attention_bytes, (&r, 1), 0);
+        CHECK(swa_attention_explain(&r, &a) != NULL);
         REFUSE(swa_attention, (&r, &a), want);
         REFUSE(swa_attention_part, (&r, &a, 0, 0, 1), want);
     }
     t_label("rows");
+    name_called("swa_attention_explain");
     r = good_rows(kv);
     b = a;
     b.q.p = NULL;
@@ -1348,6 +1350,8 @@ static void misuse_mla_shapes(const swa_mla *m) {
         if (i % 6 == 5) d.shape.v_in_k = i >= 6;
         t_label("mla shape %d", i);
         if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
+        name_called("swa_mla_explain");
+        CHECK(swa_mla_explain(&c, 0, m, w.x, w.out) != NULL);
         REFUSE(swa_mla_forward, (&c, 0, m, w.x, w.out), SWA_ERR_ARG);
     }
 }

@@ -78,6 +78,7 @@ static int rig_open(rig *r, const setup *s, int path, int32_t max_tokens) {
 /* The step that is on through one layer; parts > 1 runs every part of every phase, backwards, since their order must
    not matter, or as a whole: then the parts are the threads of OpenMP, if there is any. */
 static int rig_layer(rig *r, int layer, const float *h, float *out) {
+    CHECK(swa_mla_explain(&r->cache, layer, &r->s.m, h, out) == NULL);
     if (r->s.parts <= 1 || r->s.whole) return CHECK_OK(swa_mla_forward(&r->cache, layer, &r->s.m, h, out));
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++)
         for (int part = r->s.parts - 1; part >= 0; part--)
@@ -1253,7 +1254,9 @@ static int misuse_open(misuse *u, int path) {
     return CHECK_OK(swa_step_one(&u->r.cache, 0, 0, 4));
 }
 static swa_status misuse_call(misuse *u, const swa_mla *m) {
+    const int said = swa_mla_explain(&u->r.cache, 0, m, u->h, u->out) != NULL;
     const swa_status a = swa_mla_forward(&u->r.cache, 0, m, u->h, u->out);
+    CHECK_INT(said, a != SWA_OK);
     if (a == SWA_OK) CHECK_OK(swa_cache_reset(&u->r.cache, 0, 0, 0)); /* stored: begin it again for the parts */
     if (a == SWA_OK) CHECK_OK(swa_step_one(&u->r.cache, 0, 0, 4));
     for (int phase = 0; phase < SWA_MLA_PHASES; phase++) /* the same from every part of every phase */
