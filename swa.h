@@ -14951,7 +14951,7 @@ SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, 
     return 0;
 }
 
-static int swa__rounds_products(swa_type compute) {
+static int swa__rounds_to_bf16(swa_type compute) {
     return compute == SWA_BF16 || compute == SWA_BF16_TILE;
 }
 
@@ -14969,7 +14969,7 @@ static swa__verdict swa__pick_check(const swa_attn *a) {
     /* lists of later rows are read when the first rows are out */
     if (swa__written(a, a->pick)) return swa__no(SWA_ERR_ARG, "pick: where the call writes");
     if (!SWA__LISTS) return swa__no(SWA_ERR_UNSUPPORTED, "pick: SWA_NO_LISTS left it out");
-    if (swa__rounds_products(a->compute))
+    if (swa__rounds_to_bf16(a->compute))
         return swa__no(SWA_ERR_UNSUPPORTED, "pick with compute SWA_BF16 or SWA_BF16_TILE");
     if (a->pick_window == NULL) return swa__yes();
     /* one without an end shows everything: it was forgotten */
@@ -15019,7 +15019,7 @@ static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
 
 static swa__verdict swa__compute_check(const swa_shape *s, swa_type compute, int stored_type) {
     if (compute == SWA_TYPE_DEFAULT || compute == SWA_F32) return swa__yes();
-    if (swa__rounds_products(compute))
+    if (swa__rounds_to_bf16(compute))
         return SWA__BF16 ? swa__yes()
                          : swa__no(SWA_ERR_UNSUPPORTED, "compute: SWA_NO_BF16 left it out");
     if (compute != SWA_Q8) return swa__no(SWA_ERR_ARG, "compute: not a way to multiply");
@@ -15300,7 +15300,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     v = swa__attn_check(&l->shape, &l->window, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (v.status != SWA_OK) return v;
     if (trees && call->a.q.p != NULL
-        && (call->a.pick != NULL || swa__rounds_products(call->a.compute)))
+        && (call->a.pick != NULL || swa__rounds_to_bf16(call->a.compute)))
         return swa__no(SWA_ERR_UNSUPPORTED, "a tree with pick, or compute SWA_BF16, SWA_BF16_TILE");
     if (SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase <= 0
         && !swa__picks_seen(c, layer, &call->a))
@@ -17485,7 +17485,7 @@ static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
         return SWA_ERR_ARG;
     /* times as many lists as a shape has heads at most, 2^20, it still fits an int64 */
     if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
-    if (swa__rounds_products(ix->compute)) return SWA_ERR_UNSUPPORTED;
+    if (swa__rounds_to_bf16(ix->compute)) return SWA_ERR_UNSUPPORTED;
 
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
