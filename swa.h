@@ -490,8 +490,8 @@ SWA_API int        swa_cache_unstored(const swa_cache *cache, int seq);
 /* smallest end > start that truncate accepts; end if none is smaller */
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);
 /* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus
-   the sum of W-1 over the layers, or the start if a layer is causal or tokens are pinned. (With
-   shared rows less may do.) */
+   the sum of W-1 over the layers (of a chunked one back to its chunk's start), or the start if a
+   layer is causal or tokens are pinned. (With shared rows less may do.) */
 SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_t pos);
 /* of a position that is there, sinks first; else -1 */
 SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos);
@@ -767,7 +767,8 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    cache came in between, a sequence of the step was changed, or a part of either phase was given
    other parts, another scratch or attn, each part of phase 1 is SWA_ERR_ORDER and nothing is
    stored: call phase 0 again (with q anew, where out is q: it may be overwritten). A part's phase 1
-   done twice is ORDER, too. If a part of phase 1 was left out, that part's next phase 0 is
+   done twice is ORDER, too. (A part left out of a second try looks as in the first one, if that was
+   the same call.) If a part of phase 1 was left out, that part's next phase 0 is
    SWA_ERR_ORDER, at the latest the next step (of the first 64 parts): begin the step again. A host
    without a join inside an op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
@@ -908,8 +909,8 @@ typedef enum {
    [n][n_heads][head_dim] in place; token t is at pos[t]. (x is packed: where q, k and v of a token
    lie side by side, call it per token.) Rotations add up: a rotated row moves by pos, which may be
    negative. freq [rotary/2] are inverse frequencies, from swa_yarn; a pair of frequency 0 stands
-   still (p-RoPE). Angles are computed in double: off by at most 1e-9 at any position. mscale
-   multiplies cos and sin (0 = 1). */
+   still (p-RoPE). Angles are computed in double: off by at most 1e-9 at any position, for freq up
+   to 1. mscale multiplies cos and sin (0 = 1). */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -922,9 +923,10 @@ typedef struct {
                                      default); 0: not (gpt-oss)                                   */
     double  beta_fast, beta_slow; /* turns of a wave in them that end the ramp; 0 = 32 and 1      */
 } swa_yarn_desc;
-/* Inverse frequencies: base^(-2i/rotary), stretched. *mscale (may be NULL) = 0.1 ln(scale)+1 where
-   stretched, else 1: YaRN's factor for cos and sin. ARG: rotary odd or <= 0, base <= 0 (stretched:
-   <= 1), original <= 0, beta_fast < beta_slow. */
+/* Inverse frequencies: base^(-2i/rotary), stretched: the ramp is linear in i, as in the published
+   code, HF's and DeepSeek's, not in turns as in the paper. *mscale (may be NULL) = 0.1 ln(scale)+1
+   where stretched, else 1: YaRN's factor for cos and sin. ARG: rotary odd or <= 0, base <= 0
+   (stretched: <= 1), original <= 0, beta_fast < beta_slow. */
 SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary,
                                 double *freq /* [rotary/2] */, double *mscale);
 /* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x;
@@ -2565,7 +2567,8 @@ typedef struct { int64_t first, stored; } swa__held;
 /* Of calls by parts, and of those before: see swa__open_of. */
 enum {
     SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
-    SWA__OPEN_ANY = SWA__PARTS, SWA__OPEN_OWNER, SWA__OPEN_CALLED, SWA__OPEN
+    SWA__OPEN_FLAGS = SWA__PARTS, SWA__OPEN_OWNER = SWA__PARTS + SWA__PARTS / 8,
+    SWA__OPEN_CALLED, SWA__OPEN
 };
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
@@ -2657,10 +2660,11 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
     return (int64_t *)swa__behind(c, c->tickets);
 }
 
-/* [SWA__OPEN], behind them: by part, 1 + the layer of a call that it has begun and not ended; 0 =
-   none. ANY: there may be some. OWNER: the call that has the scratch, as its tickets say; 0 = one
-   without parts. CALLED: the last step of which a layer was called; -1: begin was refused because
-   none had been. */
+/* [SWA__OPEN], behind them: by part, 1 + the layer of a call that stores, which the part has begun
+   and not ended; 0 = none. FLAGS: a byte per part that may have such a call, to see at one look
+   that none has, as always with one thread. OWNER: the call that has the scratch, as its tickets
+   say; 0 = one without parts. CALLED: the last step of which a layer was called; -1: begin was
+   refused because none had been. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -3146,7 +3150,6 @@ static swa__cache *swa__check_layer(const swa_cache *cache, int seq, int layer) 
 }
 
 static void swa__audit(swa__cache *c, int seq, int64_t keep);
-static void swa__changed(swa__cache *c, int seq);
 
 /* The only changes of what rings hold: nothing is left; rows follow; rows from pos on are
    forgotten. */
@@ -3190,13 +3193,76 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     }
 }
 
+/* ---- calls by parts that did not end ---- */
+
+static int swa__open_any(const swa__cache *c) {
+    const int64_t *flags = swa__open_of(c) + SWA__OPEN_FLAGS;
+    return (flags[0] | flags[1] | flags[2] | flags[3] | flags[4] | flags[5] | flags[6] | flags[7])
+        != 0;
+}
+
+/* Rows of a sequence before this position are in the layer's ring. A part that left out the end of
+   its call has left rows unwritten, whatever the ring says: the layer has not stored them. */
+static int64_t swa__stored_end(const swa__cache *c, int layer, int seq) {
+    const int64_t *open = swa__open_of(c);
+    const swa__seq *s = swa__seq_of(c, seq);
+    int64_t stored = swa__held_of(c, layer, seq)->stored;
+    int part, i;
+
+    if (!swa__open_any(c)) return stored;
+    for (part = 0; part < SWA__PARTS; part++)
+        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
+            const swa_run *r = &swa__runs_of(c)[i];
+            if (r->seq == seq && s->begun == r->pos && s->end > r->pos
+                && swa__layer_of(c, (int)open[part] - 1)->ring == swa__layer_of(c, layer)->ring)
+                stored = swa__min64(stored, r->pos);
+        }
+    return stored;
+}
+
+/* Before a step begins, or a sequence of it is changed: what parts have left out counts as not
+   stored, and no call goes on. */
+static void swa__parts_check(const swa__cache *c) {
+    int64_t *open = swa__open_of(c);
+    int part, i;
+
+    if (!swa__open_any(c)) return;
+    for (part = 0; part < SWA__PARTS; part++)
+        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
+            const int layer = (int)open[part] - 1, seq = swa__runs_of(c)[i].seq;
+            swa__held_of(c, layer, seq)->stored = swa__stored_end(c, layer, seq);
+        }
+    memset(open, 0, (SWA__PARTS + SWA__PARTS / 8) * sizeof *open);
+}
+
+/* No part from number `from` on is within a call on a layer that is begun anew with fewer parts. */
+static void swa__parts_close(const swa__cache *c, int layer, int from) {
+    int64_t *open = swa__open_of(c);
+    if (!swa__open_any(c)) return;
+    for (; from < SWA__PARTS; from++)
+        if (open[from] == layer + 1) open[from] = 0;
+}
+
+/* Before every change of a sequence but begin's. A step that it belongs to is over, also in the
+   middle of a call: its rows would go where others are now. */
+static void swa__changing(swa__cache *c, int seq) {
+    int i;
+    for (i = 0; i < c->n_runs; i++)
+        if (swa__runs_of(c)[i].seq == seq) {
+            swa__parts_check(c);
+            c->status = SWA_ERR_ORDER;
+        }
+}
+
+/* ---- what a sequence holds ---- */
+
 /* The end of the rows that are positions: behind it may stand a tree. */
 static int64_t swa__settled(const swa__seq *s) { return s->parents != NULL ? s->begun : s->end; }
 /* The end of the rows that every layer has stored. */
 static int64_t swa__least_stored(const swa__cache *c, int seq) {
     int64_t least = INT64_MAX;
     int i;
-    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__held_of(c, i, seq)->stored);
+    for (i = 0; i < c->d.n_layers; i++) least = swa__min64(least, swa__stored_end(c, i, seq));
     return least;
 }
 
@@ -3214,8 +3280,9 @@ SWA__COLD SWA_API swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t 
     if (c == NULL || start < 0 || origin < 0) return SWA_ERR_ARG;
     if (start == INT64_MAX) return SWA_ERR_OVERFLOW;
 
+    swa__changing(c, seq);
     swa__empty(c, seq, start, origin);
-    swa__changed(c, seq);
+    swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
 
@@ -3227,8 +3294,9 @@ SWA__COLD SWA_API swa_status swa_cache_truncate(swa_cache *cache, int seq, int64
     if (end > swa__settled(swa__seq_of(c, seq))) return SWA_ERR_ORDER;
     status = swa__forget_check(c, seq, end);
     if (status != SWA_OK) return status;
+    swa__changing(c, seq);
     swa__forget(c, seq, end);
-    swa__changed(c, seq);
+    swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
 
@@ -3249,7 +3317,7 @@ SWA__COLD SWA_API int swa_cache_unstored(const swa_cache *cache, int seq) {
     if (c == NULL) return -1;
     /* a layer that reads another's rows stores none of its own */
     while (i < c->d.n_layers && (swa__layer_of(c, i)->ring != i
-                                 || swa__held_of(c, i, seq)->stored >= swa__seq_of(c, seq)->end))
+                                 || swa__stored_end(c, i, seq) >= swa__seq_of(c, seq)->end))
         i++;
     return i < c->d.n_layers ? i : -1;
 }
@@ -3314,6 +3382,7 @@ SWA__COLD SWA_API int64_t swa_required_capacity(const swa_window *window,
                                                 int64_t max_chunk_put_first, int64_t max_rollback) {
     int64_t more = swa__max64(1, swa__max64(max_chunk_put_first, max_rollback)), reach;
     if (!swa__window_ok(window) || max_chunk_put_first < 0 || max_rollback < 0) return 0;
+    if (window->prefix != 0) return 0;   /* runs have one, a ring's window has none */
 
     reach = swa__reach(window);
     /* no limit ends here too: `more` is at least 1 */
@@ -3398,7 +3467,7 @@ static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
 /* The end of the positions that stand in a layer's ring. A row of a tree is none: it waits in the
    slot of a position that is not its own. */
 static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
-    return swa__min64(swa__held_of(c, layer, seq)->stored, swa__settled(swa__seq_of(c, seq)));
+    return swa__min64(swa__stored_end(c, layer, seq), swa__settled(swa__seq_of(c, seq)));
 }
 
 SWA__COLD SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
@@ -3590,6 +3659,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
     if (status != SWA_OK) return status;
     if (end - s->start > t->limit) return SWA_ERR_FULL;
 
+    swa__changing(t, dst);
     *swa__seq_of(t, dst) = *s;
     for (i = 0; i < t->d.n_layers; i++) *swa__held_of(t, i, dst) = *swa__held_of(f, i, src);
     /* a tree too, because end is its root at the latest */
@@ -3597,7 +3667,7 @@ SWA__COLD SWA_API swa_status swa_cache_copy(swa_cache *to, int dst, const swa_ca
     swa__append(t, dst, 0);              /* its rings may be shorter */
     for (i = 0; i < t->d.n_layers; i++)
         if (swa__layer_of(t, i)->ring == i) swa__layer_copy(t, dst, f, src, i);
-    swa__changed(t, dst);
+    swa__audit(t, dst, INT64_MAX);
     return SWA_OK;
 }
 
@@ -3815,6 +3885,7 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
 
+    swa__changing(c, seq);
     swa__empty(c, seq, swa__record_get(b, 0), swa__record_get(b, 2));
     s->end = s->begun = swa__record_get(b, 1);
     for (i = 0; i < c->d.n_layers; i++) {
@@ -3823,7 +3894,7 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     }
     swa__append(c, seq, 0);              /* the rings may be shorter here */
     (void)swa__record_rows(c, seq, b, 0);
-    swa__changed(c, seq);
+    swa__audit(c, seq, INT64_MAX);
 }
 
 SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob,
@@ -3918,15 +3989,6 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
             if (swa__mod(i - at, l->cap) >= to - from)
                 swa__poison_slot(heads, x, l->sink_slots + i);
     }
-}
-
-/* Behind every change of a sequence but begin's. A step that it belongs to is over, also in the
-   middle of a call: its rows would go where others are now. */
-SWA__COLD static void swa__changed(swa__cache *c, int seq) {
-    int i;
-    for (i = 0; i < c->n_runs; i++)
-        if (swa__runs_of(c)[i].seq == seq) c->status = SWA_ERR_ORDER;
-    swa__audit(c, seq, INT64_MAX);
 }
 
 /* ==== [SECTION 8] STEP ===========================================================================
@@ -4041,39 +4103,6 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__seq_of(c, r->seq)->parents = r->parents;
     swa__seq_of(c, r->seq)->tree = swa__tree_hash(r->parents, r->n);
     swa__audit(c, r->seq, r->pos);
-}
-
-/* No part from number `from` on is within a call on a layer that is begun anew with fewer parts.
-   open[ANY] tells in one look that none is in any, as always with one thread. */
-static void swa__parts_close(const swa__cache *c, int layer, int from) {
-    int64_t *open = swa__open_of(c);
-    if (open[SWA__OPEN_ANY] == 0) return;
-    for (; from < SWA__PARTS; from++)
-        if (open[from] == layer + 1) open[from] = 0;
-}
-
-/* A call of one thread, all phases at once: who was within another has lost its scratch. */
-static void swa__parts_none(const swa__cache *c, int layer) {
-    swa__parts_close(c, layer, 0);
-    swa__open_of(c)[SWA__OPEN_OWNER] = 0;
-}
-
-/* A part that left out the end of a call has left rows unwritten: its layer has not stored them.
-   The next check of the sequence finds that, as if the layer had not been called. Only where the
-   sequence still has that step's rows. */
-static void swa__parts_check(const swa__cache *c) {
-    int64_t *open = swa__open_of(c);
-    int part, i;
-
-    for (part = 0; open[SWA__OPEN_ANY] != 0 && part < SWA__PARTS; part++)
-        for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
-            const swa_run *r = &swa__runs_of(c)[i];
-            const swa__seq *s = swa__seq_of(c, r->seq);
-            swa__held *held = swa__held_of(c, (int)open[part] - 1, r->seq);
-            if (s->begun == r->pos && s->end > r->pos)
-                held->stored = swa__min64(held->stored, r->pos);
-        }
-    if (open[SWA__OPEN_ANY] != 0) memset(open, 0, (SWA__OPEN_ANY + 1) * sizeof *open);
 }
 
 /* Whether the step before was begun for nothing: no layer was called, and none of its sequences is
@@ -4199,6 +4228,7 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
             || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
             return SWA_ERR_ARG;
 
+    swa__changing(c, seq);
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
         swa__ring_operands(c, layer, seq, x);
@@ -4210,7 +4240,7 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     /* forget has nothing to do where all of the tree stays: then this alone makes it positions */
     s->parents = NULL;
     swa__forget(c, seq, s->begun + n);
-    swa__changed(c, seq);
+    swa__audit(c, seq, INT64_MAX);
     return SWA_OK;
 }
 
@@ -15201,6 +15231,7 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
 static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_run *r,
                                     const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
+    /* not swa__stored_end: other parts are beginning this call, and write what it reads */
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
 
     if (stored < r->pos)
@@ -15321,19 +15352,27 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     return swa__yes();
 }
 
+/* A call of one thread, all phases at once: who was within another has lost its scratch. */
+static void swa__parts_none(const swa__call *call) {
+    if (swa__stores(&call->a)) swa__parts_close(call->c, call->layer, 0);
+    swa__open_of(call->c)[SWA__OPEN_OWNER] = 0;
+}
+
 /* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
-   which one it is in from now on. A call that is begun anew may have fewer parts. */
+   which one it is in from now on, if it stores. A call that is begun anew may have fewer parts. */
 static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
     const swa__cache *c = call->c;
     int64_t *open = swa__open_of(c);
 
-    if (phase == last && part == 0) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
-    if (parts == 1 || part >= SWA__PARTS) return 1;
     /* this part has begun another layer's call and not ended it, and its rows count as stored */
-    if (phase == 0 && open[part] != 0 && open[part] != call->layer + 1
+    if (phase == 0 && parts > 1 && part < SWA__PARTS && open[part] != 0
+        && open[part] != call->layer + 1
         && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
         return 0;
-    if (phase == 0 && part == 0) open[SWA__OPEN_ANY] = 1;
+    if (!swa__stores(&call->a)) return 1;
+    if (phase == last && part == 0) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
+    if (parts == 1 || part >= SWA__PARTS) return 1;
+    if (phase == 0) ((unsigned char *)(open + SWA__OPEN_FLAGS))[part] = 1;
     if (phase == 0) open[part] = call->layer + 1;
     else if (phase == last) open[part] = 0;
     return 1;
@@ -15454,7 +15493,7 @@ SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn)
     do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
     if (status != SWA_OK) return status;
-    swa__parts_none(call.c, layer);
+    swa__parts_none(&call);
     swa__call_phases(&call, parts);
     return status;
 }
@@ -16881,7 +16920,7 @@ SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *m
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status != SWA_OK) return status;
 
-    swa__parts_none(x.c, layer);
+    swa__parts_none(&x.call);
     swa__phases(swa__mla_phase, &x, SWA_MLA_PHASES, parts);
     return status;
 }
@@ -17594,7 +17633,7 @@ SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *inde
     do status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status != SWA_OK) return status;
-    swa__parts_none(s.call.c, layer);
+    swa__parts_none(&s.call);
     swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return SWA_OK;
 }

@@ -1447,6 +1447,7 @@ static void misuse_mla(void) {
 /* ---- windows and masks ---- */
 
 static void misuse_windows(void) {
+    const swa_window prefix = swa_window_prefix(8, 100);
     swa_window bad = swa_window_sliding(-4), ok = swa_window_causal();
     int64_t lo = 1, hi = 2;
     t_label("windows");
@@ -1471,6 +1472,7 @@ static void misuse_windows(void) {
     ANSWER(swa_visible, (&ok, INT64_MAX, INT64_MIN), 0);
     ANSWER(swa_required_capacity, (NULL, 1, 1), 0);
     ANSWER(swa_required_capacity, (&bad, 1, 1), 0);
+    ANSWER(swa_required_capacity, (&prefix, 1, 1), 0); /* runs have one */
     ANSWER(swa_required_capacity, (&ok, INT64_MIN, INT64_MIN), 0);
     CHECK(swa_explain(NULL, 0, 0) && swa_explain(&bad, 0, 0) && swa_explain(&ok, INT64_MIN, INT64_MAX));
     name_called("swa_explain");

@@ -753,6 +753,60 @@ TEST(a_batch_begun_in_pieces) {
     CHECK_OK(swa_step_one(&t.kv, 1, 0, 1)); /* others go on beside a step that died halfway */
     CHECK_OK(go_on(&t, 3));
 }
+/* Calls by parts that were dropped: what is unwritten counts as that at once, for all that would read it; what was
+   written, or is written by another call, does not; and a sequence that takes the place of one forgets it. */
+TEST(parts_that_were_dropped) {
+    const swa_window w = swa_window_sliding(9);
+    float k[3 * 8];
+    unsigned char *blob = (unsigned char *)t_alloc(4096);
+    for (int how = 0; how < 4; how++) {
+        swa_cache_desc d = toy_desc(&w, 1, 2, 2);
+        swa_cache c;
+        swa_attn a;
+        d.shape.n_heads = d.shape.n_kv_heads = 2;
+        REQUIRE(t_cache_new(&c, &d, 2));
+        memset(&a, 0, sizeof a);
+        a.q.p = a.k.p = a.v.p = t_random(3 * 8, 1.0f);
+        a.out.p = t_floats(3 * 8);
+        t_label("dropped %d", how);
+        CHECK_OK(swa_step_one(&c, 1, 0, 3));
+        for (int l = 0; l < 2; l++) CHECK_OK(swa_attend(&c, l, &a));
+        CHECK_OK(swa_step_one(&c, 0, 0, 3));
+        CHECK_OK(swa_attend(&c, 1, &a));
+        if (how == 0) { /* a part of phase 1 */
+            for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
+            CHECK_OK(swa_attend_part(&c, 0, &a, 1, 0, 2));
+            CHECK_INT(swa_cache_unstored(&c, 0), 0);
+            CHECK_INT(swa_cache_unstored(&c, 1), -1);
+            CHECK_STATUS(swa_cache_read(&c, 0, 0, 0, 1, k, NULL), SWA_ERR_ORDER);
+            CHECK_OK(swa_cache_read(&c, 0, 1, 0, 3, k, NULL));
+            CHECK_STATUS(swa_cache_fork(&c, 1, 0, -1), SWA_ERR_ORDER);
+            CHECK_STATUS(swa_cache_save(&c, 0, blob, 4096), SWA_ERR_ORDER);
+            CHECK_STATUS(swa_step_one(&c, 0, 3, 1), SWA_ERR_ORDER);
+            continue;
+        }
+        if (how == 1) { /* all of phase 1, and another sequence in its place */
+            for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
+            CHECK_OK(swa_cache_fork(&c, 0, 1, -1));
+        }
+        if (how == 2) { /* part 0 of phase 0; then the layer is called whole */
+            CHECK_OK(swa_attend_part(&c, 0, &a, 0, 1, 2));
+            CHECK_OK(swa_attend(&c, 0, &a));
+        }
+        if (how == 3) { /* a call that stores nothing */
+            CHECK_OK(swa_attend(&c, 0, &a));
+            a.mode = SWA_ATTEND_STORED;
+            for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
+            a.mode = SWA_ATTEND;
+        }
+        CHECK_INT(swa_cache_unstored(&c, 0), -1);
+        CHECK_OK(swa_step_one(&c, 0, 3, 1));
+        for (int l = 1; l >= 0; l--)
+            for (int phase = 0; phase < SWA_PHASES; phase++)
+                for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, l, &a, phase, p, 2));
+        CHECK_OK(swa_step_one(&c, 0, 4, 1));
+    }
+}
 /* [n][k | v] with both strides forgotten, or [n][v | k]: V's first token would be K's second. V within K's rows, rows
    with their strides, and one token are all right; so is a run's rewind of 0 and 1 alone. */
 TEST(keys_and_values_side_by_side) {
