@@ -5057,6 +5057,13 @@ static const float swa__sides[2][16] = {
 #else
 #  define SWA__IN_ORDER(x) ((void)0)
 #endif
+/* Clang's intrinsics keep the host's -ffast-math, see SWA__FAST_MATH: a product that is taken from
+   another of the same number would be left out with it. */
+#if SWA__FAST_MATH && defined(__clang__)
+#  define SWA__HELD(x) __asm__("" : "+x"(x))
+#else
+#  define SWA__HELD(x) ((void)0)
+#endif
 #if defined(__GNUC__) || defined(__clang__) /* what is asked for behind x stays there             */
 #  define SWA__BEHIND(x) __asm__ volatile("" : SWV_CONSTRAINT(x))
 #else
@@ -9702,6 +9709,7 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
     wasm_v128_store32_lane(p, wasm_i8x16_narrow_i16x8(u, u), 0);
 }
 
+typedef float swa__floats __attribute__((__vector_size__(16)));
 #define SWV_ISA                 simd128
 #define SWV                     v128_t
 #define SWV_N                   4
@@ -9715,9 +9723,10 @@ SWA__INLINE void swa__store_q8_simd128(int8_t *p, v128_t v) {
 #define SWV_LOAD(p)             wasm_v128_load(p)
 #define SWV_STORE(p, v)         wasm_v128_store((p), (v))
 #define SWV_FMA(a, b, c)        swa__fma_simd128((a), (b), (c))
-#define SWV_ADD(a, b)           wasm_f32x4_add((a), (b))
-#define SWV_SUB(a, b)           wasm_f32x4_sub((a), (b))
-#define SWV_MUL(a, b)           wasm_f32x4_mul((a), (b))
+/* C's operators: the intrinsics keep the host's -ffast-math */
+#define SWV_ADD(a, b)           ((v128_t)((swa__floats)(a) + (swa__floats)(b)))
+#define SWV_SUB(a, b)           ((v128_t)((swa__floats)(a) - (swa__floats)(b)))
+#define SWV_MUL(a, b)           ((v128_t)((swa__floats)(a) * (swa__floats)(b)))
 #define SWV_DIV(a, b)           wasm_f32x4_div((a), (b))
 /* pmax(b, a) is b < a ? a : b: a where it is greater, as the scalar instance has it */
 #define SWV_MAX(a, b)           wasm_f32x4_pmax((b), (a))
@@ -9774,6 +9783,15 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__to_bf16_avx2(__m256 v) {
     u = _mm256_add_epi32(u, _mm256_add_epi32(one, _mm256_set1_epi32(0x7fff)));
     return _mm256_castsi256_ps(_mm256_and_si256(u, _mm256_set1_epi32(-65536)));
 }
+
+#if SWA__ROUNDS
+/* as swa__round8_avx512 */
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__round8_avx2(__m256 x) {
+    __m256 less = _mm256_mul_ps(x, _mm256_set1_ps(65535.0f));
+    SWA__HELD(less);
+    return _mm256_fmsub_ps(x, _mm256_set1_ps(65536.0f), less);
+}
+#endif
 
 SWA__INLINE SWA__AVX2_TARGET void swa__store_bf16_avx2(uint16_t *p, __m256 v) {
     __m256i u = _mm256_srli_epi32(_mm256_castps_si256(swa__to_bf16_avx2(v)), 16);
@@ -9865,9 +9883,7 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #endif
 #if SWA__ROUNDS
 #  define SWV_ROUNDS            8
-/* as swa__round8_avx512 */
-#  define SWV_ROUND8(x)         _mm256_fmsub_ps((x), _mm256_set1_ps(65536.0f), \
-                                    _mm256_mul_ps((x), _mm256_set1_ps(65535.0f)))
+#  define SWV_ROUND8(x)         swa__round8_avx2(x)
 /* 0 below tiny; of NaN a NaN; what is too large becomes infinity */
 #  define SWV_ROUND8_FROM(x, tiny) _mm256_and_ps(_mm256_cmp_ps(SWV_ABS(x), (tiny), _CMP_NLT_UQ), \
                                     SWV_ROUND8(x))
@@ -9944,8 +9960,9 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__to_bf16_avx512(__m512 v) {
    near to the even one. Where the product is less than a power of two that x * 2^16 is not, its bits
    are finer, and x so little above that power that it rounds to it. From 2^112 on it overflows. */
 SWA__INLINE SWA__AVX512_TARGET __m512 swa__round8_avx512(__mmask16 which, __m512 x) {
-    return _mm512_maskz_fmsub_ps(which, x, _mm512_set1_ps(65536.0f),
-                                 _mm512_mul_ps(x, _mm512_set1_ps(65535.0f)));
+    __m512 less = _mm512_mul_ps(x, _mm512_set1_ps(65535.0f));
+    SWA__HELD(less);
+    return _mm512_maskz_fmsub_ps(which, x, _mm512_set1_ps(65536.0f), less);
 }
 #endif
 
@@ -10703,7 +10720,7 @@ static SWA__AVX512_TARGET void swa__turn_exp(const swa__waiting *w, swa__qk *nex
             }
         }
         for (n = 8; n > 0; n /= 2)       /* the tree, as in many_exp */
-            for (i = 0; i < n; i++) sum[i] = _mm512_add_ps(sum[i], sum[i + n]);
+            for (i = 0; i < n; i++) sum[i] = sum[i] + sum[i + n];
         l[j] = sum[0];
     }
 }
@@ -10815,7 +10832,7 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
     }
     swa__top_keys(&x, SWA_BLOCK);
     for (i = 0; i < 2 && n != NULL; i++) /* a maximum of -0: +0 */
-        _mm512_storeu_ps(most + i * 16, _mm512_add_ps(x.most[i], _mm512_setzero_ps()));
+        _mm512_storeu_ps(most + i * 16, x.most[i] + _mm512_setzero_ps());
     _mm256_zeroupper();
 }
 #endif
@@ -12038,7 +12055,9 @@ static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__r
     for (i = 0; g->form == SWA__TILE_SINGLES && i < 4; i += 2)
         for (t = range[i] / SWA__TILE; t * SWA__TILE < range[i + 1]; t++) {
             swa__tile *tile = &b->tile[t];
-            if (tile->k_scale != NULL)
+            /* slots in place whose tiles begin off the keys' grid are floats, and tile t of K may
+               not be there */
+            if (b->shift == 0 && tile->k_scale != NULL)
                 swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
             if (tile->v_scale == NULL) continue;
             swa__values_scaled(swa__tile_seen(range, t), g->dvp, tile->v_scale,

@@ -928,3 +928,50 @@ TEST_EACH_ISA(parts_that_see_nothing) {
             }
     }
 }
+
+/* What a call finds on the stack must not matter: it is full of numbers that are no pointers. */
+static void dirty_stack(void) {
+    volatile unsigned char x[60000];
+    for (size_t i = 0; i < sizeof x; i++) x[i] = 0x41;
+}
+/* A ring whose slots begin off the grid of 16, read by few rows in every type and order of products: tiles of K are
+   others than those of V and of positions. */
+TEST_EACH_ISA(rotations_by_compute) {
+    enum { N = 40, DIM = 16 };
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
+    static const swa_type compute[] = { SWA_F32, SWA_BF16, SWA_BF16_TILE, SWA_Q8 };
+    const swa_window windows[] = { swa_window_sliding(3), swa_window_sliding(21) };
+    float *x = t_random(N * DIM, 1.0f), *out[2] = { t_floats(N * DIM), t_floats(N * DIM) };
+    for (int f = 0; f < 4 * 4 * 2; f++) {
+        swa_cache_desc d;
+        swa_cache kv;
+        memset(&d, 0, sizeof d);
+        d.shape.n_heads = d.shape.n_kv_heads = 1;
+        d.shape.head_dim = DIM;
+        d.n_layers = 1;
+        d.windows = &windows[f % 2];
+        d.n_windows = 1;
+        d.k_type = types[f / 2 % 4];
+        d.isa = isa;
+        if (compute[f / 8] == SWA_Q8 && d.k_type != SWA_Q8) continue;
+        REQUIRE(t_cache_new(&kv, &d, 1));
+        for (int origin = 0; origin < 16; origin += 1 + f % 3) {
+            CHECK_OK(swa_cache_reset(&kv, 0, 0, origin));
+            for (int i = 0; i < N; i++) {
+                swa_attn a;
+                memset(&a, 0, sizeof a);
+                a.q.p = a.k.p = a.v.p = x + i * DIM;
+                a.out.p = out[origin > 0] + i * DIM;
+                a.compute = compute[f / 8];
+                CHECK_OK(swa_step_one(&kv, 0, i, 1));
+                for (int stored = 0; stored < 2; stored++) { /* which is one segment, and read in place */
+                    a.mode = stored ? SWA_ATTEND_STORED : SWA_STORE_ONLY;
+                    dirty_stack();
+                    CHECK_OK(swa_attend(&kv, 0, &a));
+                }
+            }
+            t_label("case %d, origin %d", f, origin);
+            CHECK_BITS(out[origin > 0], out[0], N * DIM);
+        }
+    }
+}

@@ -55,6 +55,9 @@ static const spec specs[] = {
     { "int8",     8, 1, 20, 24, 0, 0, SWA_Q8,   SLIDING, 50, 0, 0, 0.0f, SWA_Q8 },
     { "products", 8, 2, 20, 12, 0, 0, SWA_F32,  SLIDING, 50, 0, 0, 0.0f, SWA_BF16 },
     { "bundles",  8, 2, 20, 12, 0, 0, SWA_BF16, SLIDING, 50, 0, 0, 0.0f, SWA_BF16_TILE },
+    { "eight rows", 8, 1, 20, 12, 0, 0, SWA_F32, SLIDING, 50, 0, 0, 0.0f, SWA_BF16 },
+    { "halves",   4, 1, 16, 16, 0, 0, SWA_F16,  SLIDING, 50, 0, 0, 0.0f, SWA_BF16 },
+    { "eights",   8, 1, 20, 12, 0, 0, SWA_F32,  SLIDING, 50, 0, 0, 0.0f, SWA_BF16_TILE },
     { "q8 by 32", 4, 2, 24, 20, 0, 0, SWA_Q8_32, SLIDING, 24, 0, 0, 0.0f, SWA_F32 },
     { "e4m3",     4, 1, 16, 16, 0, 0, SWA_E4M3, SLIDING, 33, 0, 0, 0.0f, SWA_F32 },
     { "e5m2",     6, 1, 24, 16, 8, 1, SWA_E5M2, SLIDING, 24, 0, 0, 0.0f, SWA_F32 }
