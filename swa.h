@@ -4219,7 +4219,6 @@ SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const i
     if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
 
     s = swa__seq_of(c, seq);
-    swa__parts_check(c);
     if (s->parents == NULL || swa__least_stored(c, seq) < s->end
         || swa__tree_hash(s->parents, s->end - s->begun) != s->tree)
         return SWA_ERR_ORDER;
@@ -7029,7 +7028,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
     const swa__biases biases = swa__bias_of(b);
     const int mr = of->mr, nv = of->nv, k = of->k;
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
-    float bias[SWV_KEYS * SWV_NR];                 /* [mr][nv * SWV_N] */
+    float bias[SWV_KEYS * SWV_NR];       /* [mr][nv * SWV_N] */
     int i, j, x;
 
     /* The bias row by row: a row's columns lie side by side, but for a list's keys, each of which
