@@ -251,7 +251,7 @@ TEST_EACH_ISA(tile_tiny) {
         }
         for (int k = 0; k < 2; k++) {
             memset(&how, 0, sizeof how);
-            how.isa = k ? isa : SWA_ISA_SCALAR;
+            how.isa = k ? isa : t_other(isa);
             how.chunk = 60; /* the keys before it are read from the ring */
             REQUIRE(at_ring(&c, &d, &how, out[k], lse[k]));
         }
