@@ -11439,6 +11439,20 @@ SWA__NOINLINE void swa__staged_row(const swa__kernels *kr, const swa__operand *x
     kr->staged(type, last, dst + whole, SWA__TILE, scale, 0, 32);
 }
 
+/* V of a ring, rows from p on of ld numbers, their padding included. */
+static void swa__staged_rows(const swa__kernels *kr, const swa__operand *x,
+                                    const unsigned char *p, int rows, size_t ld, float *dst) {
+    const float *scale;
+
+    if (x->scales == 0) {
+        kr->staged((int)x->type, p, dst, (size_t)rows * ld, NULL, 0, 0);
+        return;
+    }
+    scale = swa__scales_behind(x, x->p) + (p - x->p) / x->row;
+    for (; rows > 0; rows--, p += x->row, dst += ld)
+        kr->staged((int)x->type, p, dst, ld, scale++, x->slots, 32);
+}
+
 /* K or tail of 16 slots from `slot` on, whose numbers are at p as a tile: of keys [a, b) at least.
    Off the grid there are not 16 scales behind the last slots. */
 SWA__NOINLINE void swa__staged_tile(const swa__kernels *kr, const swa__operand *x,
@@ -11555,17 +11569,18 @@ static void swa__values_in(const swa__keys *keys, const swa__source *src, const 
                            int a, int b, const swa__spot *to) {
     const swa__operand *x = &src->x[SWA__V];
     const size_t ld = (size_t)to->dvp;
+    float *dst = to->x[SWA__V] + (size_t)a * ld;
 
-    /* padded as the room's are, one right behind the other: so many numbers */
-    if (src->ring && !SWA__IS_STAGED(x->type)) {
-        keys->kr->widen((int)x->type, p, to->x[SWA__V] + (size_t)a * ld, (size_t)(b - a) * ld);
+    /* a ring's are padded as the room's, one right behind the other, and so need no fetch */
+    if (src->ring) {
+        if (SWA__IS_STAGED(x->type)) swa__staged_rows(keys->kr, x, p, b - a, ld, dst);
+        else keys->kr->widen((int)x->type, p, dst, (size_t)(b - a) * ld);
         return;
     }
     /* the rows behind these, as a rule the next tile's */
     if (b - a > 1) swa__rows_ahead(p + (b - a) * x->row, b - a, x->row, x->dim * (int)x->size, 64);
-    for (; a < b; a++, p += x->row)
-        swa__row_in(keys, x, (int)keys->round[SWA__V], p, to->x[SWA__V] + (size_t)a * ld,
-                    &to->scale[SWA__V][a]);
+    for (; a < b; a++, p += x->row, dst += ld)
+        swa__row_in(keys, x, (int)keys->round[SWA__V], p, dst, &to->scale[SWA__V][a]);
 }
 
 /* The scale of a row; what stands for one where rows have none. 1 changes no bit of K or V; a
