@@ -98,16 +98,18 @@
      each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
      its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
      part of both phases runs. Cancel, truncate and fork between steps: a step of which a sequence
-     is changed is over, for all of them.
+     is changed is over, for all of them, and the others' chunks of more than max_rollback tokens
+     are lost. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
-   * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0: the same for all. A
-     fused [n][q | k | v] wants its token stride in all three: decode is right without, chunks not.
+   * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
+     for all tokens: forgotten, decode is right, chunks are not. So is a fused [n][q | k | v] of
+     which the token stride is not set in all three.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_NODISCARD (empty: no warning where a status is not looked at),
-   SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   (dllexport ...), SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a
+   (void) is no look), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 471 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 78, SWA_NO_MLA (the
@@ -414,7 +416,9 @@ typedef struct {
                                      token and n drafts in one step: n as well; a tree of n nodes,
                                      the sure token among them, needs n). 0 = 1, or where
                                      capacity is given capacity - (W-1). Slots are rounded up to
-                                     16, so that more may be permitted: do not rely on it         */
+                                     16, so that more may be permitted: do not rely on it. What
+                                     is stored before it is attended (SWA_ATTEND_STORED,
+                                     swa_select) fits in chunks of up to max_rollback too         */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
                                      least W-1+max_rollback, else ARG. 0: each has
                                      W-1+max_rollback rounded up to 16. Sinks come on top. No
@@ -438,10 +442,11 @@ SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 SWA_API size_t     swa_cache_bytes(const swa_cache_desc *desc);
 /* mem of any alignment (64 and huge pages are faster), uninitialised. Refused: mem is untouched,
    and *cache is zeros, a cache that every call refuses with ARG (also if it was one in use: its mem
-   is as it was). A new cache has no scratch. ARG is most often a causal layer without max_context,
-   windows without n_windows (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads
-   left 0, n_heads that is no multiple of it, or capacity below W-1+max_rollback:
-   swa_cache_explain() tells. OVERFLOW: a layer of more than 2^31-16 slots, its sinks included. */
+   is as it was). A new cache has no scratch. ARG: mem NULL (a malloc that failed), and what
+   swa_cache_explain() tells, most often a causal layer without max_context, windows without
+   n_windows (likewise shapes, types), an invalid window (sliding(0)), n_kv_heads left 0, n_heads
+   that is no multiple of it, or capacity below W-1+max_rollback. OVERFLOW: a layer of more than
+   2^31-16 slots, its sinks included. */
 SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *desc, void *mem,
                                       size_t bytes);
 /* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
@@ -498,7 +503,8 @@ SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, in
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v
    [n][n_kv_heads][v_dim]; either may be NULL. ORDER: not stored yet. LOST: overwritten. (To shift a
    text by s, so that it goes on in a full context: read what stays, swa_rope K by -s,
-   swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost nobody will see.) */
+   swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost nobody will see. In
+   a spare sequence, which is then forked back, a layer's rows at a time do.) */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                       int32_t n, float *k, float *v);
 #ifndef SWA_NO_BLOB
@@ -596,10 +602,11 @@ SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
-   A sequence whose prompt is used up drops out; lens of a cancelled one becomes 0. A run that you
-   append begins as zeros, and runs has room for it; after the last chunk steps of decode runs alone
-   go on. A begin that was refused has used its chunk up: keep a copy of the plan to try it again.
-   Arrays are yours and must outlive the plan. */
+   A sequence whose prompt is used up drops out; lens of a cancelled one becomes 0. Requests that
+   come one by one have a plan of one sequence each. A run that you append begins as zeros, and runs
+   has room for it; after the last chunk steps of decode runs alone go on. A begin that was refused
+   has used its chunk up: keep a copy of the plan to try it again. Arrays are yours and must outlive
+   the plan. */
 typedef struct {
     const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
@@ -888,6 +895,9 @@ SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *ind
    / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED, n <= capacity-(W-1). Cost: heads *
    head_dim multiply-adds per visible key; picking adds a few percent. */
 SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *index);
+/* as swa_attend_explain, and of the calls over rows */
+SWA_API const char *swa_select_explain(const swa_cache *cache, int layer, const swa_index *index);
+SWA_API const char *swa_select_rows_explain(const swa_rows *rows, const swa_index *index);
 /* Phases and parts as in swa_attend_part: every part of phase 0, join, every part of phase 1. Lists
    are whole then. */
 SWA_CHECKED swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index,
@@ -907,10 +917,10 @@ typedef enum {
 } swa_rope_pairs;
 /* Rotates the first `rotary` numbers (even, at most head_dim) of every head of x
    [n][n_heads][head_dim] in place; token t is at pos[t]. (x is packed: where q, k and v of a token
-   lie side by side, call it per token.) Rotations add up: a rotated row moves by pos, which may be
-   negative. freq [rotary/2] are inverse frequencies, from swa_yarn; a pair of frequency 0 stands
-   still (p-RoPE). Angles are computed in double: off by at most 1e-9 at any position, for freq up
-   to 1. mscale multiplies cos and sin (0 = 1). */
+   lie side by side, call it per token, q and k as so many heads together.) Rotations add up: a
+   rotated row moves by pos, which may be negative. freq [rotary/2] are inverse frequencies, from
+   swa_yarn; a pair of frequency 0 stands still (p-RoPE). Angles are computed in double: off by at
+   most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin (0 = 1). */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -15275,7 +15285,7 @@ static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_ru
         return swa__no(SWA_ERR_ORDER, "this layer has stored this step's rows already");
     /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
-        return swa__no(SWA_ERR_CAPACITY, "n > capacity-(W-1), and the rows are stored already");
+        return swa__no(SWA_ERR_CAPACITY, "n > capacity-(W-1) of rows stored already: max_rollback is too small");
     return swa__yes();
 }
 
@@ -17480,17 +17490,18 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
 
 /* What swa_index asks for, against a shape; its arrays and strides are looked at where the call
    is. */
-static swa_status swa__index_check(const swa_shape *s, const swa_index *ix) {
+static swa__verdict swa__index_check(const swa_shape *s, const swa_index *ix) {
     const int lists = ix->lists > 0 ? ix->lists : 1;
 
     if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0
         || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
-        return SWA_ERR_ARG;
+        return swa__no(SWA_ERR_ARG, "lists, local or top: negative; block: 1, 2, 4, .. 256");
     /* as many heads to each list, and all of them of one KV head: a list is whole when that is */
-    if (s->n_heads % lists != 0 || lists % s->n_kv_heads != 0) return SWA_ERR_ARG;
-    if (ix->top > SWA__INDEX_TOP) return SWA_ERR_OVERFLOW;
-    if (s->tail_dim > 0) return SWA_ERR_UNSUPPORTED;
-    return SWA_OK;
+    if (s->n_heads % lists != 0 || lists % s->n_kv_heads != 0)
+        return swa__no(SWA_ERR_ARG, "lists: divides n_heads, and is a multiple of n_kv_heads");
+    if (ix->top > SWA__INDEX_TOP) return swa__no(SWA_ERR_OVERFLOW, "top: more than 2^24");
+    if (s->tail_dim > 0) return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
+    return swa__yes();
 }
 
 /* Shape and sizes of a call; the shape resolved. */
@@ -17539,7 +17550,8 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
     if (shape == NULL || index == NULL || !swa__parts_ok(parts)) return 0;
 
     resolved = *shape;
-    if (!swa__shape_resolve(&resolved) || swa__index_check(&resolved, index) != SWA_OK) return 0;
+    if (!swa__shape_resolve(&resolved) || swa__index_check(&resolved, index).why != NULL)
+        return 0;
     swa__index_resolve(&s, &resolved, index);
     one = swa__index_bytes(&s);
     return one > 0 && swa__region(&n, one, (size_t)parts, 1) && swa__add(n, 63, &n) ? n : 0;
@@ -17547,43 +17559,48 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
 
 /* What the calls' own checks of attention need: the index as queries over stored rows. The output
    is the scores or the lists, by which the phases of a call know each other. */
-static swa_status swa__index_attn(const swa_index *ix, swa_attn *a) {
+static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
     /* lists, scores or both; lists asked for (top) have a place (pick), and no other way round */
     memset(a, 0, sizeof *a);
-    if (ix == NULL || ix->q.p == NULL || (ix->top > 0) != (ix->pick != NULL)) return SWA_ERR_ARG;
-    if (ix->pick == NULL && ix->score == NULL) return SWA_ERR_ARG;
-    if (ix->score != NULL
-        && (ix->score_n <= 0 || ix->score_first < 0 || ix->score_first > INT64_MAX - ix->score_n))
-        return SWA_ERR_ARG;
-    /* times as many lists as a shape has heads at most, 2^20, it still fits an int64 */
-    if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40) return SWA_ERR_ARG;
-    if (swa__rounds_to_bf16(ix->compute)) return SWA_ERR_UNSUPPORTED;
+    if (ix == NULL || ix->q.p == NULL) return swa__no(SWA_ERR_ARG, "no index, or q.p is NULL");
+    if ((ix->top > 0) != (ix->pick != NULL))
+        return swa__no(SWA_ERR_ARG, "top without pick, or pick without top");
+    if (ix->pick == NULL && ix->score == NULL)
+        return swa__no(SWA_ERR_ARG, "neither pick nor score");
+    /* times as many lists as a shape has heads at most, 2^20, score_n still fits an int64 */
+    if (ix->score_n < 0 || ix->score_n > (int64_t)1 << 40
+        || (ix->score != NULL && (ix->score_n == 0 || ix->score_first < 0
+                                  || ix->score_first > INT64_MAX - ix->score_n)))
+        return swa__no(SWA_ERR_ARG, "score_n or score_first: out of range");
+    if (swa__rounds_to_bf16(ix->compute))
+        return swa__no(SWA_ERR_UNSUPPORTED, "compute: an index has SWA_F32 and SWA_Q8");
 
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
     a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;
     a->compute = ix->compute;
     a->scale = 1.0f;
-    return SWA_OK;
+    return swa__yes();
 }
 
 /* The rest of a call whose step or rows, n tokens, are accepted. last: the largest position of a
    key. */
-static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scratch, size_t bytes,
-                                  int parts, int32_t n, int64_t last) {
+static swa__verdict swa__index_call(swa__select *s, const swa_index *ix, void *scratch,
+                                    size_t bytes, int parts, int32_t n, int64_t last) {
     const swa_shape shape = s->call.shape;
     const int lists = ix->lists > 0 ? ix->lists : 1;
     const swa_in w = { NULL, ix->w_token, 0 }, pick = { NULL, ix->pick_token, ix->pick_list },
                  score = { NULL, ix->score_token, ix->score_list };
-    swa_status status = swa__index_check(&shape, ix);
+    const swa__verdict v = swa__index_check(&shape, ix);
 
-    if (status != SWA_OK) return status;
+    if (v.status != SWA_OK) return v;
     if (!swa__apart(w, n, 1, shape.n_heads) || !swa__apart(pick, n, lists, ix->top)
         || !swa__apart(score, n, lists, ix->score != NULL ? ix->score_n : 0))
-        return SWA_ERR_ARG;
+        return swa__no(SWA_ERR_ARG, "strides of w, pick or score: rows that overlap");
 
     swa__index_resolve(s, &shape, ix);
-    if (last / s->ix.block > INT32_MAX) return SWA_ERR_OVERFLOW; /* an entry is an int32 */
+    if (last / s->ix.block > INT32_MAX) /* an entry is an int32 */
+        return swa__no(SWA_ERR_OVERFLOW, "block: position / block is beyond int32");
 
     /* over what the checks have made for attention: no V, no scale, scratch of this section's */
     s->call.keys.shape = s->call.shape;
@@ -17593,42 +17610,47 @@ static swa_status swa__index_call(swa__select *s, const swa_index *ix, void *scr
     s->call.part_bytes = swa__index_bytes(s);
     s->call.split_rows = ~(size_t)s->ix.top;       /* tells this call's tickets from attention's */
     s->call.scratch = scratch != NULL ? swa__align64(scratch) : NULL;
-    if (s->call.part_bytes == 0) return SWA_ERR_OVERFLOW;
-    return scratch != NULL && bytes / (size_t)parts >= s->call.part_bytes ? SWA_OK : SWA_ERR_MEMORY;
+    if (s->call.part_bytes == 0) return swa__no(SWA_ERR_OVERFLOW, "top, lists: scratch overflows");
+    if (scratch == NULL || bytes / (size_t)parts < s->call.part_bytes)
+        return swa__no(SWA_ERR_MEMORY, "scratch: none, or less than swa_select_bytes says");
+    return swa__yes();
 }
 
 /* A call over a layer's ring, checked and made; the step's last position is the last key's. */
-static swa_status swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix,
-                                   int phase, int part, int parts, swa__select *s) {
+static swa__verdict swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix,
+                                     int phase, int part, int parts, swa__select *s) {
     swa_attn a;
-    swa_status status = swa__index_attn(ix, &a);
+    swa__verdict v = swa__index_attn(ix, &a);
     int64_t last = 0;
     int i;
     const swa__cache *c = swa__get(cache);
 
-    if (status != SWA_OK || c == NULL) return status != SWA_OK ? status : SWA_ERR_ARG;
-    if (layer >= 0 && layer < c->d.n_layers && swa__layer_of(c, layer)->shape.tail_dim > 0)
-        return SWA_ERR_UNSUPPORTED;
+    if (v.status != SWA_OK) return v;
+    if (c != NULL && layer >= 0 && layer < c->d.n_layers
+        && swa__layer_of(c, layer)->shape.tail_dim > 0)
+        return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
 
-    status = swa__ring_call(c, layer, &a, phase, part, parts, &s->call).status;
-    if (status == SWA_OK && s->call.trees) status = SWA_ERR_UNSUPPORTED;
-    if (status != SWA_OK) return status;
+    v = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
+    if (v.status != SWA_OK) return v;
+    if (s->call.trees) return swa__no(SWA_ERR_UNSUPPORTED, "an index of a tree");
     for (i = 0; i < c->n_runs; i++)
         last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);
 }
 
 /* A call over the caller's rows: scratch of any alignment, of which 63 bytes may go. */
-static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
-                                  swa__select *s) {
+static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
+                                    swa__select *s) {
     swa_attn a;
-    swa_status status = swa__index_attn(ix, &a);
+    swa__verdict v = swa__index_attn(ix, &a);
     int64_t last;
     int i;
 
-    if (status == SWA_OK && rows != NULL && rows->shape.tail_dim > 0) return SWA_ERR_UNSUPPORTED;
-    if (status == SWA_OK) status = swa__rows_begin(rows, &a, parts, &s->call).status;
-    if (status != SWA_OK) return status;
+    if (v.status != SWA_OK) return v;
+    if (rows != NULL && rows->shape.tail_dim > 0)
+        return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
+    v = swa__rows_begin(rows, &a, parts, &s->call);
+    if (v.status != SWA_OK) return v;
 
     /* one past the last position of a query or key */
     last = swa__max64(1, rows->pos + rows->n_tokens);
@@ -17638,10 +17660,22 @@ static swa_status swa__select_own(const swa_rows *rows, const swa_index *ix, int
                            rows->n_tokens, last - 1);
 }
 
+SWA__COLD SWA_API const char *swa_select_explain(const swa_cache *cache, int layer,
+                                                 const swa_index *index) {
+    swa__select s;
+    return swa__select_ring(cache, layer, index, SWA__ASK, 0, 1, &s).why;
+}
+
+SWA__COLD SWA_API const char *swa_select_rows_explain(const swa_rows *rows,
+                                                      const swa_index *index) {
+    swa__select s;
+    return swa__select_own(rows, index, 1, &s).why;
+}
+
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
                                    int part, int parts) {
     swa__select s;
-    swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s);
+    swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s).status;
     if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;
@@ -17650,7 +17684,7 @@ SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index 
 SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
                                         int part, int parts) {
     swa__select s;
-    swa_status status = swa__select_own(rows, index, parts, &s);
+    swa_status status = swa__select_own(rows, index, parts, &s).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
@@ -17663,7 +17697,7 @@ SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *inde
     swa_status status;
     int parts = SWA__THREADS();
     /* fewer parts, if the scratch has no room */
-    do status = swa__select_ring(cache, layer, index, 0, 0, parts, &s);
+    do status = swa__select_ring(cache, layer, index, 0, 0, parts, &s).status;
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status != SWA_OK) return status;
     swa__parts_none(&s.call);
@@ -17675,7 +17709,7 @@ SWA_API swa_status swa_select_rows(const swa_rows *rows, const swa_index *index)
     swa__select s;
     swa_status status;
     int parts = SWA__THREADS();
-    do status = swa__select_own(rows, index, parts, &s);
+    do status = swa__select_own(rows, index, parts, &s).status;
     while (status == SWA_ERR_MEMORY && --parts > 0);
     if (status == SWA_OK) swa__phases(swa__index_phase, &s, SWA_PHASES, parts);
     return status;

@@ -1731,10 +1731,14 @@ static void misuse_index_rows(void) {
     r.scratch = t_alloc(r.scratch_bytes);
     ACCEPT(swa_select_rows, (&r, &ix));
     ACCEPT(swa_select_rows_part, (&r, &ix, 0, 1, 2));
+    CHECK(swa_select_rows_explain(&r, &ix) == NULL && swa_select_rows_explain(&r, NULL) != NULL);
+    CHECK(swa_select_rows_explain(NULL, &ix) != NULL);
     REFUSE(swa_select_rows, (NULL, &ix), SWA_ERR_ARG);
     REFUSE(swa_select_rows, (&r, NULL), SWA_ERR_ARG);
     for (int i = 0; bad = ix, spoil_index(&bad, i, &want); i++) {
         t_label("index of rows, field %d", i);
+        name_called("swa_select_rows_explain");
+        CHECK(swa_select_rows_explain(&r, &bad) != NULL);
         REFUSE(swa_select_rows, (&r, &bad), want);
         REFUSE(swa_select_rows_part, (&r, &bad, 0, 0, 1), want);
     }
@@ -1792,6 +1796,8 @@ static void misuse_index(void) {
     for (int i = 0; bad = ix, spoil_index(&bad, i, &want); i++) {
         t_label("index, field %d", i);
         if (i < 10) ANSWER(swa_select_bytes, (&s, &bad, 1), 0);
+        name_called("swa_select_explain");
+        CHECK(swa_select_explain(&w.kv, 1, &bad) != NULL);
         REFUSE(swa_select, (&w.kv, 1, &bad), want);
         REFUSE(swa_select_part, (&w.kv, 1, &bad, 0, 0, 1), want);
     }
@@ -1810,6 +1816,8 @@ static void misuse_index(void) {
     s.tail_dim = -1;
     ANSWER(swa_select_bytes, (&s, &ix, 1), 0);
     t_label("index");
+    CHECK(swa_select_explain(NULL, 1, &ix) != NULL && swa_select_explain(&w.kv, 1, NULL) != NULL);
+    CHECK(swa_select_explain(&w.kv, -1, &ix) != NULL && swa_select_explain(&w.kv, 1, &ix) == NULL);
     ACCEPT(swa_select, (&w.kv, 1, &ix));
     misuse_index_rows();
     misuse_index_tail();
