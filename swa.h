@@ -771,13 +771,14 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    thread may have a copy of attn). Outputs of the parts of a phase are disjoint. Go on with phase 1
    only if every part of phase 0 has returned SWA_OK: they all return the same status, but for a
    part whose phase 1 was left out before. If a part of phase 0 was left out, another call on the
-   cache came in between, a sequence of the step was changed, or a part of either phase was given
-   other parts, another scratch or attn, each part of phase 1 is SWA_ERR_ORDER and nothing is
-   stored: call phase 0 again (with q anew, where out is q: it may be overwritten). A part's phase 1
-   done twice is ORDER, too. (A part left out of a second try looks as in the first one, if that was
-   the same call.) If a part of phase 1 was left out, that part's next phase 0 is
-   SWA_ERR_ORDER, at the latest the next step (of the first 64 parts): begin the step again. A host
-   without a join inside an op (ggml) makes two ops of it. */
+   cache came in between, a sequence of the step was changed, or a part of phase 0 was given other
+   parts, another scratch or attn, each part of phase 1 is SWA_ERR_ORDER and nothing is stored: call
+   phase 0 again (with q anew, where out is q: it may be overwritten). A part of phase 1 that is
+   given others, or done twice, is refused by itself: call it as it should be. (A part left out of a
+   second try looks as in the first one, if that was the same call.) If a part of phase 1 was left
+   out, that layer's phase 0 is SWA_ERR_ORDER, and the part's own in another, at the latest the next
+   step (of the first 64 parts): call it, or begin the step again. A host without a join inside an
+   op (ggml) makes two ops of it. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
@@ -2578,7 +2579,7 @@ typedef struct { int64_t first, stored; } swa__held;
 enum {
     SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
     SWA__OPEN_FLAGS = SWA__PARTS, SWA__OPEN_OWNER = SWA__PARTS + SWA__PARTS / 8,
-    SWA__OPEN_CALLED, SWA__OPEN
+    SWA__OPEN_CALLED, SWA__OPEN_WROTE, SWA__OPEN = SWA__OPEN_WROTE + SWA__PARTS
 };
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
@@ -2674,7 +2675,7 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
    and not ended; 0 = none. FLAGS: a byte per part that may have such a call, to see at one look
    that none has, as always with one thread. OWNER: the call that has the scratch, as its tickets
    say; 0 = one without parts. CALLED: the last step of which a layer was called; -1: begin was
-   refused because none had been. */
+   refused because none had been. WROTE: by part, the step and the ring in which it stored last. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -3204,6 +3205,11 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
 }
 
 /* ---- calls by parts that did not end ---- */
+
+/* This step and this layer's ring in one number: of layers there are 2^20 at most. */
+static int64_t swa__wrote_here(const swa__cache *c, int layer) {
+    return c->step * ((int64_t)1 << 20) + swa__layer_of(c, layer)->ring;
+}
 
 static int swa__open_any(const swa__cache *c) {
     const int64_t *flags = swa__open_of(c) + SWA__OPEN_FLAGS;
@@ -9184,16 +9190,20 @@ SWA__INLINE __m128 swa__floor_sse2(__m128 x) {
     return _mm_sub_ps(whole, _mm_and_ps(_mm_cmpgt_ps(whole, x), _mm_set1_ps(1.0f)));
 }
 
-/* As swa__load_f16_simd128. */
+/* By integers, since a program that reads subnormal numbers as 0 (gcc -ffast-math links that) would
+   lose what is subnormal in f16 alone: 2^-14 with such a number's bits, less 2^-14, is exact. */
 SWA__INLINE __m128 swa__load_f16_sse2(const uint16_t *p) {
     const __m128i zero = _mm_setzero_si128(),
                   h = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), zero),
                   size = _mm_and_si128(h, _mm_set1_epi32(0x7fff)),
                   sign = _mm_slli_epi32(_mm_xor_si128(h, size), 16),
                   top = _mm_and_si128(_mm_cmpgt_epi32(size, _mm_set1_epi32(0x7bff)),
-                                      _mm_set1_epi32(0x7f800000));
-    const __m128 x = _mm_mul_ps(_mm_castsi128_ps(_mm_slli_epi32(size, 13)),
-                                _mm_set1_ps(5.192296858534828e33f));
+                                      _mm_set1_epi32(0x7f800000)),
+                  small = _mm_cmplt_epi32(size, _mm_set1_epi32(0x400)),
+                  wide = _mm_add_epi32(_mm_slli_epi32(size, 13), _mm_set1_epi32(112 << 23)),
+                  off = _mm_add_epi32(wide, _mm_and_si128(small, _mm_set1_epi32(1 << 23)));
+    const __m128 x = _mm_sub_ps(_mm_castsi128_ps(off),
+                                _mm_and_ps(_mm_castsi128_ps(small), _mm_set1_ps(6.103515625e-5f)));
 
     return _mm_or_ps(x, _mm_castsi128_ps(_mm_or_si128(top, sign)));
 }
@@ -14725,6 +14735,8 @@ static void swa__store_rows(swa__part *p) {
         past |= s.past = swa__stores_past(&j->keys, j->n);
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
         /* the other parts do not look */
+        if (p->part > 0 && p->part < SWA__PARTS)
+            swa__open_of(call->c)[SWA__OPEN_WROTE + p->part] = swa__wrote_here(call->c, call->layer);
         if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;
         if (from < heads) swa__store_run(j, l, swa__seq_of(call->c, seq), from, p->parts, &s);
     }
@@ -15285,13 +15297,24 @@ static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_ru
         return swa__no(SWA_ERR_ORDER, "this layer has stored this step's rows already");
     /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
-        return swa__no(SWA_ERR_CAPACITY, "n > capacity-(W-1) of rows stored already: max_rollback is too small");
+        return swa__no(SWA_ERR_CAPACITY, "n > capacity-(W-1), stored already: raise max_rollback");
     return swa__yes();
+}
+
+/* Whether parts have written this step's rows although part 0, which says that they are there, was
+   left out: the ring is no longer what it was before the step. Nobody writes while phase 0 runs. */
+static int swa__half_stored(const swa__cache *c, int layer, int parts) {
+    const int64_t *wrote = swa__open_of(c) + SWA__OPEN_WROTE, here = swa__wrote_here(c, layer);
+    int part, found = 0;
+
+    if (parts == 1 && !swa__open_any(c)) return 0;
+    for (part = 1; part < SWA__PARTS; part++) found |= wrote[part] == here;
+    return found && swa__held_of(c, layer, swa__runs_of(c)->seq)->stored <= swa__runs_of(c)->pos;
 }
 
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
 static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_attn *a, int phase,
-                                     int part) {
+                                     int part, int parts) {
     int64_t *ticket = swa__tickets_of(c) + layer;
     swa__verdict v = swa__yes();
     int i;
@@ -15307,6 +15330,8 @@ static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_a
             v = swa__no(SWA_ERR_ORDER, "a sequence, or its tree's parents, changed since begin");
         else v = swa__past_check(c, layer, r, a);
     }
+    if (phase <= 0 && v.status == SWA_OK && swa__half_stored(c, layer, parts))
+        v = swa__no(SWA_ERR_ORDER, "part 0 of phase 1 was left out, and others stored");
 
     /* one part speaks for all, which find the same */
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = v.status == SWA_OK ? c->step : 0;
@@ -15380,7 +15405,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
         && !swa__picks_seen(c, layer, &call->a))
         return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
     /* last, because it leaves a trace: the layer's ticket */
-    v = swa__layer_check(c, layer, &call->a, phase, part);
+    v = swa__layer_check(c, layer, &call->a, phase, part, parts);
     if (v.status != SWA_OK) return v;
 
     swa__call_base(call, &l->shape, c->d.isa);

@@ -580,6 +580,40 @@ TEST(a_step_that_dies_is_begun_again) {
                             die_and_retry(&t, cold, put_first && n <= 10, layer, phase, part, n, n % 3 + 1);
                         }
 }
+/* A part of phase 1 that comes late, behind all others, and one that is given another attn at first. */
+TEST(a_part_of_phase_1_that_comes_late) {
+    const swa_window w[1] = { swa_window_sliding(7) };
+    swa_cache_desc d = toy_desc(w, 1, 1, 1);
+    enum { N = 30, ROW = TOY_DIM };
+    float *x = t_random(4 * N * ROW, 1.0f), *want = t_floats(N * ROW), *out = t_floats(N * ROW);
+    for (int parts = 2; parts <= 4; parts++)
+        for (int part = 0; part < parts; part++) {
+            swa_cache c;
+            swa_attn a, other;
+            memset(&a, 0, sizeof a);
+            a.q.p = x;
+            a.k.p = x + N * ROW;
+            a.v.p = x + 2 * N * ROW;
+            for (int k = 0; k < 2; k++) {
+                REQUIRE(t_cache_new(&c, &d, parts));
+                a.out.p = k ? out : want;
+                other = a;
+                other.scale = 0.5f;
+                for (int step = 0; step < 2; step++) {
+                    t_label("part %d of %d, step %d", part, parts, step);
+                    CHECK_OK(swa_step_one(&c, 0, step * N, N));
+                    for (int phase = 0; phase < SWA_PHASES; phase++)
+                        for (int p = 0; p < parts; p++)
+                            if (!k || phase == 0 || p != part) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, parts));
+                    if (!k) continue;
+                    CHECK_STATUS(swa_attend_part(&c, 0, &other, 1, part, parts), SWA_ERR_ORDER);
+                    CHECK_OK(swa_attend_part(&c, 0, &a, 1, part, parts));
+                    CHECK_INT(swa_cache_unstored(&c, 0), -1);
+                }
+            }
+            CHECK_BITS(out, want, N * d.shape.n_heads * d.shape.head_dim);
+        }
+}
 /* A part of phase 1 is left out, once: its next phase 0 says so, or if there is none the next step; begun again,
    all is as it should be. Fewer parts than before, or none, leave nothing behind. */
 TEST(a_part_that_leaves_out_phase_1) {
@@ -611,6 +645,11 @@ TEST(a_part_that_leaves_out_phase_1) {
                         for (int p = 0; p < parts; p++)
                             if (l != layer || phase == 0 || p != part)
                                 CHECK_OK(swa_attend_part(&c, l, &a, phase, p, parts));
+                /* others have stored: the ring is not what it was before */
+                for (int k = 1; k <= parts; k++)
+                    for (int p = 0; p < k; p++) CHECK_STATUS(swa_attend_part(&c, layer, &a, 0, p, k), SWA_ERR_ORDER);
+                CHECK_STATUS(swa_attend(&c, layer, &a), SWA_ERR_ORDER);
+                CHECK(swa_attend_explain(&c, layer, &a) != NULL);
                 if (layer == 0 && part > 0) CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, part, parts), SWA_ERR_ORDER);
                 CHECK_STATUS(swa_step_one(&c, 0, N, 1), SWA_ERR_ORDER);
                 CHECK_INT(swa_cache_unstored(&c, 0), layer);
