@@ -119,7 +119,7 @@
    SWA_NO_AVX512 183, SWA_NO_AVX2 89, SWA_NO_SIMD 281 (all vectors), and SWA_SMALL 114: fewer shapes
    of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels of 16
    rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32 on Zen
-   4 1.1 times. What is left out is refused, or not declared. An engine of f32 and f16 alone, without
+   4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32 and f16 alone, without
    the block, index, lists, masks and blobs, takes 200 KB; without latents and modifications too 180
    (122 without AVX-512, 146 with SWA_SMALL); SWA_STATIC, which drops every function that it does
    not call, takes about 20 off.
@@ -208,8 +208,10 @@ typedef enum {
                 the largest is 127 times it
      E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
      E5M2       of 2 bits, to 57344; infinities and NaN as in F16, whose upper byte it is
-   fp8 goes to nearest even, keeps subnormals, cuts what is too large, and has no scale: a host that
-   scales K divides attn.scale by that, and one that scales V divides out. Time by F16's (Granite
+   All but F32 cut what is too large, an infinity too. A NaN stays one in F32, Q8_32 and fp8; in the
+   others it becomes a number (F16, BF16: the lowest), which audit does not see. fp8 goes to nearest
+   even, keeps subnormals and has no scale: a host that scales K divides attn.scale by that, and one
+   that scales V divides out. Time by F16's (Granite
    Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
    normal numbers, then 2 channels of K 20 times as large):
                                        Q8      Q8_32    E4M3     E5M2
@@ -238,7 +240,7 @@ typedef enum {
     SWA_E5M2
 } swa_type;
 
-/* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
+/* Instruction sets, for .isa fields and (but BEST) swa_isa_*(). All give the same bits. */
 enum {
     SWA_ISA_BEST = 0,
     SWA_ISA_SCALAR /* plain C; on x86-64 SSE2, which all of them have */,
@@ -323,7 +325,7 @@ typedef struct {
                                          refused                                                  */
 } swa_mask_desc;
 #ifndef SWA_NO_MASKS
-SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid or overflow      */
+SWA_API size_t     swa_mask_bytes(const swa_mask_desc *desc);     /* 0 = invalid, overflow, empty */
 SWA_CHECKED swa_status swa_mask(const swa_mask_desc *desc, void *out /* [sum n_q][columns] */,
                                 size_t bytes);
 
@@ -381,9 +383,9 @@ typedef struct {
     const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes].
                                      Both: ARG                                                    */
     int       n_shapes;
-    int       n_layers, n_seqs;   /* n_seqs 0 = 1. Lists that repeat over the layers (shapes,
-                                     types, windows, k_rows) do so each by itself: one that is too
-                                     short gives layers another's                                 */
+    int       n_layers, n_seqs;   /* to 2^20, to 2^24; n_seqs 0 = 1. Lists that repeat over the
+                                     layers (shapes, types, windows, k_rows) do so each by itself:
+                                     one that is too short gives layers another's                 */
     swa_type  k_type, v_type, tail_type;   /* of every layer that has such rows: k_type 0 = F32;
                                      v_type, tail_type 0 = as k_type. Or, where layers differ, ... */
     const swa_types *types;       /* ... [n_types], copied; layer l has types[l % n_types].
@@ -404,8 +406,7 @@ typedef struct {
                                      reads: l itself, or one that has rows of its own, with the
                                      same shape but for n_heads, the same types and sinks and a
                                      window that reaches no less far. All are filled in: no -1,
-                                     and 0 is layer 0. A reader's call has mode SWA_ATTEND_STORED
-                                     and no k, v: see above                                       */
+                                     and 0 is layer 0. How readers are called: see above          */
     int64_t   max_context;        /* positions, from a sequence's first on, that causal layers
                                      hold. Required if a layer is causal; else it changes nothing
                                      unless a window is larger: W > max_context keys (where no
@@ -428,14 +429,14 @@ typedef struct {
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
     int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an
                                      output made from one is NaN; a NaN in your own k or v is
-                                     stored as it is. 2: and a list (pick) with an entry >= 0
+                                     stored as the type has it. 2: and a list (pick) with an entry >= 0
                                      that names no key which its query sees is ARG, not skipped   */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
 
 /* What is wrong with a desc, by its field; NULL = nothing. *layer (may be NULL): the first layer
-   that is wrong, -1 = no single one. */
+   that is wrong, -1 = no single one, or a window or type of a list. */
 SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
    slots: heads of 8 take half as much again as their numbers. */
@@ -452,7 +453,7 @@ SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *de
 /* Scratch: the memory that calls on this cache work in, besides the ring. It is yours, and every
    swa_attend needs it, also SWA_STORE_ONLY; uninitialised. parts: how many are to run at once
    (OpenMP: omp_get_max_threads(); with less, swa_attend takes fewer threads); any number of tokens.
-   A part takes 0.1 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several
+   A part takes 0.2 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several
    parts also keep the results of keys split over them. 0 = invalid or overflow. */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 /* NULL, 0: the cache has none any more. MEMORY: too little for one part (also a 0 that
@@ -463,7 +464,7 @@ SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity:
    origin 0 is Mistral's rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A
-   new cache is reset to 0, 0. */
+   new cache is reset to 0, 0. ARG: one of them negative; OVERFLOW: start 2^63-1. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need
    overwritten rows, ORDER beyond the sequence's end. end <= start empties: the next run begins at
@@ -519,8 +520,8 @@ SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blo
    hashed, which takes some 20 times as long as a copy of its bytes. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 #endif
-/* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback). 0 =
-   invalid or unlimited. */
+/* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback, 1).
+   0 = invalid or unlimited. */
 SWA_API int64_t swa_required_capacity(const swa_window *window, int64_t max_chunk_put_first,
                                       int64_t max_rollback);
 
@@ -538,8 +539,8 @@ typedef struct {
                            (prefix-LM, image spans) besides what the window shows them; the span
                            must lie within the run; 0 = none                                      */
     int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
-                           anew); neither 0 nor 1: ARG. begin sets it back to 0, so that a run
-                           which is used again rewinds only if that is meant again                */
+                           anew); neither 0 nor 1: ARG. A begin that is accepted sets it back to
+                           0, so that a run which is used again rewinds only if that is meant     */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
     const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit; not copied:
@@ -554,12 +555,12 @@ typedef struct {
    from begin on a chunk of more than max_rollback tokens cannot be taken back, stored or not. Then
    call the layers that swa_cache_unstored() names before any other begin, for a refused one changes
    no sequence, but leaves no step, also not the one before: every attend returns its status, and
-   where a layer still lacks rows of such a chunk only swa_cache_reset helps. One step at a time per
-   cache: ORDER, too, if none of its layers was called and none of its sequences is in this one, as
-   where each sequence of a batch is begun by itself; begin them together, or again. Reset,
-   truncate, commit, fork, copy and load of a sequence of the step end it for all of its sequences
-   (attend: ORDER), which are begun again as above. Cost: a few comparisons per run and layer; no
-   row is touched. */
+   where a layer still lacks rows of such a chunk only swa_cache_reset helps (truncate to within it
+   is accepted, and mends nothing). One step at a time per cache: ORDER, too, if none of its layers
+   was called and none of its sequences is in this one, as where each sequence of a batch is begun
+   by itself; begin them together, or again. Reset, truncate, commit, fork, copy and load of a
+   sequence of the step end it for all of its sequences (attend: ORDER), which are begun again as
+   above. Cost: a few comparisons per run and layer; no row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* Why begin would refuse this run now, by itself, in words; NULL = it would not. Of a batch begun in
    pieces it tells behind the begin that was refused. */
@@ -591,7 +592,7 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
    compute SWA_BF16 or SWA_BF16_TILE (neighbours by position are no neighbours here, as in a list),
    in swa_select, and on swa_mla's naive path over latents (AUTO takes the absorbed one); begin,
    where SWA_NO_LISTS has left trees out with the lists. */
-/* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin. */
+/* positions [n] of a tree's tokens, for swa_rope. ARG, OVERFLOW: as begin, but that n may be 0. */
 SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t pos,
                                           int64_t *positions);
 /* Of the tree that was stored last the n tokens of path stay, each the parent of the next, and
@@ -633,7 +634,7 @@ typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
     SWA_ATTEND = 0,         /* attend to the ring and the new rows, then store them               */
-    SWA_STORE_ONLY,         /* store k and v (v_in_k: k); q, out and scale are not looked at      */
+    SWA_STORE_ONLY,         /* store k and v (v_in_k: k); of the rest only compute is looked at   */
     SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored:
                                k and v are not looked at. Each run of a windowed layer needs
                                n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
@@ -690,9 +691,10 @@ typedef struct {
                                types (to nearest even) before they are attended, so that a token
                                sees the same rows now and later. Not changed; they and the scratch
                                stay as they are until the last part of phase 1 is done. Numbers are
-                               finite: an infinity or NaN in V reaches all tokens of the call whose
-                               keys share a block with it, one in q or K may come out as a number;
-                               in rows that no token sees they reach nothing                      */
+                               finite: an infinity or NaN in V (in a type that keeps it) reaches
+                               all tokens of the call whose keys share a block with it, one in q or
+                               K may come out as a number; in rows that no token sees they reach
+                               nothing                                                            */
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
                                     window (StreamingLLM: at min(pos, n_sink+W-1)); each NULL = as
@@ -700,7 +702,7 @@ typedef struct {
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
                                nor any input: ARG where they begin at one place, and, of two
-                               tokens and more, where one of the two is packed                    */
+                               tokens and more, out with q, k, v or a tail where one is packed    */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink
                                logits not in it; -inf for a row that sees nothing (out is 0
                                then); NULL = none                                                 */
@@ -718,8 +720,10 @@ typedef struct {
                                     if one is negative or not finite; NULL = none                 */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
-                                    0; -inf or -FLT_MAX hides a key. Strides, in floats, are taken
-                                    as they are: 0 = the same for all. NULL = none, and bias_n 0  */
+                                    0; -inf or -FLT_MAX hides a key. Else to 1e38 in size, and no
+                                    NaN (not looked for): the outputs would be any numbers.
+                                    Strides, in floats, are taken as they are: 0 = the same for
+                                    all. NULL = none, and bias_n 0. ARG: bias_first < 0           */
     int64_t bias_token, bias_head, bias_first, bias_n;
     int     bias_by_distance;    /* 1: column q-k in place of k-bias_first (Inkling:
                                     [token][head][distance], 0 from bias_n on); bias_first 0,
@@ -748,7 +752,8 @@ typedef struct {
     int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16,
                                     64, 128); 0 = 1                                               */
     const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W
-                                         latest; NULL = none. With sinks or a prefix: UNSUPPORTED */
+                                         latest; NULL = none. Without a left end ARG; with sinks
+                                         or a prefix UNSUPPORTED                                  */
     swa_type compute;       /* how products are computed, see above; 0 = SWA_F32                  */
 } swa_attn;
 
@@ -892,8 +897,8 @@ typedef struct {
    of the layer, on lists, top and parts; enough for a smaller top too. 0 = invalid or overflow. */
 SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts);
 /* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a
-   number out of range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: position
-   / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED, n <= capacity-(W-1). Cost: heads *
+   number out of range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: top,
+   position / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED, n <= capacity-(W-1). Cost: heads *
    head_dim multiply-adds per visible key; picking adds a few percent. */
 SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *index);
 /* as swa_attend_explain, and of the calls over rows */
@@ -1002,7 +1007,7 @@ typedef enum {
    stand side by side may be one: then the second's p is NULL, and the first has the rows of both,
    w_uq [nope | rope] of each head (DeepSeek's wq_b), w_dkv [kv_lora_rank | rope] once (wkv_a), w_uk
    [nope | v] of each head (wkv_b). So w_qr, w_kr or w_uv forgotten is read behind the first's end.
-   ARG: the same p twice; a second one that begins behind the first's first head. With block_rows
+   ARG: the same p twice; w_qr, w_uv that begin behind the first head of w_uq, w_uk. With block_rows
    both, of every head, begin at a block. */
 typedef struct {
     int hidden, n_heads;
@@ -15687,6 +15692,7 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
         return swa__no(SWA_ERR_ARG, "no attn, or q.p or rows' scratch is NULL");
     swa__call_begin(call, attn);
+    call->a.q = attn->q;
     call->a.mode = SWA_ATTEND_STORED;    /* keys come from rows->kv */
     call->a.k.p = NULL;
     for (i = 0; i < rows->n_kv; i++)

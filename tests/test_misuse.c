@@ -1144,6 +1144,13 @@ static void misuse_rows_parts(const swa_attn *a) {
     memset(r.scratch, 0xff, bytes);
     for (int part = 0; part < 2; part++) REFUSE(swa_attention_part, (&r, a, 1, part, 2), SWA_ERR_ORDER);
 }
+/* A mode is not looked at: keys come from r. */
+static void rows_of_any_mode(const swa_rows *r, swa_attn a) {
+    for (int mode = 0; mode < 4; mode++) {
+        a.mode = (swa_mode)mode;
+        ACCEPT(swa_attention, (r, &a));
+    }
+}
 static void misuse_rows(void) {
     swa_kv kv[2];
     swa_rows r = good_rows(kv);
@@ -1172,6 +1179,7 @@ static void misuse_rows(void) {
     t_label("rows");
     name_called("swa_attention_explain");
     r = good_rows(kv);
+    rows_of_any_mode(&r, a);
     b = a;
     b.q.p = NULL;
     REFUSE(swa_attention, (&r, &b), SWA_ERR_ARG);
