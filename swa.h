@@ -9195,20 +9195,18 @@ SWA__INLINE __m128 swa__floor_sse2(__m128 x) {
     return _mm_sub_ps(whole, _mm_and_ps(_mm_cmpgt_ps(whole, x), _mm_set1_ps(1.0f)));
 }
 
-/* By integers, since a program that reads subnormal numbers as 0 (gcc -ffast-math links that) would
-   lose what is subnormal in f16 alone: 2^-14 with such a number's bits, less 2^-14, is exact. */
+/* The exponent's bias by an integer, since a program that reads subnormal numbers as 0 (gcc
+   -ffast-math links that) would lose what is subnormal in f16 alone. Such a number has come to
+   x = 2^-15 and its bits behind that, and is 2x - 2^-14; of all others 2x - 2^-14 is no less. */
 SWA__INLINE __m128 swa__load_f16_sse2(const uint16_t *p) {
     const __m128i zero = _mm_setzero_si128(),
                   h = _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), zero),
                   size = _mm_and_si128(h, _mm_set1_epi32(0x7fff)),
                   sign = _mm_slli_epi32(_mm_xor_si128(h, size), 16),
                   top = _mm_and_si128(_mm_cmpgt_epi32(size, _mm_set1_epi32(0x7bff)),
-                                      _mm_set1_epi32(0x7f800000)),
-                  small = _mm_cmplt_epi32(size, _mm_set1_epi32(0x400)),
-                  wide = _mm_add_epi32(_mm_slli_epi32(size, 13), _mm_set1_epi32(112 << 23)),
-                  off = _mm_add_epi32(wide, _mm_and_si128(small, _mm_set1_epi32(1 << 23)));
-    const __m128 x = _mm_sub_ps(_mm_castsi128_ps(off),
-                                _mm_and_ps(_mm_castsi128_ps(small), _mm_set1_ps(6.103515625e-5f)));
+                                      _mm_set1_epi32(0x7f800000));
+    __m128 x = _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(size, _mm_set1_epi32(112 << 10)), 13));
+    x = _mm_min_ps(x, _mm_sub_ps(_mm_add_ps(x, x), _mm_set1_ps(6.103515625e-5f)));
 
     return _mm_or_ps(x, _mm_castsi128_ps(_mm_or_si128(top, sign)));
 }
