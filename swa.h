@@ -429,8 +429,9 @@ typedef struct {
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
     int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an
                                      output made from one is NaN; a NaN in your own k or v is
-                                     stored as the type has it. 2: and a list (pick) with an entry >= 0
-                                     that names no key which its query sees is ARG, not skipped   */
+                                     stored as the type has it. 2: and a list (pick) with an entry
+                                     >= 0 that names no key which its query sees is ARG, not
+                                     skipped                                                      */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
@@ -898,8 +899,8 @@ typedef struct {
 SWA_API size_t     swa_select_bytes(const swa_shape *shape, const swa_index *index, int parts);
 /* Over the ring of a layer whose rows of this step are stored. ARG: NULL, neither pick nor score, a
    number out of range. UNSUPPORTED: a tail; compute BF16, or Q8 over other keys. OVERFLOW: top,
-   position / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED, n <= capacity-(W-1). Cost: heads *
-   head_dim multiply-adds per visible key; picking adds a few percent. */
+   position / block beyond int32. ORDER, CAPACITY: as SWA_ATTEND_STORED, n <= capacity-(W-1). Cost:
+   heads * head_dim multiply-adds per visible key; picking adds a few percent. */
 SWA_CHECKED swa_status swa_select(swa_cache *cache, int layer, const swa_index *index);
 /* as swa_attend_explain, and of the calls over rows */
 SWA_API const char *swa_select_explain(const swa_cache *cache, int layer, const swa_index *index);
@@ -11434,13 +11435,18 @@ SWA__NOINLINE void swa__staged_round(const swa__kernels *kr, int type, const flo
     }
 }
 
+/* The scales of the row at p of a ring that lies in rows; NULL: none, or blocks of the caller's. */
+SWA__INLINE const float *swa__row_scale(const swa__operand *x, const unsigned char *p) {
+    return x->slots > 0 && x->scales > 0
+         ? swa__scales_behind(x, x->p) + (p - x->p) / x->row : NULL;
+}
+
 /* The row at p of an operand that lies in rows: a ring's, or the caller's, which ends where its
    numbers do. */
 SWA__NOINLINE void swa__staged_row(const swa__kernels *kr, const swa__operand *x,
                                    const unsigned char *p, float *dst) {
     const int type = (int)x->type, whole = x->dim / SWA__TILE * SWA__TILE;
-    const float *scale =
-        x->slots > 0 && x->scales > 0 ? swa__scales_behind(x, x->p) + (p - x->p) / x->row : NULL;
+    const float *scale = swa__row_scale(x, p);
     unsigned char last[SWA__TILE];
     int d;
 
@@ -11464,14 +11470,13 @@ SWA__NOINLINE void swa__staged_row(const swa__kernels *kr, const swa__operand *x
 
 /* V of a ring, rows from p on of ld numbers, their padding included. */
 static void swa__staged_rows(const swa__kernels *kr, const swa__operand *x,
-                                    const unsigned char *p, int rows, size_t ld, float *dst) {
-    const float *scale;
+                             const unsigned char *p, int rows, size_t ld, float *dst) {
+    const float *scale = swa__row_scale(x, p);
 
-    if (x->scales == 0) {
+    if (scale == NULL) {
         kr->staged((int)x->type, p, dst, (size_t)rows * ld, NULL, 0, 0);
         return;
     }
-    scale = swa__scales_behind(x, x->p) + (p - x->p) / x->row;
     for (; rows > 0; rows--, p += x->row, dst += ld)
         kr->staged((int)x->type, p, dst, ld, scale++, x->slots, 32);
 }
@@ -14729,6 +14734,8 @@ static void swa__store_rows(swa__part *p) {
     int i, past = 0;
 
     swa__spot_of(&call->keys, &p->w->room, 0, &s.spot);
+    if (p->part > 0 && p->part < SWA__PARTS)
+        swa__open_of(call->c)[SWA__OPEN_WROTE + p->part] = swa__wrote_here(call->c, call->layer);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
@@ -14738,8 +14745,6 @@ static void swa__store_rows(swa__part *p) {
         past |= s.past = swa__stores_past(&j->keys, j->n);
         stored = &swa__held_of(call->c, call->layer, seq)->stored;
         /* the other parts do not look */
-        if (p->part > 0 && p->part < SWA__PARTS)
-            swa__open_of(call->c)[SWA__OPEN_WROTE + p->part] = swa__wrote_here(call->c, call->layer);
         if (p->part == 0 && *stored >= j->pos) *stored = j->pos + j->n;
         if (from < heads) swa__store_run(j, l, swa__seq_of(call->c, seq), from, p->parts, &s);
     }
@@ -14846,13 +14851,14 @@ static int swa__part_ok(int phase, int phases, int part, int parts) {
     return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
 }
 
-/* A call as it is asked for, without what its mode does not look at; the rest of it zero, but for
-   what swa__call_base and swa__call_slices fill in whole. */
-static void swa__call_begin(swa__call *call, const swa_attn *attn) {
+/* A call as it is asked for, in this mode and without what that does not look at; the rest of it
+   zero, but for what swa__call_base and swa__call_slices fill in whole. */
+static void swa__call_begin(swa__call *call, const swa_attn *attn, swa_mode mode) {
     swa__zero(call, offsetof(swa__call, a));
     swa__copy(&call->a, attn, sizeof call->a);
-    if (attn->mode == SWA_STORE_ONLY) call->a.q.p = NULL;
-    if (attn->mode == SWA_ATTEND_STORED) call->a.k.p = NULL;
+    call->a.mode = mode;
+    if (mode == SWA_STORE_ONLY) call->a.q.p = NULL;
+    if (mode == SWA_ATTEND_STORED) call->a.k.p = NULL;
 }
 
 /* Whether x is where a call writes. */
@@ -15396,7 +15402,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     if (phase != SWA__ASK && !swa__part_ok(phase, SWA_PHASES, part, parts))
         return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
-    swa__call_begin(call, attn);
+    swa__call_begin(call, attn, attn->mode);
     l = swa__layer_of(c, layer);
 
     v = swa__attn_check(&l->shape, &l->window, &call->a, c->n_tokens, (int)l->type[SWA__K]);
@@ -15689,10 +15695,7 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
     if (v.status != SWA_OK) return v;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
         return swa__no(SWA_ERR_ARG, "no attn, or q.p or rows' scratch is NULL");
-    swa__call_begin(call, attn);
-    call->a.q = attn->q;
-    call->a.mode = SWA_ATTEND_STORED;    /* keys come from rows->kv */
-    call->a.k.p = NULL;
+    swa__call_begin(call, attn, SWA_ATTEND_STORED);      /* keys come from rows->kv */
     for (i = 0; i < rows->n_kv; i++)
         if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i]))
             return swa__no(SWA_ERR_ARG, "kv: k, v or tail where the call writes");
@@ -16707,7 +16710,7 @@ static swa__call swa__mla_naive(const swa__mla *x, const swa__call *latent) {
     const swa_attn a = swa__mla_attn(x, 1);
     swa__call call = *latent, heads;
 
-    swa__call_begin(&heads, &a);
+    swa__call_begin(&heads, &a, a.mode);
     swa__call_base(&heads, &shape, x->c->d.isa);
     call.shape = shape;
     call.a = heads.a;
