@@ -1004,12 +1004,12 @@ typedef enum {
                                  best for decode                                                  */
 } swa_mla_path;
 
-/* Weights are [out][in] as models ship them, rows per head where there are heads. Two matrices that
-   stand side by side may be one: then the second's p is NULL, and the first has the rows of both,
-   w_uq [nope | rope] of each head (DeepSeek's wq_b), w_dkv [kv_lora_rank | rope] once (wkv_a), w_uk
-   [nope | v] of each head (wkv_b). So w_qr, w_kr or w_uv forgotten is read behind the first's end.
-   ARG: the same p twice; w_qr, w_uv that begin behind the first head of w_uq, w_uk. With block_rows
-   both, of every head, begin at a block. */
+/* Weights are [out][in] as models ship them, rows per head where there are heads. Two that stand
+   side by side may be one matrix with the rows of both. Then give it twice, m.w_uk = m.w_uv =
+   wkv_b: w_uq and w_qr have [nope | rope] of each head (DeepSeek's wq_b), w_dkv and w_kr
+   [kv_lora_rank | rope] once (wkv_a), w_uk and w_uv [nope | v] of each head (wkv_b). ARG: NULL for
+   one that is read; the same p with another type, stride or blocks; w_qr, w_uv that begin behind
+   the first head of w_uq, w_uk. With block_rows both, of every head, begin at a block. */
 typedef struct {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
@@ -1020,9 +1020,9 @@ typedef struct {
     swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]   */
     swa_matrix w_o;                  /* [hidden][n_heads*v]                                       */
     /* Factors multiplied beforehand: W_UQ W_UK [n_heads*kv_lora_rank][q_lora_rank or hidden] alone
-       (then w_uk is not read, of w_uq only W_QR's rows), or also W_UV W_O
-       [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All runs are absorbed then; a second
-       swa_mla over the same cache, with the factors, can be naive. */
+       (then w_uq and w_uk are read only where w_qr, w_uv are the same matrix: given twice still),
+       or also W_UV W_O [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All runs are
+       absorbed then; a second swa_mla over the same cache, with the factors, can be naive. */
     swa_matrix w_uqk, w_uvo;
     const float *q_norm, *kv_norm;   /* [q_lora_rank], [kv_lora_rank] RMSNorm weights; NULL = no
                                         norm there, also if the other is set: DeepSeek has both,
@@ -15923,14 +15923,16 @@ typedef struct {
 
 /* ---- weights ---- */
 
-/* Weights t[0] and t[1] of matrices a and b. b->p NULL: a holds the rows of both; b NULL: there is
-   no second. Rows of one head lie together: of both, [a | b], where they share a matrix. */
+/* One matrix of two: it is given twice. */
+static int swa__shared(const swa_matrix *a, const swa_matrix *b) { return a->p == b->p; }
+
+/* Weights t[0] and t[1] of matrices a and b; b NULL: there is no second. Rows of one head lie
+   together: of both, [a | b], where they share a matrix. */
 static void swa__weight_pair(swa__weight *t, const swa_matrix *a, const swa_matrix *b, int rows_a,
                              int rows_b, int cols) {
-    const int apart = b != NULL && b->p != NULL, both = rows_a + rows_b;
-    const swa__weight first = { a, 1, rows_a, cols, 0, apart ? rows_a : both, 0 };
-    const swa__weight second = { apart ? b : a,         1, rows_b, cols, apart ? 0 : rows_a,
-                                 apart ? rows_b : both, 0 };
+    const int shared = b != NULL && swa__shared(a, b), both = rows_a + rows_b;
+    const swa__weight first = { a, 1, rows_a, cols, 0, shared ? both : rows_a, 0 };
+    const swa__weight second = { b, 1, rows_b, cols, shared ? rows_a : 0, shared ? both : rows_b, 0 };
     t[0] = first;
     if (b != NULL) t[1] = second;
 }
@@ -15951,8 +15953,8 @@ SWA__COLD static void swa__weights(const swa_mla *m, int uqk, int uvo, swa__weig
     for (i = SWA__W_UQ; i <= SWA__W_UV; i++) t[i].heads = m->n_heads;
     t[SWA__W_UKT] = t[SWA__W_UK];
     t[SWA__W_UKT].transposed = 1;
-    if (!uqk && m->w_qr.p == NULL) {     /* rows of W_UQ and W_QR lie as q does: they are
-                                            multiplied as one */
+    if (!uqk && swa__shared(&m->w_uq, &m->w_qr)) { /* rows of W_UQ and W_QR lie as q does: they are
+                                                      multiplied as one */
         t[SWA__W_UQ].heads = 1;
         t[SWA__W_UQ].rows = m->n_heads * (m->nope_dim + m->rope_dim);
         t[SWA__W_QR].heads = 0;
@@ -16036,7 +16038,7 @@ static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w) {
     const swa_matrix *a = w->w;
 
     if (w->heads == 0) return swa__yes();
-    if (a->p == NULL) return swa__no(SWA_ERR_ARG, "a weight that is read has no p");
+    if (a->p == NULL) return swa__no(SWA_ERR_ARG, "a weight that is read: p is NULL (one of two: give it twice)");
     if (a->stride < 0 || a->block_rows < 0 || a->block_cols < 0)
         return swa__no(SWA_ERR_ARG, "a weight's stride, block_rows or block_cols: below 0");
     if (a->block_rows > 1
@@ -16051,22 +16053,30 @@ static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w) {
     return swa__no(swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG, "a weight's type: unknown");
 }
 
-/* A matrix of both given as each of them: its rows would be taken for those of one. Also where b
-   begins behind the rows of a's first head, as in W_KVB, which has [nope | v] of each head. */
-static int swa__twice(const swa_matrix *a, const swa_matrix *b, int64_t numbers, int heads) {
+/* Two weights in one matrix, and no description that fits both: of a shared one two different
+   things are said; or b begins behind the rows of a's first head, as in W_KVB, which has [nope | v]
+   of each head: what follows would be taken for b's other heads. */
+static int swa__torn(const swa_matrix *a, const swa_matrix *b, int64_t numbers, int heads) {
     const uint64_t from = (uint64_t)(uintptr_t)a->p, at = (uint64_t)(uintptr_t)b->p;
 
-    if (a->p == NULL || b->p == NULL || a->p == b->p) return a->p != NULL && a->p == b->p;
+    if (a->p == NULL || b->p == NULL) return 0;
+    if (swa__shared(a, b))
+        return a->type != b->type || a->stride != b->stride || a->block_rows != b->block_rows
+               || a->block_cols != b->block_cols;
     if (heads < 2 || a->type == SWA_OPAQUE || !swa__type_ok(a->type)) return 0;
     return at - from == (uint64_t)numbers * swa__type_size((int)swa__type_or(a->type, SWA_F32));
 }
 
-static int swa__weights_twice(const swa_mla *m) {
+static swa__verdict swa__pairs_check(const swa_mla *m) {
     const int64_t kv = m->kv_lora_rank, q = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden;
 
-    return swa__twice(&m->w_uq, &m->w_qr, m->nope_dim * q, m->n_heads)
-        || swa__twice(&m->w_dkv, &m->w_kr, 0, 1)
-        || swa__twice(&m->w_uk, &m->w_uv, m->nope_dim * kv, m->n_heads);
+    if (m->rope_dim > 0
+        && (swa__torn(&m->w_uq, &m->w_qr, m->nope_dim * q, m->n_heads)
+            || swa__torn(&m->w_dkv, &m->w_kr, 0, 1)))
+        return swa__no(SWA_ERR_ARG, "w_qr or w_kr lies in the matrix before, and is not the same");
+    return swa__no(swa__torn(&m->w_uk, &m->w_uv, m->nope_dim * kv, m->n_heads) ? SWA_ERR_ARG
+                                                                               : SWA_OK,
+                   "w_uv lies in w_uk's matrix, and is not the same");
 }
 
 /* Whether W_UQ and W_UK come as their product. */
@@ -16110,11 +16120,10 @@ SWA__COLD static swa__verdict swa__mla_check(const swa_mla *m, swa__weight *w) {
     if (m->sink_pos < 0) return swa__no(SWA_ERR_ARG, "sink_pos: below 0");
     v = swa__mla_numbers_check(m);
     if (v.status != SWA_OK) return v;
-    if (swa__weights_twice(m))
-        return swa__no(SWA_ERR_ARG, "w_qr, w_kr or w_uv is (in) the matrix before: p NULL says so");
+    v = swa__pairs_check(m);
+    if (v.status != SWA_OK) return v;
     if (swa__never_naive(m) && m->path == SWA_MLA_NAIVE)
         return swa__no(SWA_ERR_ARG, "path SWA_MLA_NAIVE with w_uqk or pick");
-    /* or is the W_UV in w_uk left out? */
     if (!swa__merged(m) && m->w_uvo.p != NULL) return swa__no(SWA_ERR_ARG, "w_uvo without w_uqk");
     /* rows are of OPAQUE weights: a forgotten type would be read as f32 */
     if (m->rows != NULL && !swa__merged(m) && m->w_uq.type != SWA_OPAQUE
@@ -16880,7 +16889,7 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
     merged = *src;
     merged.w_uk = merged.w_uv = merged.w_o = merged.w_uqk = merged.w_uvo = none;
     /* W_QR's rows are still read, where they lie in w_uq */
-    if (src->rope_dim == 0 || src->w_qr.p != NULL) merged.w_uq = none;
+    if (src->rope_dim == 0 || !swa__shared(&src->w_uq, &src->w_qr)) merged.w_uq = none;
     merged.w_uqk.p = base;
     merged.w_uvo.p = base + uvo;
     /* W_QR in w_uq is cut now, head by head: its blocks may forbid that */

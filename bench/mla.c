@@ -83,6 +83,9 @@ static void weights_set(swa_mla *m, swa_type type) {
         to[i]->type = type;
         p += matrices[i].rows * matrices[i].cols * type_bytes(type);
     }
+    m->w_kr = m->w_dkv; /* as published: each of these holds two */
+    m->w_qr = m->w_uq;
+    m->w_uv = m->w_uk;
 }
 
 /* The block with merged matrices, of the f32 weights: 2.3 GB and some seconds, so once. */

@@ -74,11 +74,11 @@ static void model_layer(model *m, int l, const swa_mla *sizes) {
         a->w_dq = block_matrix(m, l, "attn_q_a", sizes->q_lora_rank, m->dim);
         a->q_norm = block_vector(m, l, "attn_q_a_norm", sizes->q_lora_rank, 0);
     }
-    if (direct) a->w_uq = block_matrix(m, l, "attn_q", heads * key, m->dim);
-    else a->w_uq = block_matrix(m, l, "attn_q_b", heads * key, sizes->q_lora_rank);
-    a->w_dkv = block_matrix(m, l, "attn_kv_a_mqa", sizes->kv_lora_rank + sizes->rope_dim, m->dim);
+    if (direct) a->w_uq = a->w_qr = block_matrix(m, l, "attn_q", heads * key, m->dim);
+    else a->w_uq = a->w_qr = block_matrix(m, l, "attn_q_b", heads * key, sizes->q_lora_rank);
+    a->w_dkv = a->w_kr = block_matrix(m, l, "attn_kv_a_mqa", sizes->kv_lora_rank + sizes->rope_dim, m->dim);
     a->kv_norm = block_vector(m, l, "attn_kv_a_norm", sizes->kv_lora_rank, 0);
-    a->w_uk = block_matrix(m, l, "attn_kv_b", heads * (sizes->nope_dim + sizes->v_dim), sizes->kv_lora_rank);
+    a->w_uk = a->w_uv = block_matrix(m, l, "attn_kv_b", heads * (sizes->nope_dim + sizes->v_dim), sizes->kv_lora_rank);
     a->w_o = block_matrix(m, l, "attn_output", m->dim, heads * sizes->v_dim);
     w->attn_norm = block_vector(m, l, "attn_norm", m->dim, 0);
     w->ffn_norm = block_vector(m, l, "ffn_norm", m->dim, 0);

@@ -43,8 +43,8 @@ static int rig_merge(swa_mla *m, int path) {
     if (path == MERGED) return 1;
     m->w_uvo = matrix(NULL);
     m->w_uv = src.w_uv;
+    if (src.w_uv.p == src.w_uk.p) m->w_uk = src.w_uk;
     m->w_o = src.w_o;
-    if (src.w_uv.p == NULL) m->w_uk = src.w_uk;
     return 1;
 }
 /* A cache and scratch for a setup; path EXPANDED picks the other cache shape. */
@@ -126,11 +126,11 @@ static int deepseek_setup(const golden *g, setup *s) {
     if (m->q_lora_rank > 0) {
         m->w_dq = matrix(golden_f32(g, "wq_a"));
         m->q_norm = golden_f32(g, "q_norm_weight");
-        m->w_uq = matrix(golden_f32(g, "wq_b"));
-    } else m->w_uq = matrix(golden_f32(g, "wq"));
-    m->w_dkv = matrix(golden_f32(g, "wkv_a"));
+        m->w_uq = m->w_qr = matrix(golden_f32(g, "wq_b"));
+    } else m->w_uq = m->w_qr = matrix(golden_f32(g, "wq"));
+    m->w_dkv = m->w_kr = matrix(golden_f32(g, "wkv_a"));
     m->kv_norm = golden_f32(g, "kv_norm_weight");
-    m->w_uk = matrix(golden_f32(g, "wkv_b"));
+    m->w_uk = m->w_uv = matrix(golden_f32(g, "wkv_b"));
     m->w_o = matrix(golden_f32(g, "wo"));
     m->freq = golden_f64(g, "freqs");
     if (golden_int(g, "yarn")) m->mscale = 0.1 * golden_num(g, "mscale") * log(golden_num(g, "rope_factor")) + 1.0;
@@ -348,9 +348,9 @@ static void make_weights(setup *s, masters *w, swa_type type, int split, size_t 
     w->o = normal(hid * h * dv, 1 / sqrt((double)(h * dv)));
     if (ql) m->w_dq = stored(w->dq, ql, hid, type, hid + pad);
     m->w_o = stored(w->o, hid, h * dv, type, h * dv + pad);
-    m->w_uq = stored(w->uq, h * (dn + r), q, type, q + pad);
-    m->w_dkv = stored(w->dkv, l + r, hid, type, hid + pad);
-    m->w_uk = stored(w->ukv, h * (dn + dv), l, type, l + pad);
+    m->w_uq = m->w_qr = stored(w->uq, h * (dn + r), q, type, q + pad);
+    m->w_dkv = m->w_kr = stored(w->dkv, l + r, hid, type, hid + pad);
+    m->w_uk = m->w_uv = stored(w->ukv, h * (dn + dv), l, type, l + pad);
     if (!split) return;
     m->w_uq = stored(rows_of(w->uq, h, dn + r, 0, dn, q), h * dn, q, type, q + pad);
     if (r) m->w_qr = stored(rows_of(w->uq, h, dn + r, dn, r, q), h * r, q, type, q + pad);
@@ -641,9 +641,9 @@ TEST(same_bits_everywhere) {
         make_weights(&split, &w, (swa_type)type, 1, 3);
         fused.m.w_dq = split.m.w_dq;
         fused.m.w_o = split.m.w_o;
-        fused.m.w_uq = stored(w.uq, 5 * 28, 36, (swa_type)type, 36);
-        fused.m.w_dkv = stored(w.dkv, 48, 70, (swa_type)type, 70);
-        fused.m.w_uk = stored(w.ukv, 5 * 44, 40, (swa_type)type, 40);
+        fused.m.w_uq = fused.m.w_qr = stored(w.uq, 5 * 28, 36, (swa_type)type, 36);
+        fused.m.w_dkv = fused.m.w_kr = stored(w.dkv, 48, 70, (swa_type)type, 70);
+        fused.m.w_uk = fused.m.w_uv = stored(w.ukv, 5 * 44, 40, (swa_type)type, 40);
         for (int p = 1; p < N_PATHS; p++) {
             float *first = NULL;
             FOR_ISA(isa) {
@@ -966,9 +966,9 @@ static void make_blocked(setup *s, masters *w, int split, size_t br, size_t bc) 
     const size_t dn = (size_t)m->nope_dim, r = (size_t)m->rope_dim, dv = (size_t)m->v_dim, q = (size_t)m->q_lora_rank;
     make_weights(s, w, SWA_F32, 0, 0);
     m->w_dq = blocked(w->dq, q, hid, br, bc);
-    m->w_uq = blocked(w->uq, h * (dn + r), q, br, bc);
-    m->w_dkv = blocked(w->dkv, l + r, hid, br, bc);
-    m->w_uk = blocked(w->ukv, h * (dn + dv), l, br, bc);
+    m->w_uq = m->w_qr = blocked(w->uq, h * (dn + r), q, br, bc);
+    m->w_dkv = m->w_kr = blocked(w->dkv, l + r, hid, br, bc);
+    m->w_uk = m->w_uv = blocked(w->ukv, h * (dn + dv), l, br, bc);
     m->w_o = blocked(w->o, hid, h * dv, br, bc);
     if (!split) return; /* blocks of rows that divide the heads are the same ones apart */
     m->w_uq = blocked(rows_of(w->uq, h, dn + r, 0, dn, q), h * dn, q, br, bc);
@@ -1219,7 +1219,7 @@ TEST(scratch_of_one_token) {
     d.shape = swa_mla_shape(&m, 0);
     d.n_layers = 1;
     d.max_context = 4096;
-    m.w_dq = m.w_uq = m.w_dkv = m.w_uk = m.w_o = matrix(weight);
+    m.w_dq = m.w_uq = m.w_qr = m.w_dkv = m.w_kr = m.w_uk = m.w_uv = m.w_o = matrix(weight);
     m.freq = freq;
     const size_t ring = swa_cache_scratch_bytes(&d, 16), one = swa_mla_scratch_bytes(&m, &d, 1, 16);
     CHECK(one > ring && one - ring < 700000); /* 128 heads of 512 + 192 + 128 numbers */
@@ -1306,9 +1306,9 @@ TEST(misuse_of_the_desc) {
     INVALID(m.path = (swa_mla_path)3, SWA_ERR_ARG);
     INVALID(m.eps = 0, SWA_ERR_ARG);                   /* forgotten: there are norms */
     INVALID(m.q_norm = m.kv_norm = NULL, SWA_ERR_ARG); /* forgotten: there is an eps */
-    INVALID(m.w_qr.p = m.w_uq.p, SWA_ERR_ARG);         /* one matrix of both, given twice */
-    INVALID(m.w_kr.p = m.w_dkv.p, SWA_ERR_ARG);
-    INVALID(m.w_uv.p = m.w_uk.p, SWA_ERR_ARG);
+    INVALID(m.w_qr.p = NULL, SWA_ERR_ARG);             /* forgotten: not taken for rows of the one before */
+    INVALID(m.w_kr.p = NULL, SWA_ERR_ARG);
+    INVALID(m.w_uv.p = NULL, SWA_ERR_ARG);
     INVALID((m.eps = 0, m.q_norm = NULL), SWA_ERR_ARG);
     INVALID((m.eps = 0, m.kv_norm = NULL), SWA_ERR_ARG);
     INVALID(m.sink_pos = -1, SWA_ERR_ARG);
@@ -1393,8 +1393,12 @@ TEST(misuse_of_weights) {
     INVALID(m.w_uk.block_rows = -1, SWA_ERR_ARG);
     INVALID(m.w_uk.block_cols = -1, SWA_ERR_ARG);
     INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG); /* heads of 16 rows begin inside a block */
-    INVALID((m.w_uv.p = NULL, m.w_uk.block_rows = 32), SWA_ERR_ARG);
-    INVALID((m.w_kr.p = NULL, m.w_dkv.block_rows = 64), SWA_ERR_ARG);
+    INVALID((m.w_uk.block_rows = 32, m.w_uv = m.w_uk), SWA_ERR_ARG);
+    INVALID((m.w_dkv.block_rows = 64, m.w_kr = m.w_dkv), SWA_ERR_ARG);
+    INVALID((m.w_qr = m.w_uq, m.w_qr.stride = 30), SWA_ERR_ARG); /* one matrix of both, two of its kind */
+    INVALID((m.w_kr = m.w_dkv, m.w_kr.type = SWA_BF16), SWA_ERR_ARG);
+    INVALID((m.w_uv = m.w_uk, m.w_uv.block_rows = 8), SWA_ERR_ARG);
+    INVALID((m.w_uv = m.w_uk, m.w_uk.block_cols = 8), SWA_ERR_ARG);
     INVALID(m.w_uvo = m.w_o, SWA_ERR_ARG); /* without w_uqk */
     INVALID((m.w_uqk = m.w_uq, m.path = SWA_MLA_NAIVE), SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uv.p = NULL, m.w_uk.p = NULL), SWA_ERR_ARG);
@@ -1404,10 +1408,10 @@ TEST(misuse_of_weights) {
     INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
     m = u.r.s.m; /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
     m.w_uq.block_rows = 12;
-    m.w_qr.p = NULL;
+    m.w_qr = m.w_uq;
     CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2) > 0);
     CHECK_STATUS(swa_mla_merge(&m, &m, SIZE_MAX, &merged), SWA_ERR_ARG);
-    REFUSED((m.w_uqk = m.w_o, m.w_qr.p = NULL, m.w_uq.block_rows = 12), SWA_ERR_ARG);
+    REFUSED((m.w_uqk = m.w_o, m.w_uq.block_rows = 12, m.w_qr = m.w_uq), SWA_ERR_ARG);
 }
 TEST(misuse_of_the_calls) {
     misuse u;
