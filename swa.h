@@ -17,8 +17,9 @@
        swa_cache kv;                                       // memory is yours: nothing is allocated
        size_t ring = swa_cache_bytes(&d);
        size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
-       if (swa_cache_init(&kv, &d, malloc(ring), ring) != SWA_OK) return 1;
-       if (swa_cache_set_scratch(&kv, malloc(room), room) != SWA_OK) return 1;
+       void *mem = malloc(ring), *scratch = malloc(room);  // free them when all is done
+       if (swa_cache_init(&kv, &d, mem, ring) != SWA_OK) return 1;
+       if (swa_cache_set_scratch(&kv, scratch, room) != SWA_OK) return 1;
 
        if (swa_step_one(&kv, 0, pos, n) != SWA_OK) return 1;   // once per step: n tokens of
        for (int l = 0; l < 32; l++) {                          // sequence 0, which is at pos
@@ -93,13 +94,16 @@
    * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too;
      local and global layers in turn need a window for each place in their pattern.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
-     to go back below it takes run.rewind = 1, or swa_cache_truncate().
+     to go back below it takes run.rewind = 1, or swa_cache_truncate(): also after a warm-up at 0
+     (swa_cache_reset). A window that is full goes back by d.max_rollback tokens, 1 unless set. To
+     write an answer anew: n_seqs 2, swa_cache_fork(&kv, 1, 0, -1) behind the prompt, and from
+     there swa_cache_fork(&kv, 0, 1, -1).
    * A step is begun once for all layers and all sequences of a batch, by one call with a run for
      each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
      its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
      part of both phases runs. Cancel, truncate and fork between steps: a step of which a sequence
      is changed is over, for all of them, and the others' chunks of more than max_rollback tokens
-     are lost. To cancel in mid-step, finish the step, then reset.
+     are lost where a layer has stored. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
      for all tokens: forgotten, decode is right, chunks are not. So is a fused [n][q | k | v] of
@@ -270,10 +274,10 @@ typedef struct {
     int     kind;          /* private; set by the constructors                                    */
     int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query
                               (StreamingLLM); may be set                                          */
-    int64_t left, right;   /* keys visible before and after the query, -1 = no limit; chunked:
-                              left is the chunk                                                   */
-    int64_t prefix, prefix_first;   /* queries in [prefix_first, prefix) see all keys there
-                                       (prefix-LM); rings take this per run instead               */
+    int64_t left, right;   /* keys visible before (W-1) and after the query (0: none), -1 = no
+                              limit; chunked: left is the chunk                                   */
+    int64_t prefix, prefix_first;   /* positions, not lengths: queries in [prefix_first, prefix)
+                                       see all keys there (prefix-LM); rings take this per run    */
 } swa_window;
 
 /* The query itself is one of the W keys; -1 in flash is no limit. */
@@ -348,7 +352,7 @@ SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int h
                                            swa_type type, float masked, void *out /* [512][512] */,
                                            size_t bytes);
 /* What the NPU kernel of that kind (PY reads as 910B, CPP as 310P) makes of a compressed mask: out
-   is the full mask. */
+   is the full mask. type and masked of both calls as in swa_mask_desc. */
 SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512 /* [512][512] */,
                                        int64_t W, int head_dim, int64_t S, float masked,
                                        float *out /* [S][S] */, size_t bytes);
@@ -408,9 +412,9 @@ typedef struct {
                                      window that reaches no less far. All are filled in: no -1,
                                      and 0 is layer 0. How readers are called: see above          */
     int64_t   max_context;        /* positions, from a sequence's first on, that causal layers
-                                     hold. Required if a layer is causal; else it changes nothing
-                                     unless a window is larger: W > max_context keys (where no
-                                     capacity is given) are held like causal, and full there      */
+                                     hold. Required if a layer is causal. A window W that is
+                                     larger takes max_context slots, and begin is FULL at their
+                                     end (where no capacity is given); smaller ones do not mind   */
     int64_t   max_rollback;       /* how many of a sequence's last tokens can always be taken
                                      back, counted from the furthest end that it has had: a draft
                                      of n tokens of which none may be accepted needs n (a sure
@@ -455,7 +459,8 @@ SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *de
    swa_attend needs it, also SWA_STORE_ONLY; uninitialised. parts: how many are to run at once
    (OpenMP: omp_get_max_threads(); with less, swa_attend takes fewer threads); any number of tokens.
    A part takes 0.2 MB for heads of 8, 1.3 for 64, 2.5 for 128 and 3.5 for 512 + 64 (MLA); several
-   parts also keep the results of keys split over them. 0 = invalid or overflow. */
+   parts also keep the results of keys split over them. 0 = invalid or overflow. (A desc that is
+   kept for such questions needs its lists kept too: init has copied them, desc points to yours.) */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 /* NULL, 0: the cache has none any more. MEMORY: too little for one part (also a 0 that
    swa_cache_scratch_bytes gave), and the scratch from before stays; too little for the parts of a
@@ -475,7 +480,7 @@ SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end
 /* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied
    rows. dst == src truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a
    sequence that stays at its end. ORDER: end lies beyond src's, or, in the middle of a step, beyond
-   the rows that every layer has stored. */
+   the rows that every layer has stored. (dst first, as memcpy; llama.cpp's seq_cp has src first.) */
 SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
 /* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for
    n_heads (else ARG). Capacity, max_rollback, max_context and all else may differ, so that a cache
@@ -492,7 +497,7 @@ SWA_API int64_t    swa_cache_end(const swa_cache *cache, int seq);
    a row before it is stored is ORDER. */
 SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
 /* The first layer that has not stored all rows up to the end, which a step has announced: what was
-   left out when the next step is SWA_ERR_ORDER. -1 = none. */
+   left out when the next step is SWA_ERR_ORDER. -1 = none, or bad argument. */
 SWA_API int        swa_cache_unstored(const swa_cache *cache, int seq);
 /* smallest end > start that truncate accepts; end if none is smaller */
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);
@@ -503,10 +508,11 @@ SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_
 /* of a position that is there, sinks first; else -1 */
 SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos);
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v
-   [n][n_kv_heads][v_dim]; either may be NULL. ORDER: not stored yet. LOST: overwritten. (To shift a
-   text by s, so that it goes on in a full context: read what stays, swa_rope K by -s,
-   swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost nobody will see. In
-   a spare sequence, which is then forked back, a layer's rows at a time do.) */
+   [n][n_kv_heads][v_dim]; either may be NULL; one place for both is ARG. ORDER: not stored yet.
+   LOST: overwritten. (To shift a text by s, so that it goes on in a full context: read what stays,
+   swa_rope K by -s, swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost
+   nobody will see. In a spare sequence, which is then forked back, a layer's rows at a time
+   do.) */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                       int32_t n, float *k, float *v);
 #ifndef SWA_NO_BLOB
@@ -552,12 +558,13 @@ typedef struct {
    before layer 0; runs are copied. With reset, truncate, commit, fork, copy and load the only call
    that changes what a cache contains. Once begun, the rows count: every layer has to store them.
    Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on); or the step
-   is begun again at its own pos or taken back by truncate: both exactly or with SWA_ERR_LOST, since
-   from begin on a chunk of more than max_rollback tokens cannot be taken back, stored or not. Then
-   call the layers that swa_cache_unstored() names before any other begin, for a refused one changes
-   no sequence, but leaves no step, also not the one before: every attend returns its status, and
-   where a layer still lacks rows of such a chunk only swa_cache_reset helps (truncate to within it
-   is accepted, and mends nothing). One step at a time per cache: ORDER, too, if none of its layers
+   is begun again at its own pos, with any n, or taken back by truncate. Both are exact as long as
+   no layer has been called to store; then exact or SWA_ERR_LOST, since of a chunk of more than
+   max_rollback tokens the rows that were there are overwritten: call the layers that
+   swa_cache_unstored() names before any other begin, for a refused one changes no sequence, but
+   leaves no step, also not the one before: every attend returns its status, and where a layer
+   still lacks rows of such a chunk only swa_cache_reset helps (truncate to within it is accepted,
+   and mends nothing). One step at a time per cache: ORDER, too, if none of its layers
    was called and none of its sequences is in this one, as where each sequence of a batch is begun
    by itself; begin them together, or again. Reset, truncate, commit, fork, copy and load of a
    sequence of the step end it for all of its sequences (attend: ORDER), which are begun again as
@@ -620,7 +627,8 @@ typedef struct {
 /* ARG: NULL (lens, plan), n_seqs or chunk <= 0, anything negative in an array. */
 SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
                                          const int32_t *lens, int n_seqs, int32_t chunk);
-/* Fills runs [at least n_seqs] and *n_runs with the next chunk; 0 when nothing is left. */
+/* Fills runs [at least n_seqs] and *n_runs with the next chunk; 0 when nothing is left. A prompt is
+   at its end where swa_cache_end() is start + len once the chunk is begun. */
 SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 
 /* ---- attention ---- */
@@ -797,7 +805,7 @@ typedef struct {
                                          when v_in_k                                              */
     swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc; not SWA_Q8                     */
     int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
-    int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; rows may overlap          */
+    int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; at most 2^44              */
     int64_t  pos;                     /* position of the first row                                */
     int32_t  n;                       /* rows; 0 is legal: none                                   */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
@@ -812,13 +820,15 @@ typedef struct {
     const swa_kv *kv;                 /* [n_kv] in order of position; gaps between them hold no
                                          keys and cost nothing                                    */
     int        n_kv;                  /* segments; 0 is legal, a context still empty: no query
-                                         sees a key, and out is 0                                 */
+                                         sees a key, and out is 0. swa_attn's k and v are no
+                                         segment: they are not read                               */
     void      *scratch;               /* swa_attention_bytes(rows, parts), any alignment; in use
                                          until phase 1 ends                                       */
     size_t     scratch_bytes;
     int        isa;                   /* 0 = best                                                 */
 } swa_rows;
-/* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. */
+/* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
+   without its rows until the layer has stored them; what they will push out is there no more. */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
@@ -837,8 +847,9 @@ SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *
 /* Merges n partial results (out and stat of calls over disjoint keys) in the order given: outs[i]
    [rows][v_dim], stats[i] [rows][2], into out [rows][v_dim] and lse [rows], each of which may be
    NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
-   unsplit call. n 0 gives zeros. ARG: NULL, a negative number, v_dim or n_heads 0, a logit of NaN
-   or +inf. */
+   unsplit call. n 0 gives zeros. out may be one of outs. ARG: NULL, a negative number, v_dim or
+   n_heads 0, rows no multiple of n_heads, an array that runs into out or lse, a logit of NaN or
+   +inf. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                                  int32_t rows /* tokens*n_heads */, int v_dim,
                                  const float *sink_logits /* [n_heads] or NULL */, int n_heads,
@@ -858,6 +869,7 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
      mla.pick = list; mla.pick_token = mla.pick_n = index.top;      // set for each step
+    mla.pick_block = index.block;         // swa_attn, lists > 1: pick_token *= lists, pick_head = top
      if (swa_mla_forward(&kv, l, &mla, h, out) != SWA_OK) return 1;
    DeepSeek's index q reads c_q, which the host computes for it: W_DQ, q_norm.
      score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
@@ -878,8 +890,8 @@ typedef struct {
                                    keys its heads share                                           */
     int          block;         /* positions of an entry: 1, 2, 4, .. 256; 0 = 1                  */
     int          local;         /* so many entries up to the query's own are picked before all
-                                   others, if the window shows them; they count in top (more than
-                                   that: the lower positions stay)                                */
+                                   others, if the window shows them; they count in top, and more
+                                   than that is ARG                                               */
     int32_t      top;           /* entries of a list, at most 2^24; 0 = no lists                  */
     int32_t     *pick;          /* [n_tokens][lists][top] position / block, ascending, then -1;
                                    NULL if top is 0                                               */
@@ -927,27 +939,30 @@ typedef enum {
    lie side by side, call it per token, q and k as so many heads together.) Rotations add up: a
    rotated row moves by pos, which may be negative. freq [rotary/2] are inverse frequencies, from
    swa_yarn; a pair of frequency 0 stands still (p-RoPE). Angles are computed in double: off by at
-   most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin (0 = 1). */
+   most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin: 0 = 1, below 0 or not
+   finite ARG. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
 typedef struct {
     double  base;                 /* rope_theta                                                   */
-    double  scale;                /* > 1: stretched by YaRN so many times; 0, 1: plain RoPE. Below
-                                     1 is ARG: ggml's freq_scale is the inverse                   */
-    int32_t original;             /* positions that the model was trained for; where stretched    */
+    double  scale;                /* > 1: stretched by YaRN so many times; 1: plain RoPE; 0: plain,
+                                     and ARG if original or a beta is set. Below 1 is ARG:
+                                     ggml's freq_scale is the inverse                             */
+    int32_t original;             /* positions that the model was trained for, more than scale;
+                                     where stretched                                              */
     int32_t truncate;             /* 1: the ramp's ends are rounded to whole pairs (DeepSeek, HF's
-                                     default); 0: not (gpt-oss)                                   */
+                                     default); -1: not (gpt-oss). Where stretched 0 is ARG        */
     double  beta_fast, beta_slow; /* turns of a wave in them that end the ramp; 0 = 32 and 1      */
 } swa_yarn_desc;
 /* Inverse frequencies: base^(-2i/rotary), stretched: the ramp is linear in i, as in the published
    code, HF's and DeepSeek's, not in turns as in the paper. *mscale (may be NULL) = 0.1 ln(scale)+1
    where stretched, else 1: YaRN's factor for cos and sin. ARG: rotary odd or <= 0, base <= 0
-   (stretched: <= 1), original <= 0, beta_fast < beta_slow. */
+   (stretched: <= 1), original <= scale, beta_fast < beta_slow. */
 SWA_CHECKED swa_status swa_yarn(const swa_yarn_desc *desc, int rotary,
                                 double *freq /* [rotary/2] */, double *mscale);
-/* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1; out may be x;
-   eps >= 0, else ARG. */
+/* out [rows][dim] = x [rows][dim] / sqrt(mean of x^2 + eps) * w [dim]. w NULL = 1. ARG: eps below
+   0; out that runs into w, or into x without being x. */
 SWA_CHECKED swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32_t rows,
                                    int dim, float eps);
 /* Rotates every `block` numbers (a power of 2 that divides head_dim) of each head of x
@@ -974,7 +989,8 @@ SWA_CHECKED swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_d
 /* A weight matrix [rows][cols]: numbers of type F32, F16 or BF16; or OPAQUE, in a form of yours
    (fp8 with scales, Q8_0, Q4_K): then p is never looked at, only not NULL, and handed back to
    swa_mla's gemm and rows. block_rows, block_cols: products begin and end at multiples of these
-   (fp8 in tiles of 128x128: 128, 128; Q8_0: 1, 32; Q4_K: 1, 256), or at the matrix's end. */
+   (fp8 in tiles of 128x128: 128, 128, or 1, 128 if gemm finds each row's scale; Q8_0: 1, 32; Q4_K:
+   1, 256), or at the matrix's end. */
 typedef struct {
     const void *p;
     swa_type    type;         /* 0 = F32                                                          */
@@ -1009,7 +1025,8 @@ typedef enum {
    wkv_b: w_uq and w_qr have [nope | rope] of each head (DeepSeek's wq_b), w_dkv and w_kr
    [kv_lora_rank | rope] once (wkv_a), w_uk and w_uv [nope | v] of each head (wkv_b). ARG: NULL for
    one that is read; the same p with another type, stride or blocks; w_qr, w_uv that begin behind
-   the first head of w_uq, w_uk. With block_rows both, of every head, begin at a block. */
+   the first head of w_uq, w_uk; heads that do not begin at blocks of block_rows, where a matrix is
+   cut at heads: all that have heads but a shared w_uq (with w_uqk that, too). */
 typedef struct {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
@@ -1020,7 +1037,7 @@ typedef struct {
     swa_matrix w_uk, w_uv;           /* [n_heads*nope][kv_lora_rank], [n_heads*v][kv_lora_rank]   */
     swa_matrix w_o;                  /* [hidden][n_heads*v]                                       */
     /* Factors multiplied beforehand: W_UQ W_UK [n_heads*kv_lora_rank][q_lora_rank or hidden] alone
-       (then w_uq and w_uk are read only where w_qr, w_uv are the same matrix: given twice still),
+       (w_uq and w_uk may be NULL then; where w_qr, w_uv are the same matrix, give it twice still),
        or also W_UV W_O [hidden][n_heads*kv_lora_rank] (w_uv, w_o are not read). All runs are
        absorbed then; a second swa_mla over the same cache, with the factors, can be naive. */
     swa_matrix w_uqk, w_uvo;
@@ -1095,7 +1112,8 @@ SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes
    that its runs can take over any history; desc may have layers of other kinds (an index). The
    largest of this, swa_cache_scratch_bytes and swa_select_bytes serves all calls of such a cache,
    of a block whose pick was NULL here also calls with lists. 0 = invalid (what swa_mla_forward
-   calls ARG) or overflow: look at each of the three. */
+   calls ARG) or overflow: look at each of the three. A longer step is MEMORY in swa_mla_forward,
+   not in begin: set a larger scratch and call again, or begin it again, shorter. */
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
                                      int32_t n_tokens, int parts);
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
@@ -1716,6 +1734,12 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
 /* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
    that wraps round would pass as a small size, and the memory that it asks for be written over. */
 
+/* Whether arrays of so many bytes share any. NULL shares none. */
+static int swa__touch(const void *a, size_t n, const void *b, size_t m) {
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return x != 0 && y != 0 && (x < y ? y - x < n : x - y < m);
+}
+
 static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
     if (b != 0 && a > (size_t)-1 / b) return 0;
     *r = a * b;
@@ -1959,6 +1983,8 @@ SWA_API swa_window swa_window_prefix(int64_t W, int64_t prefix) {
    n_sink is meant to be set by hand, and zeros are the causal window. */
 static int swa__window_ok(const swa_window *w) {
     if (w == NULL || w->n_sink < 0 || w->prefix < 0 || w->prefix_first < 0) return 0;
+    /* no query is in it: an end is a position, and a length was given */
+    if ((w->prefix | w->prefix_first) != 0 && w->prefix <= w->prefix_first) return 0;
     if (w->kind == SWA__BAND) return w->left >= -1 && w->right >= -1;
     /* the other kinds have no such ends: a band was meant, set by hand */
     if (w->kind == SWA__CAUSAL) return w->left == 0 && w->right == 0;
@@ -2377,7 +2403,8 @@ SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, cons
 
     if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0
         || rotary > head_dim || (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x
-        || !pos || !freq)
+        || !pos || !freq
+        || (swa__double_bits(mscale) << 1 != 0 && !swa__positive(mscale)))
         return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
         !swa__mul(total, sizeof *x, &total)) return SWA_ERR_OVERFLOW;
@@ -2417,20 +2444,24 @@ SWA__COLD SWA_API swa_status swa_yarn(const swa_yarn_desc *desc, int rotary, dou
 
     if (!desc || !freq || rotary <= 0 || rotary % 2 != 0 || !swa__positive(desc->base))
         return SWA_ERR_ARG;
-    /* below 1: the inverse, ggml's freq_scale, was given */
-    if (swa__double_bits(desc->scale) != 0 && !(swa__positive(desc->scale) && desc->scale >= 1.0))
+    /* below 1: the inverse, ggml's freq_scale, was given; 0 amid YaRN's fields: it was forgotten */
+    if (swa__double_bits(desc->scale) != 0 ? !(swa__positive(desc->scale) && desc->scale >= 1.0)
+                                           : desc->original != 0
+                                             || swa__double_bits(desc->beta_fast) != 0
+                                             || swa__double_bits(desc->beta_slow) != 0)
         return SWA_ERR_ARG;
     stretch = desc->scale > 1.0;
     if (stretch) {
+        if (desc->truncate != 1 && desc->truncate != -1) return SWA_ERR_ARG;
         /* pairs that turn more than `fast` times within the original context lie below `low` and
            stay, those that turn less than `slow` times lie above `high` and are stretched */
         if (swa__double_bits(desc->beta_fast) != 0) fast = desc->beta_fast;
         if (swa__double_bits(desc->beta_slow) != 0) slow = desc->beta_slow;
         if (!swa__positive(fast) || !swa__positive(slow) || fast < slow) return SWA_ERR_ARG;
-        if (desc->original <= 0 || desc->base <= 1.0) return SWA_ERR_ARG;
+        if ((double)desc->original <= desc->scale || desc->base <= 1.0) return SWA_ERR_ARG;
         low = swa__yarn_pair(desc, rotary, fast);
         high = swa__yarn_pair(desc, rotary, slow);
-        if (desc->truncate) { low = floor(low); high = ceil(high); }
+        if (desc->truncate > 0) { low = floor(low); high = ceil(high); }
         if (low < 0.0) low = 0.0;
         /* the published codes' bound, although pairs end at half of that */
         if (high > (double)(rotary - 1)) high = (double)(rotary - 1);
@@ -2514,6 +2545,9 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
     if (swa__double_bits(e) << 1 != 0 && !swa__positive(e)) return SWA_ERR_ARG;
     if (!swa__mul((size_t)rows, (size_t)dim, &total) || !swa__mul(total, sizeof *x, &total))
         return SWA_ERR_OVERFLOW;
+    if ((out != x && swa__touch(out, total, x, total))
+        || swa__touch(out, total, w, (size_t)dim * sizeof *w))
+        return SWA_ERR_ARG;
     swa__norm_rows(out, x, w, rows, dim, e);
     return SWA_OK;
 }
@@ -2580,7 +2614,11 @@ typedef struct {
     uint64_t tree;          /* a hash of what begin found there: it is the caller's memory        */
 } swa__seq;
 /* Of one layer and sequence: see above. Layers that share rows share this too. */
-typedef struct { int64_t first, stored; } swa__held;
+typedef struct {
+    int64_t first, stored;
+    int64_t before;         /* what first was when the last run was begun; once that begins to be
+                               stored, first again                                                */
+} swa__held;
 /* Of calls by parts, and of those before: see swa__open_of. */
 enum {
     SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
@@ -2712,7 +2750,7 @@ static swa_status swa__isa_check(int isa) {
    counted in int; no model comes near. */
 static int swa__shape_resolve(swa_shape *s) {
     if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0 || s->v_dim < 0
-        || s->tail_dim < 0)
+        || s->tail_dim < 0 || (s->v_in_k & ~1) != 0)
         return 0;
     if (s->v_dim == 0) s->v_dim = s->head_dim;
     if (s->n_heads % s->n_kv_heads != 0 || (s->v_in_k != 0 && s->v_dim > s->head_dim)) return 0;
@@ -3137,6 +3175,13 @@ static int64_t swa__first(const swa__cache *c, int layer, int seq) {
                                          swa__floor(swa__layer_of(c, layer), s)));
 }
 
+/* The row that first would be if the sequence ended at pos: a run has pushed nothing out of a layer
+   that has not begun to store it. */
+static int64_t swa__first_if(const swa__cache *c, int layer, int seq, int64_t pos) {
+    const swa__held *held = swa__held_of(c, layer, seq);
+    return pos <= swa__seq_of(c, seq)->begun ? held->before : held->first;
+}
+
 /* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
    query at pos needs. It asks for all rows from the needed one on, or for none. What that query
    needs is enough for all that follow, because no window's lower end moves back.
@@ -3150,7 +3195,7 @@ static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     int i;
     for (i = 0; i < c->d.n_layers; i++) {
         const int64_t need = swa__needed(swa__layer_of(c, i), s, pos);
-        if (need < pos && need < swa__held_of(c, i, seq)->first) return 0;
+        if (need < pos && need < swa__first_if(c, i, seq, pos)) return 0;
     }
     return 1;
 }
@@ -3178,8 +3223,10 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     s->origin = origin;
     s->begun = start;
     s->parents = NULL;
-    for (i = 0; i < c->d.n_layers; i++)
-        swa__held_of(c, i, seq)->first = swa__held_of(c, i, seq)->stored = start;
+    for (i = 0; i < c->d.n_layers; i++) {
+        swa__held *held = swa__held_of(c, i, seq);
+        held->first = held->stored = held->before = start;
+    }
 }
 
 static void swa__append(const swa__cache *c, int seq, int32_t n) {
@@ -3190,7 +3237,9 @@ static void swa__append(const swa__cache *c, int seq, int32_t n) {
     s->end += n;
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
+        held->before = held->first;
         held->first = swa__max64(held->first, s->end - swa__layer_of(c, i)->cap);
+        if (n == 0) held->before = held->first; /* rows that there is no room for here */
     }
 }
 
@@ -3205,7 +3254,8 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
     s->parents = NULL;                   /* a tree is forgotten whole */
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
-        held->first = swa__min64(held->first, pos);
+        held->before = swa__min64(held->before, pos);
+        held->first = swa__min64(swa__first_if(c, i, seq, pos), pos);
         held->stored = swa__min64(held->stored, pos);
     }
 }
@@ -3358,7 +3408,7 @@ SWA__COLD SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
     for (next = swa__min64(s->start + 1, s->end), pos = -1; pos != next;)
         for (pos = next, i = 0; i < c->d.n_layers; i++) {
             const swa__layer *l = swa__layer_of(c, i);
-            const int64_t first = swa__held_of(c, i, seq)->first, floor = swa__floor(l, s);
+            const int64_t first = swa__first_if(c, i, seq, next), floor = swa__floor(l, s);
             if (next > floor && first > floor)
                 next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
@@ -3533,6 +3583,7 @@ SWA__COLD SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int
         if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
+    if (n > 0 && k != NULL && k == v) return SWA_ERR_ARG;
 
     l = swa__layer_of(c, layer);
     swa__ring_operands(c, layer, seq, x);
@@ -3976,7 +4027,8 @@ static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
 /* Oldest row that must stay in a layer's ring while the step that begins at pos runs. All layers
    that read its rows are asked: of two windows that reach equally far one may end lower here. */
 static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos) {
-    int64_t from = swa__first(c, layer, seq);
+    int64_t from = swa__max64(swa__first_if(c, layer, seq, pos),
+                              swa__floor(swa__layer_of(c, layer), swa__seq_of(c, seq)));
     int i;
     for (i = 0; i < c->d.n_layers; i++)
         if (swa__layer_of(c, i)->ring == layer)
@@ -4112,7 +4164,10 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     /* queries of a KV head */
     if ((int64_t)r->n * c->group > INT32_MAX) return swa__no(SWA_ERR_OVERFLOW, "n * heads");
     if (swa__forget_check(c, r->seq, r->pos) != SWA_OK)
-        return swa__no(SWA_ERR_LOST, "pos needs rows that are overwritten: swa_cache_min_end");
+        return swa__no(SWA_ERR_LOST,
+                       least < s->end && r->pos <= s->begun
+                           ? "the run before is stored in part, over what pos needs: call its layers"
+                           : "pos needs rows that are overwritten: swa_cache_min_end");
     return r->parents != NULL ? swa__tree_check(c, r) : swa__yes();
 }
 
@@ -12346,7 +12401,7 @@ static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int6
 static swa_window swa__run_window(const swa__layer *l, const swa_run *run) {
     swa_window w = l->window;
     w.prefix = run->prefix;
-    w.prefix_first = run->pos;
+    w.prefix_first = run->prefix > 0 ? run->pos : 0;
     return w;
 }
 
@@ -14771,17 +14826,24 @@ static int swa__stores(const swa_attn *a) {
     return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY;
 }
 
-/* Phase 0 attends, phase 1 folds what was split and then stores. */
+/* Phase 0 attends, phase 1 folds what was split and then stores, which from here on has begun. */
 static void swa__part_phase(swa__part *p, int phase) {
     const swa__call *call = p->call;
+    const int stores = call->c != NULL && swa__stores(&call->a);
+    int i;
 
+    /* no part is in the next phase before this one is through with phase 0 */
+    for (i = 0; i < call->n_jobs && stores && phase == 0 && p->part == 0; i++) {
+        swa__held *held = swa__held_of(call->c, call->layer, call->runs[i].seq);
+        held->before = held->first;
+    }
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
         /* the same in both phases, of the same arguments; one part never splits */
         const swa__cut cut = swa__cut_make(p);
         if (phase == 0) swa__attend_units(p, &cut);
         else if (cut.split) swa__fold_rows(p);
     }
-    if (phase == 1 && call->c != NULL && swa__stores(&call->a)) swa__store_rows(p);
+    if (phase == 1 && stores) swa__store_rows(p);
 }
 
 /* A part of a phase of a call, which is a swa__call here, and others in later sections. */
@@ -15010,6 +15072,7 @@ SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *
     return swa__meet(swa__place_of(a, n), swa__place_of(b, n));
 }
 
+#define SWA__INSIDE "an array of the call begins in the cache's memory or in its scratch"
 #define SWA__TANGLED "arrays run into each other: a stride of one was forgotten"
 /* Whether arrays run into each other, as those of a fused [n][q | k | v] do where a token stride
    was forgotten. Not asked of one token, which has no token strides: decode would pay 30 ns for it;
@@ -15104,6 +15167,8 @@ static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
     if (a->stat == NULL && !swa__logits_ok(a->sink_logits, s->n_heads))
         return swa__no(SWA_ERR_ARG, "sink_logits: NaN or +inf");
     /* distances are floats in a kernel: exact to 2^24 */
+    if ((a->bias_by_distance & ~1) != 0)
+        return swa__no(SWA_ERR_ARG, "bias_by_distance: 0 or 1; was the call zeroed?");
     if (a->bias_by_distance && (a->bias == NULL || a->bias_first != 0 || a->bias_n > 1 << 23))
         return swa__no(SWA_ERR_ARG, "bias_by_distance: no bias, a bias_first, or bias_n over 2^23");
     if (!SWA__MODS && (a->softcap > 0.0f || a->alibi != NULL || a->bias != NULL))
@@ -15277,11 +15342,21 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
     return most;
 }
 
+/* Whether so many bytes of the caller's lie in the cache, and whether an array begins there or in
+   its scratch. */
+static int swa__inside_cache(const swa__cache *c, const void *p, size_t bytes) {
+    return swa__touch(p, bytes, c, c->total - 63);       /* which were for alignment */
+}
+static int swa__inside(const swa__cache *c, const void *p) {
+    return swa__inside_cache(c, p, 1) || swa__touch(p, 1, c->scratch, c->scratch_bytes);
+}
+
 SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
     swa__cache *c = swa__get(cache);
     int i;
 
-    if (c == NULL || (mem == NULL && bytes > 0)) return SWA_ERR_ARG;
+    if (c == NULL || (mem == NULL && bytes > 0) || swa__inside_cache(c, mem, bytes))
+        return SWA_ERR_ARG;
     /* enough for one part of every layer, or nothing is changed */
     for (i = 0; i < c->d.n_layers && mem != NULL; i++)
         if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
@@ -15527,7 +15602,12 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
 static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
                                      int phase, int part, int parts, swa__call *call) {
     const swa__verdict v = swa__ring_call(c, layer, attn, phase, part, parts, call);
+    const swa_attn *a = &call->a;
 
+    if (v.status == SWA_OK
+        && (swa__inside(c, a->q.p) || swa__inside(c, a->k.p) || swa__inside(c, a->v.p)
+            || swa__inside(c, a->out.p) || swa__inside(c, a->lse) || swa__inside(c, a->stat)))
+        return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (v.status == SWA_OK && c->n_tokens > 1
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
@@ -15590,13 +15670,19 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
 
-/* Rows that are only read may overlap. */
-static int swa__kv_forgotten(const swa_shape *s, const swa_kv *kv) {
-    const int heads = kv->n > 1 ? s->n_kv_heads : 1;
-    return swa__token_forgotten(kv->k_token, kv->k_head, heads, s->head_dim)
-        || (s->tail_dim > 0
-            && swa__token_forgotten(kv->tail_token, kv->tail_head, heads, s->tail_dim))
-        || (!s->v_in_k && swa__token_forgotten(kv->v_token, kv->v_head, heads, s->v_dim));
+/* Strides of a segment's array that are none: below 0, out of all memory, or of tokens whose rows
+   share numbers. Heads may: they are only read. */
+static int swa__kv_torn(int64_t token, int64_t head, const swa_shape *s, int32_t n, int dim) {
+    const int64_t far = (int64_t)1 << 44;
+    return token < 0 || head < 0 || token > far || head > far
+        || (n > 1 && ((token > 0 && token < dim)
+                      || swa__token_forgotten(token, head, s->n_kv_heads, dim)));
+}
+static int swa__kv_strides_ok(const swa_shape *s, const swa_kv *kv) {
+    return !swa__kv_torn(kv->k_token, kv->k_head, s, kv->n, s->head_dim)
+        && (s->tail_dim == 0
+            || !swa__kv_torn(kv->tail_token, kv->tail_head, s, kv->n, s->tail_dim))
+        && (s->v_in_k || !swa__kv_torn(kv->v_token, kv->v_head, s, kv->n, s->v_dim));
 }
 
 /* Whether rows in blocks of 32 numbers consist of whole ones, and begin with one. */
@@ -15616,8 +15702,8 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
         return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type unknown");
     /* a ring's span, as swa_cache_spans made it */
     if (kv->layout_ != 0) return swa__yes();
-    if (swa__kv_forgotten(s, kv))
-        return swa__no(SWA_ERR_ARG, "kv: a stride below 0, or one of two that is missing");
+    if (!swa__kv_strides_ok(s, kv))
+        return swa__no(SWA_ERR_ARG, "kv: a stride below 0, below a row, or one of two that is missing");
     if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
         return swa__no(SWA_ERR_UNSUPPORTED, "kv: SWA_Q8 is for rings; rows take SWA_Q8_32");
     if (SWA__STAGED && !swa__blocks_whole(s, kv))
@@ -15762,16 +15848,22 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                              int32_t rows, int v_dim, const float *sink_logits, int n_heads,
                              float *out, float *lse) {
+    const size_t row = sizeof *out * (size_t)rows, all = row * (size_t)v_dim;
     float o[64], part[64], m, l, mb, lb;
     const swa__total total = { o, &m, &l };
     int32_t r;
     int i, d, w;
 
-    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0
-        || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads))
+    if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || rows % n_heads != 0
+        || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads)
+        || swa__touch(out, all, lse, row))
         return SWA_ERR_ARG;
     for (i = 0; i < n; i++)
-        if (outs[i] == NULL || stats[i] == NULL) return SWA_ERR_ARG;
+        if (outs[i] == NULL || stats[i] == NULL
+            || (out != outs[i] && swa__touch(out, all, outs[i], all))
+            || swa__touch(out, all, stats[i], 2 * row) || swa__touch(lse, row, outs[i], all)
+            || swa__touch(lse, row, stats[i], 2 * row))
+            return SWA_ERR_ARG;
     for (r = 0; r < rows; r++)
         for (d = 0; d < v_dim; d += w) {
             w = v_dim - d < 64 ? v_dim - d : 64;
@@ -16934,6 +17026,8 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
 SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, int parts) {
     const int of_two = phase == SWA__ASK ? phase : phase > SWA__MLA_ATTEND;
     const swa__cache *c = x->c;
+    const float *h = x->a[SWA__A_H].in, *out = x->a[SWA__A_OUT].out;
+    const size_t bytes = sizeof *h * (size_t)c->n_tokens * (size_t)x->m->hidden;
     swa__verdict v;
     swa_attn a;
 
@@ -16945,6 +17039,9 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     x->parts = parts;
     if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return swa__no(SWA_ERR_OVERFLOW, "scratch");
     if (c->scratch_bytes < x->bytes) return swa__no(SWA_ERR_MEMORY, SWA__NO_SCRATCH);
+    if (swa__inside(c, h) || swa__inside(c, out)) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
+    if (h != out && swa__touch(h, bytes, out, bytes))
+        return swa__no(SWA_ERR_ARG, "out: runs into h, and is not h");
     (void)swa__mla_carve(x, c->n_tokens, parts, c->scratch);
 
     a = swa__mla_attn(x, 0);
@@ -17534,6 +17631,8 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
 static swa__verdict swa__index_check(const swa_shape *s, const swa_index *ix) {
     const int lists = ix->lists > 0 ? ix->lists : 1;
 
+    if ((ix->linear & ~1) != 0)
+        return swa__no(SWA_ERR_ARG, "linear: 0 or 1; was the index zeroed?");
     if (ix->lists < 0 || ix->block < 0 || ix->local < 0 || ix->top < 0
         || (ix->block > 0 && SWA_BLOCK % ix->block != 0))
         return swa__no(SWA_ERR_ARG, "lists, local or top: negative; block: 1, 2, 4, .. 256");
@@ -17606,6 +17705,15 @@ static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
     if (ix == NULL || ix->q.p == NULL) return swa__no(SWA_ERR_ARG, "no index, or q.p is NULL");
     if ((ix->top > 0) != (ix->pick != NULL))
         return swa__no(SWA_ERR_ARG, "top without pick, or pick without top");
+    if (ix->top > 0 && ix->local > ix->top)
+        return swa__no(SWA_ERR_ARG, "local: more entries than top");
+    /* q and the scores, as queries and out, are compared by the calls' own checks */
+    if (ix->pick != NULL
+        && ((const void *)ix->pick == ix->score || (const void *)ix->pick == ix->q.p
+            || (const void *)ix->pick == ix->w))
+        return swa__no(SWA_ERR_ARG, "pick: where score, q or w is");
+    if (ix->score != NULL && (const void *)ix->score == ix->w)
+        return swa__no(SWA_ERR_ARG, "score: where w is");
     if (ix->pick == NULL && ix->score == NULL)
         return swa__no(SWA_ERR_ARG, "neither pick nor score");
     /* times as many lists as a shape has heads at most, 2^20, score_n still fits an int64 */

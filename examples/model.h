@@ -296,9 +296,9 @@ static inline int model_frequencies(model *m, int local, const float *factors, d
     if (gguf_is(kind, "linear")) {
         stretch = factor;
     } else if (gguf_is(kind, "yarn")) {
-        d.scale = scaled ? factor : 0.0;
+        d.scale = scaled ? factor : 1.0;
         d.original = (int32_t)m->original;
-        d.truncate = !(m->kind->flags & YARN_EXACT);
+        d.truncate = m->kind->flags & YARN_EXACT ? -1 : 1;
         d.beta_fast = model_real(m, "rope.scaling.yarn_beta_fast", 0.0);
         d.beta_slow = model_real(m, "rope.scaling.yarn_beta_slow", 0.0);
     } else if (!gguf_is(kind, "none") && !gguf_is(kind, "longrope")) {

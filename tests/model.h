@@ -97,17 +97,18 @@ static inline int64_t md_slot(const md *m, int l, const md_seq *s, int64_t pos) 
     int64_t pinned = m->see[l].pinned;
     return pos < pinned ? pos : pinned + md_mod(pos - s->origin, m->cap[l]);
 }
-static inline int md_resident(const md *m, int l, const md_seq *s, int64_t pos) {
+static inline int md_resident(const md *m, int layer, const md_seq *s, int64_t pos) {
+    const int l = layer % m->n_windows;
     const md_cell *c;
     if (pos < s->start || pos >= s->end) return 0;
     if (m->bounded[l]) return 1;
-    c = &s->cell[l][md_slot(m, l, s, pos)];
+    c = &s->cell[layer][md_slot(m, l, s, pos)];
     return c->pos == pos && c->id == s->id[pos - s->start];
 }
 static inline int md_exact(const md *m, const md_seq *s, int64_t pos) {
-    for (int l = 0; l < m->n_windows; l++)
+    for (int layer = 0; layer < m->desc.n_layers; layer++)
         for (int64_t k = s->start; k < pos; k++)
-            if (or_sees(&m->see[l], pos, k) && !md_resident(m, l, s, k)) return 0;
+            if (or_sees(&m->see[layer % m->n_windows], pos, k) && !md_resident(m, layer, s, k)) return 0;
     return 1;
 }
 static inline void md_empty(md_seq *s, int64_t start, int64_t origin) {
@@ -117,11 +118,14 @@ static inline void md_empty(md_seq *s, int64_t start, int64_t origin) {
     memset(s->cell, 0xff, sizeof s->cell);
 }
 static inline void md_append(md *m, md_seq *s, int64_t n) {
-    for (; n > 0; n--, s->end++) {
-        md_cell now = { s->end, m->next_id++ };
-        s->id[s->end - s->start] = now.id;
-        for (int l = 0; l < m->n_windows; l++)
-            if (!m->bounded[l]) s->cell[l][md_slot(m, l, s, s->end)] = now;
+    for (; n > 0; n--, s->end++) s->id[s->end - s->start] = m->next_id++;
+}
+/* What a layer's call writes: until then the slots hold what they held. */
+static inline void md_store(const md *m, md_seq *s, int layer, int64_t pos, int64_t n) {
+    const int l = layer % m->n_windows;
+    for (; n > 0 && !m->bounded[l]; n--, pos++) {
+        const md_cell now = { pos, s->id[pos - s->start] };
+        s->cell[layer][md_slot(m, l, s, pos)] = now;
     }
 }
 /* What forgetting the rows from pos on may return. */
@@ -480,7 +484,7 @@ static inline int md_check(md *m, int seq) {
     for (int layer = 0; layer < m->desc.n_layers; layer++) {
         int l = layer % m->n_windows;
         int64_t pinned = m->see[l].pinned, low = s->start > pinned ? s->start : pinned, first = s->end, got;
-        while (first > low && md_resident(m, l, s, first - 1)) first--;
+        while (first > low && md_resident(m, layer, s, first - 1)) first--;
         got = swa_cache_first(&m->cache, seq, layer);
         if (got != first)
             return md_wrong(m, "seq %d layer %d: first is %lld, not %lld", seq, layer, (long long)got,
@@ -624,6 +628,7 @@ static inline int md_layer(md *m, md_step *t, int layer, int mode, int parts) {
     unsigned may = MD_MAY(SWA_OK);
     int l = layer % m->n_windows, ok;
     md_fill(m, t, layer, &a);
+    for (int i = 0; i < t->n_runs; i++) md_store(m, &m->seq[t->run[i].seq], layer, t->run[i].pos, t->run[i].n);
     b = a;
     if (mode > 0) {
         b.mode = SWA_STORE_ONLY;

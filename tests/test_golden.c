@@ -797,7 +797,7 @@ TEST(golden_rope) {
         rope_one(&g, freq, mscale, SWA_ROPE_INTERLEAVED, "out_interleaved");
         rope_one(&g, freq, mscale, SWA_ROPE_HALF, "out_half");
         if (golden_has_tensor(&g, "inv_freq_notrunc")) {
-            d.truncate = 0;
+            d.truncate = -1;
             REQUIRE_OK(swa_yarn(&d, 2 * half, freq, NULL));
             rope_freqs(freq, golden_f64(&g, "inv_freq_notrunc"), half);
         }

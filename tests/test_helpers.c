@@ -169,7 +169,7 @@ static swa_yarn_desc yarn_desc(double base, double scale, int32_t original, int 
     d.base = base;
     d.scale = scale;
     d.original = original;
-    d.truncate = truncate;
+    d.truncate = truncate ? 1 : -1;
     return d;
 }
 
@@ -191,10 +191,10 @@ TEST(yarn_values) {
     for (i = 0; i < 6; i++) CHECK(fabs(freq[known[i].i] / known[i].rounded - 1) < 1e-13);
     d.beta_fast = 32;
     d.beta_slow = 1;
-    d.truncate = 0;
+    d.truncate = -1;
     CHECK(swa_yarn(&d, 64, freq, NULL) == SWA_OK);
     for (i = 0; i < 6; i++) CHECK(fabs(freq[known[i].i] / known[i].exact - 1) < 1e-13);
-    d = yarn_desc(1e4, 40, 32, 0); /* the ramp would begin before pair 0: it begins at 0 */
+    d = yarn_desc(1e4, 30, 32, 0); /* the ramp would begin before pair 0: it begins at 0 */
     CHECK(swa_yarn(&d, 64, freq, NULL) == SWA_OK && fabs(freq[0] - 1) <= 0);
     plain_freq(1e4, 64, plain);
     for (i = 0; i < 3; i++) { /* no stretch: scale 0, 1; original is not looked at */
@@ -239,7 +239,7 @@ TEST(yarn_ramp) {
 /* A ramp without length is a step, and it ends at the last number at the latest: as in the published codes. */
 TEST(yarn_ramp_ends) {
     double freq[8], plain[8];
-    swa_yarn_desc d = yarn_desc(1e4, 4, 1, 0); /* no pair turns once within one token: all are stretched ... */
+    swa_yarn_desc d = yarn_desc(1e4, 4, 5, 0); /* no pair turns once within five tokens: all are stretched ... */
     int i;
     plain_freq(1e4, 16, plain);
     CHECK(swa_yarn(&d, 16, freq, NULL) == SWA_OK);
@@ -298,6 +298,25 @@ TEST(yarn_misuse) {
     yarn_refused(&d, 16);
     d = good;
     d.original = -1;
+    yarn_refused(&d, 16);
+    d = good;
+    d.truncate = 0; /* forgotten */
+    yarn_refused(&d, 16);
+    d = good;
+    d.truncate = 2;
+    yarn_refused(&d, 16);
+    d = good;
+    d.scale = 0; /* forgotten, amid what only a stretched one has */
+    yarn_refused(&d, 16);
+    d.original = 0;
+    d.beta_fast = 32;
+    yarn_refused(&d, 16);
+    d.beta_fast = 0;
+    d.beta_slow = 1;
+    yarn_refused(&d, 16);
+    d = good;
+    d.scale = 4096; /* the two exchanged */
+    d.original = 4;
     yarn_refused(&d, 16);
     d = good;
     d.beta_fast = -1;

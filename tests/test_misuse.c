@@ -167,7 +167,7 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 39: odd[0] = swa_window_sinks(4, -1); return 1;
     case 40: odd[0] = swa_window_sliding(INT64_MAX - 40); odd[1] = swa_window_sliding(4); d->max_context = 0;
              *want = SWA_ERR_OVERFLOW; return 1;
-    case 41: odd[0].prefix_first = 3; *want = SWA_ERR_UNSUPPORTED; return 1;
+    case 41: odd[0].prefix_first = 3; return 1; /* and no end */
     case 42: d->shape.head_dim = (1 << 20) + 1; return 1;
     case 43: d->shape.v_dim = (1 << 20) + 1; return 1;
     case 44: d->shape.tail_dim = (1 << 20) + 1; return 1;
@@ -475,6 +475,7 @@ static void misuse_positions(void) {
     REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, INT32_MAX, row, row), SWA_ERR_ORDER);
     ACCEPT(swa_cache_read, (&w.kv, 0, 1, 0, HELD, row, NULL));
     ACCEPT(swa_cache_read, (&w.kv, 0, 1, 0, HELD, NULL, NULL));
+    REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, 1, row, row), SWA_ERR_ARG); /* one place for both */
     ACCEPT(swa_cache_read, (&w.kv, 0, 0, 18, 0, NULL, NULL));
     ANSWER(swa_cache_slot, (&w.kv, 0, 0, -1), -1);
     ANSWER(swa_cache_slot, (&w.kv, 0, 0, INT64_MIN), -1);
@@ -644,6 +645,7 @@ static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_first = 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_by_distance = 2, SWA_ERR_ARG);
     SPOIL(a.bias = a.out.p; a.bias_n = 4, SWA_ERR_ARG); /* read for the rows behind the first */
     SPOIL(a.bias = w.lse; a.bias_n = 4, SWA_ERR_ARG);
     SPOIL(a.alibi = a.out.p, SWA_ERR_ARG);
@@ -978,6 +980,33 @@ static void misuse_order(void) {
     CHECK_OK(swa_cache_reset(&w.kv, 1, 0, 0)); /* what was begun is gone */
     REFUSE(swa_attend, (&w.kv, 0, &w.attn), SWA_ERR_ORDER);
 }
+/* Scratch in the cache, and arrays in either: offsets of one block that went wrong. */
+static void misuse_insides(unsigned char *room, size_t bytes) {
+    unsigned char *const ring = w.block + GUARD, *const place[3] = {
+        ring + 256, ring + w.bytes - 192, room + bytes - 192
+    };
+    REFUSE(swa_cache_set_scratch, (&w.kv, ring, bytes), SWA_ERR_ARG);
+    REFUSE(swa_cache_set_scratch, (&w.kv, ring + w.bytes - 192, bytes), SWA_ERR_ARG);
+    REFUSE(swa_cache_set_scratch, (&w.kv, ring - bytes + 192, bytes), SWA_ERR_ARG);
+    if (!begin_anew(&w.kv)) return;
+    for (int i = 0; i < 3; i++)
+        for (int which = 0; which < 6; which++) {
+            float *const x = (float *)(void *)(place[i] + (64 - (uintptr_t)place[i] % 64));
+            swa_attn a = w.attn;
+            t_label("array %d inside %d", which, i);
+            if (which == 0) a.q.p = x;
+            if (which == 1) a.k.p = x;
+            if (which == 2) a.v.p = x;
+            if (which == 3) a.out.p = x;
+            if (which == 4) a.lse = x;
+            if (which == 5) a.stat = x;
+            REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_ARG);
+            REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_ARG);
+            CHECK(swa_attend_explain(&w.kv, 0, &a) != NULL);
+        }
+    t_label("scratch");
+    ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
+}
 /* Scratch that is missing, or for fewer parts. */
 static void misuse_scratch(void) {
     const size_t one = swa_cache_scratch_bytes(&w.desc, 1), two = swa_cache_scratch_bytes(&w.desc, 2);
@@ -1006,6 +1035,7 @@ static void misuse_scratch(void) {
     ACCEPT(swa_cache_set_scratch, (&w.kv, room, two));
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int part = 0; part < 2; part++) ACCEPT(swa_attend_part, (&w.kv, 1, &w.attn, phase, part, 2));
+    misuse_insides(room, two);
 }
 
 /* The stateless call. */
@@ -1069,6 +1099,15 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 35: r->shape.n_kv_heads = HEADS; kv[1].v_head = 8 * HEADS * DIM; kv[1].n = 2; return 1;
     case 36: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 1; kv[0].tail = kv[1].tail = w.x; kv[1].tail_head = 48;
              return 1;
+    case 37: kv[0].k_token = -DIM; return 1;
+    case 38: kv[1].v_token = DIM - 1; return 1;              /* transposed, or of another shape */
+    case 39: kv[0].k_token = 1; return 1;
+    case 40: kv[1].k_token = INT64_MAX; return 1;
+    case 41: kv[1].v_head = INT64_MAX; return 1;
+    case 42: r->shape.tail_dim = 4; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 3; return 1;
+    case 43: r->window.prefix_first = 3; r->window.prefix = 3; return 1;   /* a length for an end */
+    case 44: r->shape.v_in_k = 2; return 1;
+    case 45: r->shape.v_in_k = -1; return 1;
     case 32: kv[0].k = w.out; return 2;                      /* read and written */
     case 33: kv[1].v = w.lse; return 2;
     case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
@@ -1234,6 +1273,21 @@ static void misuse_merge(void) {
     REFUSE(swa_merge, (outs, stats, 1, 2, -1, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, 0, w.out, w.lse), SWA_ERR_ARG);
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, -1, w.out, w.lse), SWA_ERR_ARG);
+    REFUSE(swa_merge, (outs, stats, 1, 3, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG); /* tokens for rows */
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.out + 2 * DIM - 1), SWA_ERR_ARG);
+    outs[0] = w.out + 1; /* read for rows that are written already */
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    outs[0] = w.lse;
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    outs[0] = w.x;
+    stats[0] = w.out + 2 * DIM - 1;
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    stats[0] = w.lse + 1;
+    REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
+    stats[0] = w.x;
+    outs[0] = w.out; /* a partial in place */
+    ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
+    outs[0] = w.x;
     ACCEPT(swa_merge, (NULL, NULL, 0, 2, DIM, NULL, HEADS, w.out, w.lse));
     ACCEPT(swa_merge, (outs, stats, 1, 0, DIM, NULL, HEADS, w.out, w.lse));
     ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, NULL, NULL));
@@ -1408,12 +1462,14 @@ static void misuse_mla(void) {
     swa_cache c;
     swa_status want;
     swa_mla merged;
+    unsigned char *room;
     t_label("mla");
     misuse_mla_sizes();
     d.shape = swa_mla_shape(&m, 0);
     if (!t_cache_new(&c, &d, 1)) return;
     bytes = swa_mla_scratch_bytes(&m, &d, HELD, 2);
-    CHECK_OK(swa_cache_set_scratch(&c, t_alloc(bytes), bytes));
+    room = (unsigned char *)t_alloc(bytes);
+    CHECK_OK(swa_cache_set_scratch(&c, room, bytes));
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, w.out), SWA_ERR_ORDER); /* not begun */
     CHECK_OK(swa_step_one(&c, 0, 0, HELD));
     for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
@@ -1432,6 +1488,10 @@ static void misuse_mla(void) {
     REFUSE(swa_mla_forward, (&c, 0, NULL, w.x, w.out), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&c, 0, &m, NULL, w.out), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&c, 0, &m, w.x, NULL), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.out + 1, w.out), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.out, w.out + HELD * 8 - 1), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, w.x, (float *)(void *)(room + 64)), SWA_ERR_ARG);
+    REFUSE(swa_mla_forward, (&c, 0, &m, (float *)(void *)(room + 64), w.out), SWA_ERR_ARG);
     REFUSE(swa_mla_forward, (&w.kv, 0, &m, w.x, w.out), SWA_ERR_ARG); /* a cache of another shape */
     misuse_mla_parts(&c, &m);
     m.w_uvo = m.w_o;
@@ -1647,14 +1707,17 @@ static int spoil_index(swa_index *ix, int i, swa_status *want) {
         ix->lists = HEADS;
         ix->pick_list = -ix->top;
         return 1;
-    case 27:
-        ix->lists = HEADS;
-        ix->score_list = 1;
-        return 1;
+    case 27: ix->lists = HEADS, ix->score_list = 1; return 1;
     case 24:
         ix->compute = SWA_BF16_TILE;
         *want = SWA_ERR_UNSUPPORTED;
         return 1;
+    case 28: ix->local = ix->top + 1; return 1;
+    case 29: ix->linear = 2; return 1;
+    case 30: ix->score = (float *)(void *)ix->pick; return 1;
+    case 31: ix->w = ix->score; return 1;
+    case 32: ix->w = (const float *)(const void *)ix->pick; return 1;
+    case 33: ix->pick = (int32_t *)(void *)w.x; return 1; /* which is q */
     case 23:
         ix->top = 1 << 22;
         *want = SWA_ERR_MEMORY;
@@ -1834,6 +1897,24 @@ static void misuse_index(void) {
 
 /* ---- helpers ---- */
 
+static void misuse_rmsnorm(void) {
+    float *x = w.out;
+    t_label("rmsnorm");
+    REFUSE(swa_rmsnorm, (NULL, w.x, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, NULL, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, -1, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 0, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, -4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 4, -1.0f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 4, (float)NAN), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x + 1, x, NULL, 1, 4, 1e-5f), SWA_ERR_ARG); /* a row off */
+    REFUSE(swa_rmsnorm, (x, x + 7, NULL, 2, 4, 1e-5f), SWA_ERR_ARG);
+    REFUSE(swa_rmsnorm, (x, w.x, x + 7, 2, 4, 1e-5f), SWA_ERR_ARG);
+    ACCEPT(swa_rmsnorm, (x, x + 8, x + 8, 2, 4, 1e-5f));
+    ACCEPT(swa_rmsnorm, (x, x, NULL, 2, 4, 1e-5f));
+    ACCEPT(swa_rmsnorm, (x, w.x, NULL, 1, 4, 1e-5f));
+    ACCEPT(swa_rmsnorm, (x, w.x, w.x, 0, 4, 1e-5f));
+}
 static void misuse_helpers(void) {
     const int64_t pos[2] = { 0, 1 };
     double freq[2] = { 1, 0.5 }, mscale = 3;
@@ -1845,6 +1926,9 @@ static void misuse_helpers(void) {
     y.scale = 4;
     y.original = 4096;
     REFUSE(swa_rope, (NULL, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, -1), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, (double)NAN), SWA_ERR_ARG);
+    REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, (double)INFINITY), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, NULL, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, pos, NULL, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, -1, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
@@ -1876,6 +1960,8 @@ static void misuse_helpers(void) {
     REFUSE(swa_yarn, (&y, 4, freq, &mscale), SWA_ERR_ARG);
     CHECK(mscale == 3 && freq[0] == 1 && freq[1] == 0.5);
     y.scale = 0;
+    REFUSE(swa_yarn, (&y, 4, freq, NULL), SWA_ERR_ARG); /* forgotten: there is an original */
+    y.scale = 1;
     ACCEPT(swa_yarn, (&y, 4, freq, NULL));
     REFUSE(swa_hadamard, (NULL, 1, 1, 4, 4), SWA_ERR_ARG);
     REFUSE(swa_hadamard, (x, -1, 1, 4, 4), SWA_ERR_ARG);
@@ -1889,15 +1975,6 @@ static void misuse_helpers(void) {
     REFUSE(swa_hadamard, (x, 1, 1, 4, INT32_MIN), SWA_ERR_ARG);
     REFUSE(swa_hadamard, (x, INT32_MAX, INT32_MAX, INT32_MAX, 1), SWA_ERR_OVERFLOW);
     ACCEPT(swa_hadamard, (x, 0, 1, 4, 4));
-    REFUSE(swa_rmsnorm, (NULL, w.x, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
-    REFUSE(swa_rmsnorm, (x, NULL, w.x, 1, 4, 1e-5f), SWA_ERR_ARG);
-    REFUSE(swa_rmsnorm, (x, w.x, w.x, -1, 4, 1e-5f), SWA_ERR_ARG);
-    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 0, 1e-5f), SWA_ERR_ARG);
-    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, -4, 1e-5f), SWA_ERR_ARG);
-    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 4, -1.0f), SWA_ERR_ARG);
-    REFUSE(swa_rmsnorm, (x, w.x, w.x, 1, 4, (float)NAN), SWA_ERR_ARG);
-    ACCEPT(swa_rmsnorm, (x, w.x, NULL, 1, 4, 1e-5f));
-    ACCEPT(swa_rmsnorm, (x, w.x, w.x, 0, 4, 1e-5f));
 }
 static void misuse_names(void) {
     static const int odd[] = { INT32_MIN, -1, N_STATUS, INT32_MAX };
@@ -2058,6 +2135,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_index();
     misuse_parents();
     misuse_trees();
+    misuse_rmsnorm();
     misuse_helpers();
     misuse_names();
     for (int i = 0; i < N_STATUS; i++) {

@@ -955,7 +955,7 @@ TEST(a_layer_that_a_step_left_out) {
     CHECK_STATUS(some_layers(&t, 5, 0, 10, 3), SWA_OK);
     CHECK_INT(swa_cache_end(&t.kv, 0), 13);
     CHECK_INT(swa_cache_unstored(&t.kv, 0), 1);
-    CHECK_OK(swa_cache_read(&t.kv, 0, 0, 12, 1, k, k));
+    CHECK_OK(swa_cache_read(&t.kv, 0, 0, 12, 1, k, NULL));
     CHECK_STATUS(swa_cache_read(&t.kv, 0, 1, 9, 2, k, k), SWA_ERR_ORDER);
     REQUIRE(swa_cache_spans(&t.kv, 0, 1, spans) == 1);
     CHECK_INT(spans[0].n, 10);
@@ -989,6 +989,67 @@ TEST(a_layer_that_a_step_left_out) {
     CHECK_OK(swa_cache_save(&t.kv, 0, blob, bytes));
     CHECK_OK(swa_cache_load(&t.kv, 1, blob, bytes));
     CHECK_INT(toy_run(&t, 1, 18, 1, text, x), SWA_OK);
+}
+/* A chunk longer than what can be taken back, begun and given up: while no layer has been called to store, it is
+   begun again, longer, shorter or by single tokens, or taken back, and all is as if it had never been begun. */
+TEST(a_chunk_that_was_only_begun) {
+    const swa_window w[2] = { swa_window_sliding(7), swa_window_sinks(12, 3) };
+    const int32_t retry[4] = { 60, 45, 1, 9 };
+    swa_cache_desc d = toy_desc(w, 2, 3, 2);
+    float x[80 * TOY_DIM], *cold = toy_cold(&d, 0, 0, 110, text);
+    swa_run runs[2];
+    toy t;
+    REQUIRE(cold != NULL);
+    for (int i = 0; i < 8; i++) {
+        const int32_t n = retry[i % 4];
+        d.audit = i > 3;
+        t_label("begun again with %d, audit %d", (int)n, d.audit);
+        REQUIRE(toy_open(&t, &d));
+        CHECK_INT(toy_run(&t, 0, 0, 50, text, x), SWA_OK);
+        CHECK_INT(toy_run(&t, 1, 0, 30, text, x), SWA_OK);
+        CHECK_OK(swa_step_one(&t.kv, 0, 50, 45));
+        CHECK_STATUS(swa_step_one(&t.kv, 0, 51, 1), SWA_ERR_ORDER); /* which leaves no step */
+        CHECK_INT(swa_cache_unstored(&t.kv, 0), 0);
+        runs[0] = t_run(0, 50, 45);
+        runs[1] = t_run(1, 30, 45);
+        CHECK_OK(swa_step_begin(&t.kv, runs, 2));
+        CHECK(swa_cache_min_end(&t.kv, 0) <= 50);
+        if (i % 2) CHECK_OK(swa_cache_truncate(&t.kv, 0, 50));
+        CHECK_OK(swa_cache_fork(&t.kv, 1, 0, 50)); /* its rows are all there */
+        for (int seq = 0; seq < 2; seq++) {
+            CHECK_INT(toy_run(&t, seq, 50, n, text, x), SWA_OK);
+            if (seq == 0) CHECK_BITS(x, cold + 50 * TOY_DIM, (size_t)n * TOY_DIM);
+        }
+        /* one layer has been called: now it is too late, and the others have to be */
+        CHECK_STATUS(some_layers(&t, 4, 0, 50 + n, 45), SWA_OK);
+        CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 50 + n), SWA_ERR_LOST);
+        CHECK_STATUS(go_on(&t, 3), SWA_OK);
+        CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 50 + n), SWA_ERR_LOST);
+    }
+}
+/* The same by parts: the first part of phase 0 counts as the call, whoever stores. */
+TEST(a_chunk_begun_and_stored_by_one_part) {
+    const swa_window w = swa_window_sliding(7);
+    swa_cache_desc d = toy_desc(&w, 1, 1, 1);
+    float x[45 * TOY_DIM], out[45 * TOY_DIM];
+    toy t;
+    d.shape.n_kv_heads = d.shape.n_heads;
+    REQUIRE(toy_open_parts(&t, &d, 2));
+    for (int stored = 0; stored < 2; stored++) {
+        swa_attn a;
+        memset(&a, 0, sizeof a);
+        a.q.p = a.k.p = a.v.p = x;
+        a.out.p = out;
+        memset(x, 0, sizeof x);
+        CHECK_OK(swa_cache_reset(&t.kv, 0, 0, 0));
+        CHECK_STATUS(some_layers(&t, 1, 0, 0, 20), SWA_OK);
+        CHECK_OK(swa_step_one(&t.kv, 0, 20, 45));
+        CHECK_OK(swa_cache_truncate(&t.kv, 0, 20));
+        CHECK_OK(swa_step_one(&t.kv, 0, 20, 45));
+        for (int part = 0; part < 2; part++) CHECK_OK(swa_attend_part(&t.kv, 0, &a, 0, part, 2));
+        if (stored) CHECK_OK(swa_attend_part(&t.kv, 0, &a, 1, 1, 2)); /* and not part 0 */
+        CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 20), SWA_ERR_LOST);
+    }
 }
 /* Layers that share a ring: all but the last leave it alone; one that comes after the store says so, and sees the
    same or is refused. */

@@ -561,6 +561,8 @@ TEST(trees_that_can_be_taken_back) {
             }
             if (j == 0) {
                 CHECK_OK(swa_step_begin(&kv[j], &run, 1));
+                CHECK_OK(swa_attend(&kv[j], 0, &a)); /* until then nothing is pushed out */
+                CHECK_OK(swa_attend(&kv[j], 1, &a));
                 want = swa_cache_truncate(&kv[j], 0, start + held);
                 for (int l = 0; l < (causal ? 1 : 2); l++)
                     if (n > (d.capacity > 0 ? (int)d.capacity : (W[l] + 15) / 16 * 16)) want = SWA_ERR_LOST;
