@@ -421,9 +421,10 @@ typedef struct {
                                      token and n drafts in one step: n as well; a tree of n nodes,
                                      the sure token among them, needs n). 0 = 1, or where
                                      capacity is given capacity - (W-1). Slots are rounded up to
-                                     16, so that more may be permitted: do not rely on it. What
-                                     is stored before it is attended (SWA_ATTEND_STORED,
-                                     swa_select) fits in chunks of up to max_rollback too         */
+                                     16, so that more may be permitted: do not rely on it (audit
+                                     permits no more). What is stored before it is attended
+                                     (SWA_ATTEND_STORED, swa_select) fits in chunks of up to
+                                     max_rollback too                                             */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
                                      least W-1+max_rollback, else ARG. 0: each has
                                      W-1+max_rollback rounded up to 16. Sinks come on top. No
@@ -431,11 +432,12 @@ typedef struct {
                                      thousands, slower over short ones, where the block that
                                      straddles the wrap counts: it is moved                       */
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
-    int       audit;              /* 1: for debugging. Lost rows are filled with NaN, so that an
-                                     output made from one is NaN; a NaN in your own k or v is
-                                     stored as the type has it. 2: and a list (pick) with an entry
-                                     >= 0 that names no key which its query sees is ARG, not
-                                     skipped                                                      */
+    int       audit;              /* 1: for debugging, with the same bits out. Lost rows are filled
+                                     with NaN, so that an output made from one is NaN (a NaN in
+                                     your own k or v is stored as the type has it), and slots are
+                                     not rounded up: LOST comes as max_rollback says. 2: and a
+                                     list (pick) with an entry >= 0 that names no key which its
+                                     query sees is ARG, not skipped                               */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
@@ -526,6 +528,9 @@ SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blo
    -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either: every row is moved number by number and
    hashed, which takes some 20 times as long as a copy of its bytes. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
+/* Why load would refuse this blob, in words; NULL = it would not. Only looks. */
+SWA_API const char *swa_cache_load_explain(const swa_cache *cache, int seq, const void *blob,
+                                           size_t bytes);
 #endif
 /* Slots for an engine that stores a chunk before it attends: W-1 + max(chunk, rollback, 1).
    0 = invalid or unlimited. */
@@ -570,8 +575,9 @@ typedef struct {
    sequence of the step end it for all of its sequences (attend: ORDER), which are begun again as
    above. Cost: a few comparisons per run and layer; no row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
-/* Why begin would refuse this run now, by itself, in words; NULL = it would not. Of a batch begun in
-   pieces it tells behind the begin that was refused. */
+/* Why begin would refuse this run now, by itself, in words; NULL = it would not. (Of swa_step_one: a
+   run of zeros with its seq, pos and n.) Of a batch begun in pieces it tells behind the begin that
+   was refused. */
 SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run);
 /* Begins n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -2879,8 +2885,9 @@ static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
 
     l->cap = l->bounded ? d->max_context : d->capacity > 0 ? d->capacity : reach - 1 + rollback;
     if (l->cap > most) return SWA_ERR_OVERFLOW;
-    /* whole tiles, unless somebody counts on a slot rule with exactly so many */
-    if (l->bounded || d->capacity == 0) l->cap = swa__round16(l->cap);
+    /* whole tiles, unless somebody counts on a slot rule with exactly so many, or wants to be shown
+       what another window would refuse */
+    if (l->bounded || (d->capacity == 0 && !d->audit)) l->cap = swa__round16(l->cap);
 
     /* sinks fill whole tiles too, so that the ring begins at one */
     l->pinned = l->window.n_sink;
@@ -3970,39 +3977,59 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__audit(c, seq, INT64_MAX);
 }
 
-SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob,
-                                            size_t bytes) {
-    unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
-    swa__blob head;
+/* The whole blob: every record is checked before the first is taken. A bad one comes before one that
+   is only too long. */
+static swa__verdict swa__blob_check(const swa_cache *cache, int seq, const unsigned char *b,
+                                    size_t bytes) {
     swa_status status = SWA_OK;
+    swa__blob head;
     uint64_t sum;
     size_t at = sizeof head, n, record;
     int first, end, i;
-    swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
+    const swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
 
-    if (c == NULL || blob == NULL) return SWA_ERR_ARG;
-    if (bytes < sizeof head + sizeof sum) return SWA_ERR_BLOB;
-    /* what a blob of the right sum and geometry may still claim is asked of each record */
+    if (c == NULL || b == NULL) return swa__no(SWA_ERR_ARG, "no cache, no such seq, or no blob");
+    if (bytes < sizeof head + sizeof sum) return swa__no(SWA_ERR_BLOB, "bytes: too few for a blob");
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
     memcpy(&sum, b + n, sizeof sum);
     if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION
-        || head.order != 0x01020304u || head.n_seqs != (uint32_t)(end - first)
-        || head.bytes != bytes || head.geometry != swa__geometry(c) || sum != swa__hash(0, blob, n))
-        return SWA_ERR_BLOB;
+        || head.order != 0x01020304u)
+        return swa__no(SWA_ERR_BLOB, "no blob of this version and byte order");
+    if (head.bytes != bytes) return swa__no(SWA_ERR_BLOB, "bytes: the blob has another size");
+    if (sum != swa__hash(0, b, n)) return swa__no(SWA_ERR_BLOB, "the blob was altered: its sum");
+    if (head.n_seqs != (uint32_t)(end - first))
+        return swa__no(SWA_ERR_BLOB, "seq: a blob of one sequence into all, or of all into one");
+    if (head.geometry != swa__geometry(c))
+        return swa__no(SWA_ERR_BLOB, "the cache: its layers, shapes, types or windows are others");
 
-    /* every record is checked before the first is taken; a bad one comes before one that is only
-       too long */
+    /* what a blob of the right sum and geometry may still claim is asked of each record */
     for (i = first; i < end; i++) {
         const swa_status one = swa__record_check(c, b + at, n - at, &record);
-        if (one == SWA_ERR_BLOB) return one;
+        if (one == SWA_ERR_BLOB) return swa__no(one, "a record that no cache has written");
         if (status == SWA_OK) status = one;
         at += record;
     }
-    if (at != n) return SWA_ERR_BLOB;    /* more than the records */
+    if (at != n) return swa__no(SWA_ERR_BLOB, "more than the records");
+    return swa__no(status, "a sequence that is past this cache's max_context");
+}
+
+SWA__COLD SWA_API const char *swa_cache_load_explain(const swa_cache *cache, int seq,
+                                                     const void *blob, size_t bytes) {
+    return swa__blob_check(cache, seq, (const unsigned char *)blob, bytes).why;
+}
+
+SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob,
+                                            size_t bytes) {
+    unsigned char *b = (unsigned char *)(uintptr_t)blob;         /* it is only read */
+    const swa_status status = swa__blob_check(cache, seq, b, bytes).status;
+    size_t at = sizeof(swa__blob), record;
+    int first, end, i;
+    swa__cache *c = swa__check_seqs(cache, seq, &first, &end);
+
     if (status != SWA_OK) return status;
-    for (i = first, at = sizeof head; i < end; i++, at += record) {
-        (void)swa__record_check(c, b + at, n - at, &record);
+    for (i = first; i < end; i++, at += record) {
+        (void)swa__record_check(c, b + at, bytes - at, &record);
         swa__record_load(c, i, b + at);
     }
     return SWA_OK;

@@ -199,7 +199,7 @@ static inline void md_make_desc(md *m) {
     m->dv = m->shape.v_dim;
     for (int i = 0; i < m->n_windows; i++) {
         int64_t need = m->reach[i] - 1 + (d->max_rollback ? d->max_rollback : 1);
-        m->cap[i] = d->capacity ? d->capacity : (need + 15) / 16 * 16;
+        m->cap[i] = d->capacity ? d->capacity : d->audit ? need : (need + 15) / 16 * 16;
     }
 }
 /* Memory for what m->desc says, at an odd address and between guards, and an empty cache in it. */

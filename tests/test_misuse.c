@@ -485,6 +485,48 @@ static void misuse_positions(void) {
     ANSWER(swa_cache_replay_from, (&w.kv, 0, INT64_MIN), -1);
     ANSWER(swa_cache_replay_from, (&w.kv, 0, INT64_MAX), -1);
 }
+/* A refused load is explained by a text that holds `word`. */
+static void why_load(int seq, const void *blob, size_t bytes, const char *word) {
+    const char *why = swa_cache_load_explain(&w.kv, seq, blob, bytes);
+    name_called("swa_cache_load_explain");
+    if (!CHECK(why != NULL)) return;
+    t_label("%s: %s", word, why);
+    CHECK(strstr(why, word) != NULL);
+    t_label("blobs");
+}
+static void misuse_blob_reasons(void) {
+    swa_cache_desc d = w.desc;
+    swa_cache other;
+    unsigned char *blob;
+    size_t n;
+    why_load(0, NULL, SIZE_MAX, "no blob");
+    why_load(3, w.blob, w.blob_bytes, "no such seq");
+    why_load(0, w.blob, 12, "too few");
+    why_load(0, w.blob, w.blob_bytes - 1, "another size");
+    why_load(-1, w.blob, w.blob_bytes, "all");
+    why_load(0, w.x, w.blob_bytes, "version");
+    w.blob[w.blob_bytes / 2] ^= 1;
+    why_load(0, w.blob, w.blob_bytes, "altered");
+    w.blob[w.blob_bytes / 2] ^= 1;
+    CHECK(swa_cache_load_explain(&w.kv, 1, w.blob, w.blob_bytes) == NULL);
+    CHECK(swa_cache_load_explain(NULL, 0, w.blob, w.blob_bytes) != NULL);
+    for (int i = 0; i < 2; i++) {
+        if (i == 0) d.k_type = SWA_F16;
+        else d.k_type = SWA_F32, d.max_context = CONTEXT + 1; /* the same rows, and one more than fits */
+        if (!t_cache_new(&other, &d, 1)) return;
+        CHECK_OK(swa_step_one(&other, 0, 0, CONTEXT + i));
+        for (int layer = 0; layer < 2; layer++) {
+            swa_attn a = w.attn;
+            a.mode = SWA_STORE_ONLY;
+            a.k.p = a.v.p = t_random((CONTEXT + 1) * DIM, 1.0f);
+            CHECK_OK(swa_attend(&other, layer, &a));
+        }
+        n = swa_cache_save_bytes(&other, 0);
+        blob = (unsigned char *)t_alloc(n);
+        CHECK_OK(swa_cache_save(&other, 0, blob, n));
+        why_load(0, blob, n, i == 0 ? "types" : "max_context");
+    }
+}
 static void misuse_blobs(void) {
     unsigned char bad[256];
     t_label("blobs");
@@ -500,6 +542,7 @@ static void misuse_blobs(void) {
     memset(bad, 0xff, sizeof bad);
     REFUSE(swa_cache_load, (&w.kv, 0, bad, sizeof bad), SWA_ERR_BLOB);
     CHECK(swa_cache_save_bytes(&w.kv, -1) > w.blob_bytes);
+    misuse_blob_reasons();
 }
 
 /* ---- steps ---- */

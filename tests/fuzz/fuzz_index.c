@@ -52,6 +52,7 @@ static void any_problem(fuzz_in *in, problem *p) {
     p->ix.block = 1 << fuzz_pick(in, 0, 8);
     p->ix.local = fuzz_pick(in, 0, 3);
     p->ix.top = fuzz_pick(in, 1, fuzz_pick(in, 0, 1) ? 8 : 300);
+    if (p->ix.local > p->ix.top) p->ix.local = p->ix.top;
     p->ix.linear = fuzz_pick(in, 0, 1);
     p->ix.score_first = p->k_pos / p->ix.block;
     p->ix.score_n = (p->k_pos + p->n_k) / p->ix.block - p->ix.score_first + 1;
