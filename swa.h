@@ -14853,17 +14853,22 @@ static int swa__stores(const swa_attn *a) {
     return a->mode == SWA_ATTEND || a->mode == SWA_STORE_ONLY;
 }
 
-/* Phase 0 attends, phase 1 folds what was split and then stores, which from here on has begun. */
-static void swa__part_phase(swa__part *p, int phase) {
-    const swa__call *call = p->call;
-    const int stores = call->c != NULL && swa__stores(&call->a);
+/* From phase 0 on what the step's rows push out counts as gone: no part is in phase 1, which stores,
+   before part 0 has been here. */
+static void swa__store_soon(const swa__call *call, int part) {
     int i;
-
-    /* no part is in the next phase before this one is through with phase 0 */
-    for (i = 0; i < call->n_jobs && stores && phase == 0 && p->part == 0; i++) {
+    for (i = 0; i < call->n_jobs && part == 0; i++) {
         swa__held *held = swa__held_of(call->c, call->layer, call->runs[i].seq);
         held->before = held->first;
     }
+}
+
+/* Phase 0 attends, phase 1 folds what was split and then stores. */
+static void swa__part_phase(swa__part *p, int phase) {
+    const swa__call *call = p->call;
+    const int stores = call->c != NULL && swa__stores(&call->a);
+
+    if (stores && phase == 0) swa__store_soon(call, p->part);
     if (call->a.q.p != NULL && (phase == 0 || p->parts > 1)) {
         /* the same in both phases, of the same arguments; one part never splits */
         const swa__cut cut = swa__cut_make(p);
@@ -16151,13 +16156,20 @@ static swa__verdict swa__mla_dims_check(const swa_mla *m) {
     return swa__no(m->n_heads * most <= INT32_MAX ? SWA_OK : SWA_ERR_OVERFLOW, "n_heads * dims");
 }
 
-/* A weight that is read is there, and can be cut where the block has to cut it: between heads, and
-   between two weights that lie in one matrix. */
+/* Each weight's name: it is read, and not there. */
+#define SWA__TWICE ": p is NULL; where it lies in the matrix before, give that twice"
+static const char *const swa__missing[SWA__WEIGHTS] = {
+    "w_dq: p is NULL", "w_dkv: p is NULL", "w_kr" SWA__TWICE, "w_uq: p is NULL", "w_qr" SWA__TWICE,
+    "w_uk: p is NULL", "w_uv" SWA__TWICE, "w_o: p is NULL", "w_uqk: p is NULL", "w_uvo: p is NULL",
+    "w_uk: p is NULL"
+};
+
+/* A weight that is read can be cut where the block has to cut it: between heads, and between two
+   weights that lie in one matrix. */
 static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w) {
     const swa_matrix *a = w->w;
 
     if (w->heads == 0) return swa__yes();
-    if (a->p == NULL) return swa__no(SWA_ERR_ARG, "a weight that is read: p is NULL (one of two: give it twice)");
     if (a->stride < 0 || a->block_rows < 0 || a->block_cols < 0)
         return swa__no(SWA_ERR_ARG, "a weight's stride, block_rows or block_cols: below 0");
     if (a->block_rows > 1
@@ -16249,7 +16261,10 @@ SWA__COLD static swa__verdict swa__mla_check(const swa_mla *m, swa__weight *w) {
         && m->w_uk.type != SWA_OPAQUE && m->w_uv.type != SWA_OPAQUE && m->w_o.type != SWA_OPAQUE)
         return swa__no(SWA_ERR_ARG, "rows, and no weight is OPAQUE");
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
-    for (i = 0; i < SWA__WEIGHTS && v.status == SWA_OK; i++) v = swa__weight_check(m, &w[i]);
+    for (i = 0; i < SWA__WEIGHTS && v.status == SWA_OK; i++) {
+        if (w[i].heads > 0 && w[i].w->p == NULL) return swa__no(SWA_ERR_ARG, swa__missing[i]);
+        v = swa__weight_check(m, &w[i]);
+    }
     return v;
 }
 
@@ -16871,6 +16886,7 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
         return;
     }
 
+    if (phase == 0) swa__store_soon(&x->call, x->part);
     e.x = x;
     e.h = -1;
     ops.user = &e;

@@ -802,6 +802,34 @@ TEST_EACH_ISA(rollback) {
         CHECK_BITS(out, once, total);
     }
 }
+/* A chunk that cannot be taken back, begun for more tokens than the scratch was sized for: it is begun again, shorter.
+   Once the block has stored it, it can neither be begun again nor taken back. */
+TEST_EACH_ISA(chunk_that_was_only_begun) {
+    const int n = 60;
+    setup s;
+    masters w;
+    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(&s, &w, SWA_F32, 0, 0);
+    s.isa = isa;
+    s.windowed = 1;
+    s.window = swa_window_sliding(17);
+    const size_t total = (size_t)(n * 40);
+    const float *x = normal(total, 1.0);
+    for (int p = 1; p < N_PATHS; p++)
+        for (s.parts = 1; s.parts < 3; s.parts++) {
+            float *once = t_floats(total), *out = t_floats(total);
+            rig r;
+            t_label("%s, parts %d", path_name(p), s.parts);
+            if (!rig_open(&r, &s, p, n) || !rig_run(&r, x, n, 0, n, 20, once)) return;
+            if (!rig_open(&r, &s, p, 20) || !rig_run(&r, x, n, 0, 20, 20, out)) return;
+            CHECK_OK(swa_step_one(&r.cache, 0, 20, 40));
+            CHECK_STATUS(swa_mla_forward_part(&r.cache, 0, &r.s.m, x, out, 0, 0, s.parts), SWA_ERR_MEMORY);
+            if (!rig_run(&r, x, n, 20, n, 20, out)) return;
+            CHECK_BITS(out, once, total);
+            CHECK_STATUS(swa_cache_truncate(&r.cache, 0, 40), SWA_ERR_LOST);
+            CHECK_STATUS(swa_cache_truncate(&r.cache, 0, 20), SWA_ERR_LOST);
+        }
+}
 /* A tree of drafts: RoPE by its tokens' positions, every path to the bit as it is decoded alone, by every path of the
    arithmetic that decoding takes. */
 TEST_EACH_ISA(trees) {
@@ -1384,6 +1412,21 @@ TEST(misuse_of_scratch) {
     m.q_lora_rank = m.nope_dim = 1;
     m.v_dim = 2047;
     CHECK_INT(swa_mla_scratch_bytes(&m, &u.r.desc, INT32_MAX, 1), 0); /* their outputs */
+}
+/* A forgotten weight is told by its name. */
+TEST(missing_weights) {
+    static const char *const name[8] = { "w_dq:", "w_uq:", "w_qr:", "w_dkv:", "w_kr:", "w_uk:", "w_uv:", "w_o:" };
+    misuse u;
+    if (!misuse_open(&u, SWA_MLA_AUTO)) return;
+    for (int i = 0; i < 8; i++) {
+        swa_mla m = u.r.s.m;
+        swa_matrix *const weight[8] = { &m.w_dq, &m.w_uq, &m.w_qr, &m.w_dkv, &m.w_kr, &m.w_uk, &m.w_uv, &m.w_o };
+        const char *why;
+        weight[i]->p = NULL;
+        why = swa_mla_explain(&u.r.cache, 0, &m, u.h, u.out);
+        t_label("%s %s", name[i], why ? why : "");
+        CHECK(why != NULL && strncmp(why, name[i], strlen(name[i])) == 0);
+    }
 }
 TEST(misuse_of_weights) {
     misuse u;
