@@ -772,16 +772,18 @@ typedef struct {
     swa_type compute;       /* how products are computed, see above; 0 = SWA_F32                  */
 } swa_attn;
 
-/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds.
-   What is refused has written nothing, and may be called again as it should be. ARG is most often
-   q, k, v or out NULL (k and v belong to all modes but SWA_ATTEND_STORED), strides with which rows
-   or arrays overlap (one of two or of three forgotten), scale 0 with a tail or v_in_k, a negative
-   one, or a tail in attn and none in the shape. ORDER: the layer has stored this step's rows (it
-   was called twice, or no step was begun since), a reader came before its rows, or no step was ever
-   begun; after a begin that was refused calls return its status. A layer that is left out shows at
-   the next begin. MEMORY: no scratch was set. Cost: head_dim + tail_dim + v_dim multiply-adds per
-   token, query head and key that it sees; a few tokens read their keys' rows once for all heads of a
-   KV head, which is what decode waits for. */
+/* One layer of the step that was begun. Serial, or OpenMP over as many parts as the scratch holds
+   (its threads wait by spinning: where other work wants the cores, OMP_WAIT_POLICY=passive in the
+   environment halves the time of small calls). What is refused has written nothing, and may be
+   called again as it should be. ARG is most often q, k, v or out NULL (k and v belong to all modes
+   but SWA_ATTEND_STORED), strides with which rows or arrays overlap (one of two or of three
+   forgotten), scale 0 with a tail or v_in_k, a negative one, or a tail in attn and none in the
+   shape. ORDER: the layer has stored this step's rows (it was called twice, or no step was begun
+   since), a reader came before its rows, or no step was ever begun; after a begin that was refused
+   calls return its status. A layer that is left out shows at the next begin. MEMORY: no scratch was
+   set. Cost: head_dim + tail_dim + v_dim multiply-adds per token, query head and key that it sees;
+   a few tokens read their keys' rows once for all heads of a KV head, which is what decode waits
+   for. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
