@@ -3246,6 +3246,7 @@ static void swa__append(const swa__cache *c, int seq, int32_t n) {
     s->end += n;
     for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
+        if (swa__layer_of(c, i)->ring != i) continue;    /* another layer's, which is moved once */
         held->before = held->first;
         held->first = swa__max64(held->first, s->end - swa__layer_of(c, i)->cap);
         if (n == 0) held->before = held->first; /* rows that there is no room for here */
@@ -3316,12 +3317,14 @@ static void swa__parts_check(const swa__cache *c) {
     memset(open, 0, (SWA__PARTS + SWA__PARTS / 8) * sizeof *open);
 }
 
-/* No part from number `from` on is within a call on a layer that is begun anew with fewer parts. */
+/* No part from number `from` on is within a call on a layer that is begun anew with fewer parts, or
+   whose ring another layer stores. */
 static void swa__parts_close(const swa__cache *c, int layer, int from) {
+    const int ring = swa__layer_of(c, layer)->ring;
     int64_t *open = swa__open_of(c);
     if (!swa__open_any(c)) return;
     for (; from < SWA__PARTS; from++)
-        if (open[from] == layer + 1) open[from] = 0;
+        if (open[from] != 0 && swa__layer_of(c, (int)open[from] - 1)->ring == ring) open[from] = 0;
 }
 
 /* Before every change of a sequence but begin's. A step that it belongs to is over, also in the
@@ -4067,7 +4070,8 @@ static int64_t swa__in_use(const swa__cache *c, int layer, int seq, int64_t pos)
 
 /* With desc.audit: every slot that holds no live row is filled with NaN, so that reading one shows
    at once. Rows before position `keep` are still needed by the step that begins there; INT64_MAX:
-   there is none. */
+   there is none. Where a layer has not been called to store a step, which may be taken back, it is
+   as if that began. */
 SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     const swa__seq *s = swa__seq_of(c, seq);
     swa__operand x[SWA__OPERANDS];
@@ -4077,9 +4081,11 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
     if (!c->d.audit) return;
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
-        const int64_t to = swa__min64(s->end, keep);
+        const swa__held *held = swa__held_of(c, layer, seq);
+        const int64_t until = held->before < held->first ? swa__min64(keep, s->begun) : keep;
+        const int64_t to = swa__min64(s->end, until);
         const int64_t from =
-            keep == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
+            until == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
         const int64_t at = swa__mod(from - s->origin, l->cap);
         const int heads = l->shape.n_kv_heads;
 

@@ -1027,6 +1027,50 @@ TEST(a_chunk_that_was_only_begun) {
         CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 50 + n), SWA_ERR_LOST);
     }
 }
+/* Under audit rows that such a step has announced to push out are not filled with NaN when it is cut short ... */
+TEST(a_chunk_that_was_only_begun_is_cut) {
+    const swa_window w = swa_window_sliding(7);
+    swa_cache_desc d = toy_desc(&w, 1, 2, 1);
+    float x[40 * TOY_DIM], *cold = toy_cold(&d, 0, 0, 60, text);
+    toy t;
+    d.audit = 1;
+    d.max_rollback = 3;
+    REQUIRE(cold && toy_open(&t, &d));
+    CHECK_INT(toy_run(&t, 0, 0, 30, text, x), SWA_OK);
+    CHECK_OK(swa_step_one(&t.kv, 0, 30, 25));
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 53)); /* which mends nothing, and breaks nothing */
+    CHECK_OK(swa_cache_truncate(&t.kv, 0, 28));
+    CHECK_INT(toy_run(&t, 0, 28, 12, text, x), SWA_OK);
+    CHECK_BITS(x, cold + 28 * TOY_DIM, 12 * TOY_DIM);
+}
+/* ... and layers that share a ring share what is known of it. What one of them began in parts and left is over when
+   another has stored. */
+TEST(a_chunk_that_was_only_begun_over_a_shared_ring) {
+    const swa_window w = swa_window_sliding(7);
+    const int kv_layer[3] = { 0, 0, 2 };
+    swa_cache_desc d = toy_desc(&w, 1, 3, 1);
+    float x[60 * TOY_DIM], out[60 * TOY_DIM];
+    swa_attn a;
+    toy t;
+    d.kv_layer = kv_layer;
+    REQUIRE(toy_open_parts(&t, &d, 2));
+    memset(&a, 0, sizeof a);
+    memset(x, 0, sizeof x);
+    a.q.p = a.k.p = a.v.p = x;
+    a.out.p = out;
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 20));
+    for (int part = 0; part < 2; part++) CHECK_OK(swa_attend_part(&t.kv, 1, &a, 0, part, 2));
+    CHECK_STATUS(go_on(&t, 5), SWA_OK);
+    CHECK_INT(swa_cache_unstored(&t.kv, 0), -1);
+    for (int retry = 0; retry < 2; retry++) {
+        CHECK_OK(swa_step_one(&t.kv, 0, 20, 40));
+        CHECK_OK(swa_cache_truncate(&t.kv, 0, 20));
+    }
+    CHECK_STATUS(some_layers(&t, 2, 0, 20, 40), SWA_OK); /* by the layer that reads: it stores the ring all the same */
+    CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 20), SWA_ERR_LOST);
+    CHECK_STATUS(go_on(&t, 4), SWA_OK);
+    CHECK_STATUS(some_layers(&t, 5, 0, 60, 1), SWA_OK);
+}
 /* The same by parts: the first part of phase 0 counts as the call, whoever stores. */
 TEST(a_chunk_begun_and_stored_by_one_part) {
     const swa_window w = swa_window_sliding(7);
