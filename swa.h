@@ -14991,15 +14991,14 @@ static int swa__token_forgotten(int64_t token, int64_t head, int heads, int64_t 
     return token == 0 && head != 0 && head != dim && heads > 1;
 }
 
+#define SWA__FAR ((int64_t)1 << 44)      /* no memory reaches so far                              */
 /* Whether the rows of an array share no number, whichever index runs first: strides of another
    layout, or one of two that was forgotten, do not. */
 static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
-    const int64_t far = (int64_t)1 << 44;                /* no memory reaches so far */
-
     if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
     if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
-    if (x.token > far || x.head > far) return 0;
+    if (x.token > SWA__FAR || x.head > SWA__FAR) return 0;
 
     if (n > 1 && x.token < dim) return 0;
     if (heads > 1 && x.head < dim) return 0;
@@ -15713,8 +15712,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
 /* Strides of a segment's array that are none: below 0, out of all memory, or of tokens whose rows
    share numbers. Heads may: they are only read. */
 static int swa__kv_torn(int64_t token, int64_t head, const swa_shape *s, int32_t n, int dim) {
-    const int64_t far = (int64_t)1 << 44;
-    return token < 0 || head < 0 || token > far || head > far
+    return token < 0 || head < 0 || token > SWA__FAR || head > SWA__FAR
         || (n > 1 && ((token > 0 && token < dim)
                       || swa__token_forgotten(token, head, s->n_kv_heads, dim)));
 }
@@ -16172,12 +16170,13 @@ static const char *const swa__missing[SWA__WEIGHTS] = {
     "w_uk: p is NULL"
 };
 
-/* A weight that is read can be cut where the block has to cut it: between heads, and between two
-   weights that lie in one matrix. */
-static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w) {
+/* A weight that is read is there, and can be cut where the block has to cut it: between heads, and
+   between two weights that lie in one matrix. */
+static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w, const char *missing) {
     const swa_matrix *a = w->w;
 
     if (w->heads == 0) return swa__yes();
+    if (a->p == NULL) return swa__no(SWA_ERR_ARG, missing);
     if (a->stride < 0 || a->block_rows < 0 || a->block_cols < 0)
         return swa__no(SWA_ERR_ARG, "a weight's stride, block_rows or block_cols: below 0");
     if (a->block_rows > 1
@@ -16269,10 +16268,8 @@ SWA__COLD static swa__verdict swa__mla_check(const swa_mla *m, swa__weight *w) {
         && m->w_uk.type != SWA_OPAQUE && m->w_uv.type != SWA_OPAQUE && m->w_o.type != SWA_OPAQUE)
         return swa__no(SWA_ERR_ARG, "rows, and no weight is OPAQUE");
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
-    for (i = 0; i < SWA__WEIGHTS && v.status == SWA_OK; i++) {
-        if (w[i].heads > 0 && w[i].w->p == NULL) return swa__no(SWA_ERR_ARG, swa__missing[i]);
-        v = swa__weight_check(m, &w[i]);
-    }
+    for (i = 0; i < SWA__WEIGHTS && v.status == SWA_OK; i++)
+        v = swa__weight_check(m, &w[i], swa__missing[i]);
     return v;
 }
 

@@ -778,15 +778,18 @@ TEST_EACH_ISA(lists_of_keys) {
         }
     }
 }
+static void make_windowed(setup *s, masters *w, int isa) {
+    make_block(s, 40, 4, 24, 32, 16, 8, 16);
+    make_weights(s, w, SWA_F32, 0, 0);
+    s->isa = isa;
+    s->windowed = 1;
+    s->window = swa_window_sliding(17);
+}
 TEST_EACH_ISA(rollback) {
     const int n = 60;
     setup s;
     masters w;
-    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
-    make_weights(&s, &w, SWA_F32, 0, 0);
-    s.isa = isa;
-    s.windowed = 1;
-    s.window = swa_window_sliding(17);
+    make_windowed(&s, &w, isa);
     s.max_rollback = 8;
     const size_t total = (size_t)(n * 40);
     const float *x = normal(total, 1.0), *other = normal(total, 1.0);
@@ -808,11 +811,7 @@ TEST_EACH_ISA(chunk_that_was_only_begun) {
     const int n = 60;
     setup s;
     masters w;
-    make_block(&s, 40, 4, 24, 32, 16, 8, 16);
-    make_weights(&s, &w, SWA_F32, 0, 0);
-    s.isa = isa;
-    s.windowed = 1;
-    s.window = swa_window_sliding(17);
+    make_windowed(&s, &w, isa);
     const size_t total = (size_t)(n * 40);
     const float *x = normal(total, 1.0);
     for (int p = 1; p < N_PATHS; p++)
