@@ -13,7 +13,8 @@
        swa_cache_desc d = {0};
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
        d.n_layers = 32; d.windows = &win; d.n_windows = 1;
-                         // layer l: windows[l % n_windows]; full attention: none, but d.max_context
+                         // layer l: windows[l % n_windows]; full attention: swa_window_causal(),
+                         // and d.max_context. While you port: d.audit = 1
        swa_cache kv;                                       // memory is yours: nothing is allocated
        size_t ring = swa_cache_bytes(&d);
        size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
@@ -91,8 +92,11 @@
      swa_required_capacity().
    * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim), so q is not
      scaled before; with a tail it must be given.
-   * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too;
-     local and global layers in turn need a window for each place in their pattern.
+   * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too
+     (ARG under d.audit = 1, which finds more: run your tests with it); local and global layers in
+     turn need a window for each place in their pattern.
+   * StreamingLLM with S slots, n of them sinks: swa_window_sinks(S-n, n), and swa_attn.q_sink = q
+     before RoPE, rotated for position min(pos, S-1). Without it the first S tokens are right.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
      to go back below it takes run.rewind = 1, or swa_cache_truncate(): also after a warm-up at 0
      (swa_cache_reset). A window that is full goes back by d.max_rollback tokens, 1 unless set. To
@@ -112,8 +116,9 @@
      implementation.
 
    CONFIGURATION (before the include): SWA_IMPLEMENTATION, SWA_STATIC (everything static), SWA_API
-   (dllexport ...), SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a
-   (void) is no look), SWA_NO_OPENMP, SWA_HEADER_FILENAME.
+   (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
+   SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
+   SWA_NO_OPENMP, SWA_HEADER_FILENAME.
    To leave out, where the implementation stands; of 473 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 81, SWA_NO_MLA (the
@@ -172,6 +177,8 @@ extern "C" {
    change between minor versions; what [SECTION 15] says has changed is all that has. */
 #define SWA_VERSION 900
 #define SWA_VERSION_STRING "0.9.0"
+/* SWA_VERSION of the implementation: what a binding to a shared library compares with its own. */
+SWA_API int swa_version(void);
 
 #define SWA_BLOCK  256   /* keys per block, from multiples of 256 on; a constant of the bits
                             promise                                                               */
@@ -213,7 +220,7 @@ typedef enum {
      E4M3       OCP's fp8 of 3 bits and a leading one, to 448; no infinity; NaN is 0x7f and 0xff
      E5M2       of 2 bits, to 57344; infinities and NaN as in F16, whose upper byte it is
    All but F32 cut what is too large, an infinity too. A NaN stays one in F32, Q8_32 and fp8; in the
-   others it becomes a number (F16, BF16: the lowest), which audit does not see. fp8 goes to nearest
+   others it becomes a number, the lowest, which audit does not see. fp8 goes to nearest
    even, keeps subnormals and has no scale: a host that scales K divides attn.scale by that, and one
    that scales V divides out. Time by F16's (Granite
    Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
@@ -231,20 +238,20 @@ typedef enum {
    the scores), or bytes in either polarity. */
 typedef enum {
     SWA_TYPE_DEFAULT = 0,
-    SWA_F32,
-    SWA_F16,
-    SWA_BF16,
-    SWA_Q8,
-    SWA_BOOL_MASKED, /* 1 = hidden (Ascend, key_padding_mask) */
-    SWA_BOOL_KEEP,   /* 1 = visible (PyTorch SDPA, xformers)  */
-    SWA_OPAQUE,      /* weights that only the host can read: swa_matrix */
-    SWA_BF16_TILE,   /* a way to multiply, nothing is stored in it: swa_attn.compute */
-    SWA_Q8_32,
-    SWA_E4M3,
-    SWA_E5M2
+    SWA_F32 = 1,
+    SWA_F16 = 2,
+    SWA_BF16 = 3,
+    SWA_Q8 = 4,
+    SWA_BOOL_MASKED = 5, /* 1 = hidden (Ascend, key_padding_mask) */
+    SWA_BOOL_KEEP = 6,   /* 1 = visible (PyTorch SDPA, xformers)  */
+    SWA_OPAQUE = 7,      /* weights that only the host can read: swa_matrix */
+    SWA_BF16_TILE = 8,   /* a way to multiply, nothing is stored in it: swa_attn.compute */
+    SWA_Q8_32 = 9,
+    SWA_E4M3 = 10,
+    SWA_E5M2 = 11
 } swa_type;
 
-/* Instruction sets, for .isa fields and (but BEST) swa_isa_*(). All give the same bits. */
+/* Instruction sets, for .isa fields and swa_isa_*(). All give the same bits. */
 enum {
     SWA_ISA_BEST = 0,
     SWA_ISA_SCALAR /* plain C; on x86-64 SSE2, which all of them have */,
@@ -268,6 +275,7 @@ enum {
      FlashAttention-3 attention_chunk                            swa_window_chunked(c)
      llama.cpp SYMMETRIC n_swa                                   swa_window_symmetric(n_swa/2)
      HF bidirectional sliding window W                           swa_window_symmetric(W)
+     ... of Gemma 3 (EmbeddingGemma), which sees |q-k| < W       swa_window_symmetric(W-1)
      "0 or absent means full attention": test for it and use swa_window_causal(); sliding(0) is
      invalid on purpose. */
 typedef struct {
@@ -366,7 +374,8 @@ SWA_CHECKED swa_status swa_mask_expand(swa_compressed kind, const float *mask512
 typedef struct {
     int n_heads, n_kv_heads;      /* query heads, KV heads; both required, n_heads a multiple of
                                      n_kv_heads. Head h reads KV head h / (n_heads/n_kv_heads)    */
-    int head_dim;                 /* numbers of a K row and of q, without the tail                */
+    int head_dim;                 /* numbers of a K row and of q, without the tail. Each of these
+                                     to 2^20, else ARG                                            */
     int v_dim;                    /* numbers of a V row and of out; 0 = head_dim                  */
     int tail_dim, v_in_k;         /* 0 = no tail, V apart                                         */
 } swa_shape;
@@ -377,9 +386,9 @@ typedef struct { swa_type k, v, tail; } swa_types;
    Which of them a step calls is up to the host. There are two ways:
      * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
        (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens of a run
-       than capacity-(W-1), W the reader's own. Decoding always fits, causal layers fit always; for
-       chunks set max_rollback to the longest one, since the call that does not fit comes when
-       other layers have stored theirs.
+       than capacity-(W-1), W the reader's own. Decoding fits (but where capacity is W-1), causal
+       layers fit always; for chunks set max_rollback to the longest one, since the call that does
+       not fit comes when other layers have stored theirs, and then swa_cache_reset alone helps.
      * For any number of tokens: each is given the same k and v, and the last one to be called
        stores them (SWA_ATTEND), all before it do not (SWA_ATTEND_NO_STORE). */
 typedef struct {
@@ -387,9 +396,10 @@ typedef struct {
     const swa_shape *shapes;      /* ... [n_shapes], copied; layer l has shapes[l % n_shapes].
                                      Both: ARG                                                    */
     int       n_shapes;
-    int       n_layers, n_seqs;   /* to 2^20, to 2^24; n_seqs 0 = 1. Lists that repeat over the
-                                     layers (shapes, types, windows, k_rows) do so each by itself:
-                                     one that is too short gives layers another's                 */
+    int       n_layers, n_seqs;   /* to 2^20 (else ARG), to 2^24 (OVERFLOW); n_seqs 0 = 1. Lists
+                                     that repeat over the layers (shapes, types, windows, k_rows)
+                                     do so each by itself: one that is too short gives layers
+                                     another's                                                    */
     swa_type  k_type, v_type, tail_type;   /* of every layer that has such rows: k_type 0 = F32;
                                      v_type, tail_type 0 = as k_type. Or, where layers differ, ... */
     const swa_types *types;       /* ... [n_types], copied; layer l has types[l % n_types].
@@ -432,12 +442,14 @@ typedef struct {
                                      thousands, slower over short ones, where the block that
                                      straddles the wrap counts: it is moved                       */
     int       isa;                /* 0 = best; one that this machine lacks: UNSUPPORTED           */
-    int       audit;              /* 1: for debugging, with the same bits out. Lost rows are filled
-                                     with NaN, so that an output made from one is NaN (a NaN in
-                                     your own k or v is stored as the type has it), and slots are
-                                     not rounded up: LOST comes as max_rollback says. 2: and a
-                                     list (pick) with an entry >= 0 that names no key which its
-                                     query sees is ARG, not skipped                               */
+    int       audit;              /* 1: for debugging and an engine's tests, with the same bits
+                                     out. Lost rows are filled with NaN, so that an output made
+                                     from one is NaN (a NaN in your own k or v is stored as the
+                                     type has it), slots are not rounded up (LOST comes as
+                                     max_rollback says), and what is legal but seldom meant is
+                                     ARG: no windows, v where k is without v_in_k. 2: and a list
+                                     (pick) with an entry >= 0 that names no key which its query
+                                     sees, instead of being skipped                               */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
@@ -510,8 +522,8 @@ SWA_API int64_t    swa_cache_replay_from(const swa_cache *cache, int seq, int64_
 /* of a position that is there, sinks first; else -1 */
 SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, int64_t pos);
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v
-   [n][n_kv_heads][v_dim]; either may be NULL; one place for both is ARG. ORDER: not stored yet.
-   LOST: overwritten. (To shift a text by s, so that it goes on in a full context: read what stays,
+   [n][n_kv_heads][v_dim]; either may be NULL; ARG if they overlap. ORDER: not stored yet. LOST:
+   overwritten. (To shift a text by s, so that it goes on in a full context: read what stays,
    swa_rope K by -s, swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost
    nobody will see. In a spare sequence, which is then forked back, a layer's rows at a time
    do.) */
@@ -576,8 +588,8 @@ typedef struct {
    above. Cost: a few comparisons per run and layer; no row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* Why begin would refuse this run now, by itself, in words; NULL = it would not. (Of swa_step_one: a
-   run of zeros with its seq, pos and n.) Of a batch begun in pieces it tells behind the begin that
-   was refused. */
+   run of zeros with its seq, pos and n.) Behind the refused begin of a batch begun in pieces it
+   still tells so, although the begin, called once more, would drop the others' step. */
 SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run);
 /* Begins n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -593,8 +605,10 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
      swa_run run = {0}; run.pos = pos; run.n = n; run.parents = parents;
      ...                                          // begin, all layers, verify, then:
      swa_cache_commit(&kv, 0, path, n_path);      // the sequence's end is pos + n_path
-   Row i waits in the slot of position pos+i, so a tree takes n positions of max_context and of what
-   can be taken back. Begin refuses with CAPACITY what could not be: up to max_rollback nodes always
+   The token that is sure, which the last verification gave, is as a rule the root: node 0, of
+   parent -1, and the first of every path. path holds node numbers. Row i waits in the slot of
+   position pos+i, so a tree takes n positions of max_context and of what can be taken back. Begin
+   refuses with CAPACITY what could not be: up to max_rollback nodes always
    fit. ARG: a parent < -1 or >= i, or a prefix besides. OVERFLOW: more than 32,768 nodes. parents
    is yours and not copied: it stays as it is until commit (ORDER if it has changed). Until then a
    sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it,
@@ -614,6 +628,9 @@ SWA_CHECKED swa_status swa_tree_positions(const int32_t *parents, int32_t n, int
    not a path from the root. ORDER: there is no tree, or a layer has not stored it. Cost: a copy of
    the rows that are not where they belong yet. */
 SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path, int32_t n);
+/* Why commit would refuse this path now, in words; NULL = it would not. */
+SWA_API const char *swa_cache_commit_explain(const swa_cache *cache, int seq, const int32_t *path,
+                                             int32_t n);
 
 /* Prefill of ragged prompts in chunks:
        while (swa_prefill_next(&plan, runs, &n)) { append decode runs; begin; forward; }
@@ -621,7 +638,7 @@ SWA_CHECKED swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t
    come one by one have a plan of one sequence each. A run that you append begins as zeros, and runs
    has room for it; after the last chunk steps of decode runs alone go on. A begin that was refused
    has used its chunk up: keep a copy of the plan to try it again. Arrays are yours and must outlive
-   the plan. */
+   the plan; a copy of it points to the same ones. */
 typedef struct {
     const int     *seqs;      /* [n_seqs]; NULL = 0, 1, 2, ...                                    */
     const int64_t *start;     /* [n_seqs] first position; NULL = 0                                */
@@ -630,7 +647,8 @@ typedef struct {
     int32_t        chunk;     /* most tokens of a sequence in one step                            */
     int32_t        done;      /* private: how many of each prompt have been handed out            */
 } swa_plan;
-/* ARG: NULL (lens, plan), n_seqs or chunk <= 0, anything negative in an array. */
+/* ARG: NULL (lens, plan), n_seqs or chunk <= 0, anything negative in an array. OVERFLOW: start +
+   len. */
 SWA_CHECKED swa_status swa_prefill_begin(swa_plan *plan, const int *seqs, const int64_t *start,
                                          const int32_t *lens, int n_seqs, int32_t chunk);
 /* Fills runs [at least n_seqs] and *n_runs with the next chunk; 0 when nothing is left. A prompt is
@@ -639,12 +657,12 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 
 /* ---- attention ---- */
 
-/* Strides in floats, each by itself: token 0 = heads*dim, head 0 = dim. For [head][n][dim] set
-   both; a fused [n][q | k | v] has one token stride, to be set in q, k and v each. ARG: rows of one
-   array that overlap; a head stride with which tokens cannot be packed as token 0 says; and, of two
-   tokens and more, packed rows that run into another array's (a fused layout of which a stride was
-   forgotten), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
-   the same strides. */
+/* Strides in floats, not bytes, each by itself: token 0 = heads*dim, head 0 = dim. For
+   [head][n][dim] set both (none: decode is right, chunks are not); a fused [n][q | k | v] has one
+   token stride, to be set in q, k and v each. ARG: rows of one array that overlap; a head stride
+   with which tokens cannot be packed as token 0 says; and, of two tokens and more, packed rows that
+   run into another array's (a fused layout of which a stride was forgotten), unless both arrays
+   begin at one place, or are k, v and k_tail, or q and q_tail, of the same strides. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -653,7 +671,8 @@ typedef enum {
     SWA_ATTEND_STORED,      /* attend to the ring alone, where this step's rows have been stored:
                                k and v are not looked at. Each run of a windowed layer needs
                                n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
-    SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone      */
+    SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone.
+                               Where a layer that shares them has stored: as SWA_ATTEND_STORED    */
 } swa_mode;
 
 /* Ways to multiply, for compute. Each has bits of its own, the same on every instruction set.
@@ -729,10 +748,11 @@ typedef struct {
                                (Gemma 2); 0 = off; at most 1e38                                   */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
                                     exp(score) (gpt-oss); scale and softcap do not apply to it.
-                                    -inf is no sink, +inf or NaN ARG; NULL = none. Not looked at
-                                    with stat: swa_merge takes them                               */
+                                    -inf is no sink (0 is one, of weight 1), NaN or above
+                                    1e38 ARG; NULL = none. Not looked at with stat: swa_merge
+                                    takes them                                                    */
     const float *alibi;          /* [n_heads] slopes: s -= slope*|q-k|, so slopes are positive: ARG
-                                    if one is negative or not finite; NULL = none                 */
+                                    if one is negative, NaN or above 1e38; NULL = none            */
     const float *bias;           /* added after softcap: bias[row*bias_token + head*bias_head +
                                     (k - bias_first)], bias_n > 0 columns; keys outside them get
                                     0; -inf or -FLT_MAX hides a key. Else to 1e38 in size, and no
@@ -857,7 +877,7 @@ SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *
    NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
    unsplit call. n 0 gives zeros. out may be one of outs. ARG: NULL, a negative number, v_dim or
    n_heads 0, rows no multiple of n_heads, an array that runs into out or lse, a logit of NaN or
-   +inf. */
+   above 1e38. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                                  int32_t rows /* tokens*n_heads */, int v_dim,
                                  const float *sink_logits /* [n_heads] or NULL */, int n_heads,
@@ -1109,10 +1129,11 @@ SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_
                                     swa_mla_cost cost[4]);
 
 /* Multiplies W_UQ W_UK and W_UV W_O together, as [MLA] does: *dst is src with w_uqk and w_uvo, f32
-   matrices in mem, in place of the factors. 3.6 times DeepSeek-V3's weights, so it costs more than
-   it saves: for parity, and for models whose ranks are small. mem: swa_mla_merged_bytes, which
-   depends on the dimensions alone (0 = invalid or overflow); any alignment. ARG: what
-   swa_mla_forward calls so, NULL, path NAIVE, src merged already, OPAQUE without rows. */
+   matrices in mem, in place of the factors. 3.6 times the factors' numbers at DeepSeek-V3's sizes,
+   so it costs more than it saves: for parity, and for models whose ranks are small. mem:
+   swa_mla_merged_bytes, which depends on the dimensions alone (0 = invalid or overflow); any
+   alignment. ARG: what swa_mla_forward calls so, NULL, path NAIVE, src merged already, OPAQUE
+   without rows. */
 SWA_API size_t     swa_mla_merged_bytes(const swa_mla *mla);
 SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes, swa_mla *dst);
 
@@ -1582,7 +1603,7 @@ SWA_API int swa_isa_usable(int isa) {
                       KB of L1 do not, or barely; Apple's lines are 128 bytes: every second fetch
                       is idle (not measured) */
 static int swa__fetch_l1(void) {
-#if SWA__X86
+#if SWA__X86 && (defined(__clang__) || __GNUC__ >= 10) /* older ones do not know the name */
     return SWA__CPU_HAS(avx512vp2intersect) && SWA__CPU_IS(amd);
 #else
     return 0;
@@ -1728,9 +1749,11 @@ SWA__COLD SWA_API swa_type swa_compute_fastest(int isa) {
     return SWA_F32;
 }
 
+SWA__COLD SWA_API int swa_version(void) { return SWA_VERSION; }
+
 SWA__COLD SWA_API const char *swa_isa_name(int isa) {
     static const char *const name[] = { "best", "scalar", "neon", "simd128", "avx2", "avx512" };
-    return isa >= SWA_ISA_SCALAR && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
+    return isa >= SWA_ISA_BEST && isa <= SWA_ISA_AVX512 ? name[isa] : "unknown";
 }
 
 /* ==== [SECTION 3] NUMBERS ========================================================================
@@ -1742,10 +1765,10 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
 /* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
    that wraps round would pass as a small size, and the memory that it asks for be written over. */
 
-/* Whether arrays of so many bytes share any. NULL shares none. */
+/* Whether arrays of so many bytes share any. NULL shares none, an empty one neither. */
 static int swa__touch(const void *a, size_t n, const void *b, size_t m) {
     const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    return x != 0 && y != 0 && (x < y ? y - x < n : x - y < m);
+    return x != 0 && y != 0 && n > 0 && m > 0 && (x < y ? y - x < n : x - y < m);
 }
 
 static int swa__mul(size_t a, size_t b, size_t *r) {   /* 1 = fits */
@@ -1759,6 +1782,9 @@ static int swa__add(size_t a, size_t b, size_t *r) {
     *r = a + b;
     return 1;
 }
+
+/* Whether so many bytes are enough, where a need of 0 is one that cannot be counted. */
+static int swa__enough(size_t has, size_t need) { return need > 0 && has >= need; }
 
 /* *total += a*b*c rounded up to 64 bytes: how every region of memory is laid out. Bases are aligned
    to 64 as well (swa__align64), so a region begins on a cache line and suits the widest vector, and
@@ -1896,19 +1922,19 @@ static float swa__load1(int type, const void *p, size_t i) {
 
 SWA__COLD SWA_API const char *swa_status_str(swa_status status) {
     static const char *const text[] = {
-        "ok",
-        "bad argument: see the function's comment in swa.h, and swa_*_explain",
-        "size or position overflows",
-        "buffer too small, or none was set",
-        "pos is not the sequence's end, a call was left out, or layer, part or phase is wrong",
-        "needs rows that the ring has overwritten",
-        "more rows or tree nodes than the capacity has room for",
-        "max_context reached",
-        "not supported with this type, instruction set or window",
-        "blob cut, altered, or of another geometry"
+        "OK",
+        "ARG: bad argument: see the function's comment in swa.h, and swa_*_explain",
+        "OVERFLOW: size or position overflows",
+        "MEMORY: buffer too small, or none was set",
+        "ORDER: pos is not the sequence's end, a call was left out, or layer, part or phase is wrong",
+        "LOST: needs rows that the ring has overwritten",
+        "CAPACITY: more rows or tree nodes than the capacity has room for",
+        "FULL: max_context reached",
+        "UNSUPPORTED: not supported with this type, instruction set or window",
+        "BLOB: blob cut, altered, or of another geometry"
     };
 
-    return (int)status >= 0 && (int)status < 10 ? text[status] : "unknown status";
+    return (size_t)status < sizeof text / sizeof *text ? text[status] : "unknown status";
 }
 
 /* What a check says: a status, and in words why it is not SWA_OK, for those who ask
@@ -2677,7 +2703,7 @@ typedef struct {
 
    All of it is there from init on, and whatever one step leaves for the next stands here. */
 typedef struct {
-    swa_cache_desc d;                    /* resolved: no zero is left that means a default        */
+    swa_cache_desc d;                    /* n_seqs and isa resolved; all else as it was given     */
     size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                  */
     int64_t limit;                       /* positions that a sequence may span: max_context, if a
                                             layer is bounded                                      */
@@ -2918,7 +2944,7 @@ static void swa__layer_join(swa__layer *l) {
 /* The bytes of a layer's region, and what lies where in it. Scales of q8 are arrays of their own, and
    come last: so rows stay whole vectors. */
 static swa_status swa__layer_region(swa__layer *l) {
-    const size_t slots = (size_t)l->slots * (size_t)l->shape.n_kv_heads;
+    const size_t slots = (size_t)l->slots, heads = (size_t)l->shape.n_kv_heads;
     size_t bytes = 0;
     int i;
 
@@ -2935,12 +2961,12 @@ static swa_status swa__layer_region(swa__layer *l) {
         x.slots = l->slots;
         l->x[i] = x;
         l->at[i] = bytes;
-        if (!swa__region(&bytes, slots, (size_t)(x.row + scales), 1)) return SWA_ERR_OVERFLOW;
+        if (!swa__region(&bytes, slots, heads, (size_t)(x.row + scales))) return SWA_ERR_OVERFLOW;
     }
     swa__layer_join(l);
     for (i = 0; i < SWA__OPERANDS; i++) {
         l->scale_at[i] = bytes;
-        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, sizeof(float), 1))
+        if (swa__has_scale(l, i) && !swa__region(&bytes, slots, heads, sizeof(float)))
             return SWA_ERR_OVERFLOW;
     }
     l->stride = bytes;
@@ -2985,7 +3011,7 @@ SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__
    there: no wider window, the same sinks; nor say that rows are what they are not. */
 static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
     const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
-    const swa_status status = swa__layer_own(d, i, l);
+    swa_status status = swa__layer_own(d, i, l);
     const swa_window window = l->window;
     const swa_shape shape = l->shape;
     swa_type type[SWA__OPERANDS];
@@ -2994,7 +3020,8 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
     if (status != SWA_OK || ring == i) return status;
     /* no chains: the other one has rows of its own */
     if (ring < 0 || ring >= d->n_layers || d->kv_layer[ring] != ring) return SWA_ERR_ARG;
-    if (swa__layer_own(d, ring, l) != SWA_OK) return SWA_ERR_ARG;
+    status = swa__layer_own(d, ring, l); /* its own fault, with its own status */
+    if (status != SWA_OK) return status;
     if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
     if (memcmp(type, l->type, sizeof type) != 0) return SWA_ERR_ARG;
     if (swa__reach(&window) > swa__reach(&l->window)) return SWA_ERR_ARG;
@@ -3016,6 +3043,8 @@ static const char *swa__desc_fault(const swa_cache_desc *d) {
     if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
     if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
     if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
+    for (i = 0; i < d->n_k_rows; i++)
+        if ((d->k_rows[i] & ~1) != 0) return "k_rows: neither 0 nor 1";
     /* said twice */
     if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0)
         return "shape and shapes, of which one is meant";
@@ -3024,6 +3053,8 @@ static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->max_context < 0 || d->max_rollback < 0 || d->capacity < 0 || d->n_layers > 1 << 20)
         return "max_context, max_rollback or capacity below 0, or more than 2^20 layers";
     if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
+    if (d->audit > 0 && d->windows == NULL)
+        return "windows: none, under audit: say swa_window_causal() if full attention is meant";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return "window: not one that a constructor makes";
     for (i = 0; i == 0 || i < d->n_types; i++) {
@@ -3088,17 +3119,19 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 
-/* Of a layer that swa__layer_make refuses. */
+/* Of a layer that is refused by itself, whatever the others are; NULL = it is not. */
 SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     swa__layer l;
     const swa_status status = swa__layer_own(d, i, &l);
+    const swa_shape s = l.shape;
 
-    if (status == SWA_OK)
-        return "kv_layer: it names a layer without rows of its own (a layer that has them names "
-               "itself), or one of another shape, type or sink, or whose window reaches less far";
+    if (status == SWA_OK) return NULL;
+    if (s.n_heads <= 0 || s.n_kv_heads <= 0 || s.head_dim <= 0)
+        return "shape: n_heads, n_kv_heads or head_dim is not positive";
+    if (s.n_heads % s.n_kv_heads != 0) return "shape: n_heads is no multiple of n_kv_heads";
     if (!swa__shape_resolve(&l.shape))
-        return "shape: n_heads, n_kv_heads or head_dim is not positive, n_heads no multiple of "
-               "n_kv_heads, or v_dim more than K with v_in_k";
+        return "shape: v_dim more than head_dim with v_in_k, v_in_k neither 0 nor 1, or a number "
+               "below 0 or above 2^20";
     if (status == SWA_ERR_UNSUPPORTED)
         return "window with a prefix (a run has it) or with keys to the right; or a tail left out";
     if (status == SWA_ERR_OVERFLOW) return "more slots or bytes than can be counted";
@@ -3114,9 +3147,15 @@ SWA__COLD SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int 
     if (swa__desc_fault(desc) != NULL) return swa__desc_fault(desc);
     if (swa__desc_check(desc) != SWA_OK) return "isa, which this machine lacks, or n_seqs over 2^24";
     for (i = 0; i < desc->n_layers; i++) {
-        if (swa__layer_make(desc, i, &l) == SWA_OK) continue;
+        if (swa__layer_fault(desc, i) == NULL) continue;
         if (layer != NULL) *layer = i;
         return swa__layer_fault(desc, i);
+    }
+    for (i = 0; i < desc->n_layers; i++) {
+        if (swa__layer_make(desc, i, &l) == SWA_OK) continue;
+        if (layer != NULL) *layer = i;
+        return "kv_layer: it names a layer without rows of its own (a layer that has them names "
+               "itself), or one of another shape, type or sink, or whose window reaches less far";
     }
     return swa_cache_bytes(desc) == 0 ? "more bytes than can be counted" : NULL;
 }
@@ -3581,27 +3620,40 @@ static void swa__operand_read(const swa__operand *x, int h, int64_t i, int dim, 
     }
 }
 
+/* More than can be counted is as much as all of it. */
+static size_t swa__read_bytes(int32_t n, int heads, int dim) {
+    size_t bytes = 0;
+    return swa__mul((size_t)n, (size_t)heads * sizeof(float), &bytes)
+               && swa__mul(bytes, (size_t)dim, &bytes)
+             ? bytes : (size_t)-1;
+}
+
 SWA__COLD SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                             int32_t n, float *k, float *v) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
     const swa__layer *l;
     swa__operand x[SWA__OPERANDS];
-    int64_t p;
-    int h;
+    int64_t p, readable;
+    int h, dk, dt, dv;
 
     if (c == NULL || n < 0 || pos < 0 || pos > INT64_MAX - n) return SWA_ERR_ARG;
+    l = swa__layer_of(c, layer);
+    dk = l->shape.head_dim;
+    dt = l->shape.tail_dim;
+    dv = l->shape.v_dim;
+    if (swa__touch(k, swa__read_bytes(n, l->shape.n_kv_heads, dk + dt), v,
+                   swa__read_bytes(n, l->shape.n_kv_heads, dv)))
+        return SWA_ERR_ARG;
     /* all are checked before the first is written: a refused call changes nothing */
+    readable = swa__readable(c, layer, seq);
     for (p = pos; p < pos + n; p++) {
-        if (p >= swa__readable(c, layer, seq)) return SWA_ERR_ORDER;
+        if (p >= readable) return SWA_ERR_ORDER;
         if (swa_cache_slot(cache, seq, layer, p) < 0) return SWA_ERR_LOST;
     }
-    if (n > 0 && k != NULL && k == v) return SWA_ERR_ARG;
 
-    l = swa__layer_of(c, layer);
     swa__ring_operands(c, layer, seq, x);
     for (p = pos; p < pos + n; p++) {
         const int64_t slot = swa__slot(l, swa__seq_of(c, seq), p);
-        const int dk = l->shape.head_dim, dt = l->shape.tail_dim, dv = l->shape.v_dim;
         for (h = 0; h < l->shape.n_kv_heads; h++) {
             if (k != NULL) {
                 swa__operand_read(&x[SWA__K], h, slot, dk, k);
@@ -4084,12 +4136,12 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         const swa__held *held = swa__held_of(c, layer, seq);
         const int64_t until = held->before < held->first ? swa__min64(keep, s->begun) : keep;
         const int64_t to = swa__min64(s->end, until);
-        const int64_t from =
-            until == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
-        const int64_t at = swa__mod(from - s->origin, l->cap);
         const int heads = l->shape.n_kv_heads;
+        int64_t from, at;
 
         if (l->ring != layer) continue;
+        from = until == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
+        at = swa__mod(from - s->origin, l->cap);
         swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
             if (i >= l->pinned || i < s->start || i >= to) swa__poison_slot(heads, x, i);
@@ -4120,7 +4172,7 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
 
    Until then nobody may ask for a position from pos on: swa__settled ends there. */
 
-enum { SWA__NODES = 1 << 15 };           /* most of a tree: SWA__LISTED bits hold them            */
+enum { SWA__NODES = 1 << 15 };           /* most of a tree                                        */
 
 /* How many nodes stand above node i. It ends because a parent comes before its child, which begin
    has checked. */
@@ -4192,7 +4244,9 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     /* back only if that is meant, or the last run died before all layers had stored it and is begun
        again */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
-        return swa__no(SWA_ERR_ORDER, "pos is before the sequence's end, and rewind is 0");
+        return swa__no(SWA_ERR_ORDER,
+                       s->parents == NULL ? "pos is before the sequence's end, and rewind is 0"
+                                          : "a tree waits for swa_cache_commit (rewind 1 drops it)");
     /* positions from the start on, which is pos if the run goes back before it */
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit)
         return swa__no(SWA_ERR_FULL, "past max_context");
@@ -4202,7 +4256,8 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
         return swa__no(SWA_ERR_LOST,
                        least < s->end && r->pos <= s->begun
                            ? "the run before is stored in part, over what pos needs: call its layers"
-                           : "pos needs rows that are overwritten: swa_cache_min_end");
+                           : "pos needs rows that are overwritten: max_rollback says how many "
+                             "tokens can be taken back, swa_cache_min_end what can be now");
     return r->parents != NULL ? swa__tree_check(c, r) : swa__yes();
 }
 
@@ -4283,10 +4338,16 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
 SWA__COLD SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run) {
     const swa__cache *c = swa__get(cache);
 
+    const char *why;
+
     if (c == NULL || run == NULL) return "no cache, one that init refused, or no run";
-    if (c->status == SWA_ERR_ORDER && swa__open_of(c)[SWA__OPEN_CALLED] < 0)
-        return "other sequences were begun, and no layer called: begin a batch by one call";
-    return swa__run_check(c, run).why;
+    why = swa__run_check(c, run).why;
+    if (why != NULL) return why;
+    /* it would be, or the begin that was refused has been */
+    return swa__begun_apart(c, run, 1)
+                   || (c->status == SWA_ERR_ORDER && swa__open_of(c)[SWA__OPEN_CALLED] < 0)
+               ? "other sequences were begun, and no layer called: begin a batch by one call"
+               : NULL;
 }
 
 SWA_API swa_status swa_step_one(swa_cache *cache, int seq, int64_t pos, int32_t n) {
@@ -4317,28 +4378,48 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
     return status;
 }
 
+static swa__verdict swa__commit_check(const swa__cache *c, int seq, const int32_t *path,
+                                      int32_t n) {
+    const swa__seq *s;
+    int32_t i;
+
+    if (c == NULL) return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no such seq");
+    if (n < 0 || (n > 0 && path == NULL)) return swa__no(SWA_ERR_ARG, "path: NULL, or n below 0");
+    s = swa__seq_of(c, seq);
+    if (s->parents == NULL)
+        return swa__no(SWA_ERR_ORDER, "no tree: none was begun, or it was committed or dropped");
+    if (swa__least_stored(c, seq) < s->end)
+        return swa__no(SWA_ERR_ORDER, "a layer has not stored the tree: swa_cache_unstored");
+    if (swa__tree_hash(s->parents, s->end - s->begun) != s->tree)
+        return swa__no(SWA_ERR_ORDER, "parents: changed since begin");
+    for (i = 0; i < n; i++)
+        if (path[i] < 0 || path[i] >= s->end - s->begun
+            || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
+            return swa__no(SWA_ERR_ARG, "path: it does not begin at a root (parent -1), or a node "
+                                        "is not the child of the one before");
+    return swa__yes();
+}
+
+SWA__COLD SWA_API const char *swa_cache_commit_explain(const swa_cache *cache, int seq,
+                                                       const int32_t *path, int32_t n) {
+    return swa__commit_check(swa__check_seq(cache, seq), seq, path, n).why;
+}
+
 /* Rows move towards the front, first things first: none is overwritten before it has moved. For a
    path ascends, so that its i-th node is row i or a later one, and the row that it overwrites is
    the path's own, moved already, or not of the path. */
 SWA__COLD SWA_API swa_status swa_cache_commit(swa_cache *cache, int seq, const int32_t *path,
                                               int32_t n) {
     swa__cache *c = swa__check_seq(cache, seq);
+    const swa_status status = swa__commit_check(c, seq, path, n).status;
     swa__operand x[SWA__OPERANDS];
     swa__seq *s;
     int32_t i;
     int layer;
 
-    if (c == NULL || n < 0 || (n > 0 && path == NULL)) return SWA_ERR_ARG;
+    if (status != SWA_OK) return status;
 
     s = swa__seq_of(c, seq);
-    if (s->parents == NULL || swa__least_stored(c, seq) < s->end
-        || swa__tree_hash(s->parents, s->end - s->begun) != s->tree)
-        return SWA_ERR_ORDER;
-    for (i = 0; i < n; i++)
-        if (path[i] < 0 || path[i] >= s->end - s->begun
-            || s->parents[path[i]] != (i > 0 ? path[i - 1] : -1))
-            return SWA_ERR_ARG;
-
     swa__changing(c, seq);
     for (layer = 0; layer < c->d.n_layers; layer++) {
         const swa__layer *l = swa__layer_of(c, layer);
@@ -4474,7 +4555,7 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
        SWA__HALF = 16,                   /* of a half one, in any instance                        */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
                                             by, at most                                           */
-       SWA__LISTED = 1 << 15,            /* numbers of a list that are sorted at a time: bits     */
+       SWA__LISTED = SWA__NODES,         /* numbers of a list that are sorted at a time: bits     */
        SWA__LIST_BLOCKS = 32,            /* blocks whose listed keys are gathered together: more,
                                             and the keys, those fetched meanwhile, q and o of 128
                                             heads are more than 1 MB of L2                        */
@@ -8322,18 +8403,21 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
     for (i = n / 16 * 16; i < (n + 15) / 16 * 16; i++)
         dst[i] = i < n ? swa__load1(src_type, src, (size_t)i) : 0.0f;
 
-    if (SWA__IS_F16(type) || SWA__IS_BF16(type)) { /* saturate: an infinity would poison every
-                                                      later row */
-        SWV max = SWV_SET1(type == SWA_F16 ? 65504.0f : 3.38953139e38f), zero = SWV_SET1(0.0f);
+    /* cut what is too large, an infinity too, which would poison every later row; MIN leaves a NaN
+       what it is, and SINCE, which compares, then makes the lowest of it on every instruction set */
+    if (SWA__IS_F16(type) || SWA__IS_BF16(type) || SWA__IS_Q8(type)) {
+        const SWV most = SWV_SET1(SWA__IS_F16(type) ? 65504.0f : 3.38953139e38f),
+                  zero = SWV_SET1(0.0f), least = SWV_SUB(zero, most);
         for (i = 0; i < n; i += SWV_N) {
-            x = SWV_MAX(SWV_LOAD(from + i), SWV_SUB(zero, max));
-            x = SWV_SUB(zero, SWV_MAX(SWV_SUB(zero, x), SWV_SUB(zero, max)));
+            x = SWV_MIN(most, SWV_LOAD(from + i));
+            x = SWV_ADD(SWV_SINCE(x, least, x, least), zero);    /* -0: 0 */
             if (SWA__IS_F16(type)) {
                 SWV_STORE_F16((uint16_t *)(void *)stored, x);
                 x = SWV_LOAD_F16((const uint16_t *)(const void *)stored);
-            } else x = SWV_TO_BF16(x);
+            } else if (SWA__IS_BF16(type)) x = SWV_TO_BF16(x);
             SWV_STORE(dst + i, x);
         }
+        from = dst;
     }
 
     if (!SWA__IS_Q8(type)) {
@@ -8682,11 +8766,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
     float lanes[4 * SWV_PR * SWV_PT + 16][16], sum[16];
     const float *x = c->x;
     const char *w = (const char *)p->w.p + (size_t)c->r * (group / SWV_PR) + (size_t)c->k * es;
-    int t, i, j, g, at, step;
+    int t, i, j, g, at = 0, step;
 
-    /* groups, and tokens within a group, lie in lanes one behind the other; the tree reads up to 15
-       rows of lanes behind the last one */
-    memset(lanes[4 * SWV_PR * SWV_PT], 0, sizeof lanes[0] * 16);
     in.ws = group / SWV_PR;
     in.xs = SWA__GEMM_CHAIN;
 
@@ -8707,6 +8788,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const
             }
     }
 
+    /* groups, and tokens within a group, lie in lanes one behind the other; the tree reads up to 15
+       rows of lanes behind the last one */
+    memset(lanes[at], 0, sizeof lanes[0] * 16);
     for (g = 0, at = 0; g < G; g++)
         for (t = c->t0; t < c->t1; t += step, at += SWV_PR * step) {
             step = SWA__FN(tokens)(c->t1 - t);
@@ -11252,13 +11336,15 @@ typedef struct {
 
 static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size_t bytes) {
     unsigned char *p = base != NULL ? base + w->bytes : NULL;
-    /* each array begins a line of 64 bytes, and two parts share none */
-    w->bytes += (bytes + 63) & ~(size_t)63;
+    /* each array begins a line of 64 bytes, and two parts share none; what does not fit is all
+       there is, which no region of it fits either */
+    if (!swa__region(&w->bytes, bytes, 1, 1)) w->bytes = (size_t)-1;
     return p;
 }
 
 static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
-    *p = (float *)(void *)swa__take_bytes(w, base, floats * sizeof(float));
+    const size_t most = (size_t)-1 / sizeof(float);
+    *p = (float *)(void *)swa__take_bytes(w, base, (floats < most ? floats : most) * sizeof(float));
 }
 
 /* Rows that share one staged block: the more, the less staging. q and o of that many rows should be
@@ -12408,7 +12494,7 @@ static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
 
     swa__window_of(j, last, &none, &hi);
     swa__window_of(j, first, &lo, &none);
-    b.sinks = swa__blocks_until(swa__max64(swa__sinks_of(j, last), 0));
+    b.sinks = swa__blocks_until(swa__sinks_of(j, last));
     b.lo = swa__max64(lo / SWA_BLOCK, b.sinks);
     b.hi = swa__max64(hi > lo ? swa__blocks_until(hi) : b.lo, b.lo);
     b.n = swa__blocks_filled(&j->keys, 0, b.sinks) + swa__blocks_filled(&j->keys, b.lo, b.hi);
@@ -12569,36 +12655,6 @@ typedef struct {
     size_t partial_row;                  /* floats from row to row there                          */
 } swa__unit;
 
-static const float *swa__q_row(const swa__job *j, const swa_in *in, int h, int r) {
-    const int group = j->call->group;
-    return in->p + (j->row + r / group) * in->token + ((int64_t)h * group + r % group) * in->head;
-}
-
-/* Those of rows [r, r+n) of the unit; past its end the last one again. */
-static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
-                        const void **src) {
-    const int group = j->call->group;
-    const float *p = swa__q_row(j, in, u->h, u->r0 + r);
-    int i, head = (u->r0 + r) % group;
-
-    /* from head to head of a group, then to the next token's first: no division per row */
-    for (i = 0; i < n; i++) {
-        src[i] = p;
-        if (r + i + 1 >= u->n) continue;
-        p += in->head;
-        if (++head < group) continue;
-        head = 0;
-        p += in->token - group * in->head;
-    }
-}
-
-static float *swa__out_row(const swa__job *j, int h, int r) {
-    const swa_out *out = &j->call->a.out;
-    const int group = j->call->group;
-    return out->p + (j->row + r / group) * out->token
-         + ((int64_t)h * group + r % group) * out->head;
-}
-
 /* Where n rows of KV head h from row r on lie, in numbers, by the strides of token and head: one
    division for them all. */
 static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, int r, int n,
@@ -12614,6 +12670,15 @@ static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, i
         }
         at[i] = t * token + ((int64_t)h * group + g) * head;
     }
+}
+
+/* n rows of the unit from row r on, for nr places: those that are left get the last one again. */
+static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
+                        int nr, const void **src) {
+    int64_t at[SWA__PANEL];
+    int i;
+    swa__places(j, in->token, in->head, u->h, u->r0 + r, n, at);
+    for (i = 0; i < nr; i++) src[i] = in->p + at[i < n ? i : n - 1];
 }
 
 static int swa__has_q_sink(const swa__job *j) {
@@ -12729,13 +12794,14 @@ static void swa__q_singles(int dims, int step, float *q) {
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
-    const void *src[8];
+    const void *src[4];
     float *to = q;
-    int r, step;
+    int r, n, step;
 
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
         step = j->geo.rounds ? 4 : swa__few_step(u->n - r);
-        swa__q_rows(j, u, &in[0], r, step, src);
+        n = swa__min(step, u->n - r);
+        swa__q_rows(j, u, &in[0], r, n, step, src);
         if (q8) {
             swa__q_integers(j->call, src, step, row, scale + r);
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
@@ -12743,7 +12809,7 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
         /* integers stay integers: the call's factor is in their scale */
         swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         if (dt > 0) {
-            swa__q_rows(j, u, &in[1], r, step, src);
+            swa__q_rows(j, u, &in[1], r, n, step, src);
             swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
         }
 #if SWA__BF16
@@ -12772,8 +12838,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
                                                   one is large enough                             */
     const swa__kernels *kr = j->call->kr;
     const void *src[SWA__PANEL];
-    int64_t at[SWA__PANEL];
-    int i, n, nr;
+    int n, nr;
 
     if (j->few && form != SWA__PAIRS) {
         swa__pack_few(j, u, in, row, q, scale);
@@ -12788,21 +12853,21 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
 
         /* K's part of the rows, then (below) the tail's behind it; idle places of the panel get the
            last row again, whose results nobody writes */
-        swa__places(j, in[0].token, in[0].head, u->h, u->r0 + r, n, at);
-        for (i = 0; i < nr; i++) src[i] = in[0].p + at[i < n ? i : n - 1];
+        swa__q_rows(j, u, &in[0], r, n, nr, src);
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
 #if SWA__BF16
         if (form != SWA__PLAIN) swa__q_to_form(kr, form, dk, nr, q);
 #endif
 #if SWA__DOTS
-        for (i = 0; j->keys.dots && i < nr; i += 16)
-            swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
+        if (j->keys.dots) {
+            int i;
+            for (i = 0; i < nr; i += 16) swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
+        }
 #endif
 
         if (dt == 0) continue;
-        swa__places(j, in[1].token, in[1].head, u->h, u->r0 + r, n, at);
-        for (i = 0; i < nr; i++) src[i] = in[1].p + at[i < n ? i : n - 1];
+        swa__q_rows(j, u, &in[1], r, n, nr, src);
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
 #if SWA__BF16
         if (form != SWA__PLAIN) swa__q_to_form(kr, form, dt, nr, to);
@@ -12982,13 +13047,16 @@ static void swa__rows_clear(int rows, float *m, float *l) {
    out. */
 static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
     const int dvp = j->geo.dvp;
+    const swa_out *rows = &j->call->a.out;
     float *out[SWA__FEW], *zeros = w->room.row;
+    int64_t at[SWA__FEW];
     int i;
 
     if (j->call->a.sink_logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
+    swa__places(j, rows->token, rows->head, h, r0, n, at);
     for (i = 0; i < n; i++) {
         const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
-        out[i] = swa__out_row(j, h, r0 + i);
+        out[i] = rows->p + at[i];
         /* the logit goes in as a last block, whose o is zeros */
         if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
             j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
@@ -13849,7 +13917,7 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
 static int swa__unit_cold(const swa__job *j) {
     const swa__source *ring = j->keys.base[1];
     return ring != NULL
-        && j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
+        && (int64_t)j->all.n * SWA_BLOCK * ring->x[SWA__K].row * j->keys.shape.n_kv_heads > 4 << 20;
 }
 
 /* Whether the unit's rows read a ring as swa__likes_streams says: it is cold, and the kernels walk
@@ -14003,6 +14071,7 @@ static int64_t swa__gather_ahead(swa__gather *x, int64_t pos, int64_t n, int *t)
             bytes = ((row + n - 1) / SWA__TILE * SWA__TILE - tile + SWA__TILE) * y->row;
         } else if (y->tiled) continue;
         else bytes += (n - 1) * y->row;
+        bytes = swa__min64(bytes, 1 << 20); /* rows far apart: no more than L2 could keep        */
         if (list->n_ahead == 2 * SWA_BLOCK) continue;
         if (i == SWA__TAIL && swa__joined(src->x)) {
             list->next[list->n_ahead - 1].lines += (int)(((int64_t)y->size * y->dim + 63) / 64);
@@ -14393,7 +14462,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
     const swa__scratch *w = p->w;
     const int group = p->call->group, t0 = u->r0 / group, last = (u->r0 + u->n - 1) / group - t0;
-    int64_t at = u->at;
+    int64_t at = u->at, next;
     swa__cursor in = swa__cursor_at(&j->keys, u->h);
     swa__block b;
     swa__sight l;
@@ -14409,10 +14478,10 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)) p->ahead.in.h = -1;
 
-    for (i = 0; i < u->blocks; i++) {
-        if (i > 0) at = swa__block_from(&j->keys, &u->list, at + 1);
+    for (i = 0; i < u->blocks; i++, at = next) {
         b.pos = at * SWA_BLOCK;
-        b.next_pos = i + 1 < u->blocks ? (at + 1) * SWA_BLOCK : -1;
+        next = i + 1 < u->blocks ? swa__block_from(&j->keys, &u->list, at + 1) : -1;
+        b.next_pos = next < 0 ? -1 : next * SWA_BLOCK;
         if (j->few) swa__sight_make(j, u, w, 0, u->n, b.pos, &l);
         else swa__interval_of(j, u, w, 0, u->n, b.pos, &l); /* its panels see for themselves */
         swa__block_stage(p, u, &in, last, at, &l, &b);
@@ -14528,8 +14597,9 @@ static swa__cut swa__cut_make(swa__part *p) {
    their bandwidth. */
 static double swa__cost(const swa__job *j, const swa__unit *u) {
     const int first = u->r0 / j->call->group, last = (u->r0 + u->n - 1) / j->call->group;
-    double keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
+    double keys;
     if (swa__listed(j->call)) return u->n + 8.0;      /* lists are taken to be alike */
+    keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     /* of a split one block's share */
     return 1.0
          + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
@@ -14621,7 +14691,6 @@ static void swa__attend_units(swa__part *p, const swa__cut *cut) {
     swa__costs share;
     int pass, i;
 
-    share.total = 0;
 #if SWA__AMX
     if (p->call->geo.form == SWA__TILE_AMX) swa__amx_open();
 #endif
@@ -15051,7 +15120,7 @@ SWA__COLD SWA__NOINLINE swa__extent *swa__extent_add(swa__extent *e, const float
    as one. */
 typedef struct { int64_t at, step, row, count; } swa__place;
 SWA__COLD static swa__place swa__place_of(const swa__extent *a, int32_t n) {
-    const int64_t far = (int64_t)1 << 44, size = (int64_t)sizeof(float);
+    const int64_t size = (int64_t)sizeof(float);
     const int64_t token = a->x.token, head = a->x.head, dim = a->dim, heads = a->heads;
     swa__place p = { 0, 0, 0, 0 };
     int64_t count = n;
@@ -15067,7 +15136,7 @@ SWA__COLD static swa__place swa__place_of(const swa__extent *a, int32_t n) {
         p.step = head;
         p.row = n * dim;
     } else if (heads > 1) return p;
-    if (p.row > far || p.step > far / count) return p;
+    if (p.row > SWA__FAR || p.step > SWA__FAR / count) return p;
     if (p.step == p.row) { p.row *= count; count = 1; } /* no gaps: one row */
     p.count = count;
     p.at = (int64_t)a->from;
@@ -15177,11 +15246,12 @@ static swa__verdict swa__pick_check(const swa_attn *a) {
     return swa__yes();
 }
 
-/* Numbers, or -inf, which is no sink. */
+/* Numbers that base 2 holds as well, or -inf, which is no sink. */
 static int swa__logits_ok(const float *logits, int n_heads) {
     int i;
     for (i = 0; logits != NULL && i < n_heads; i++)
-        if (!swa__finite(logits[i]) && swa__bits_of(logits[i]) != 0xff800000u) return 0;
+        if (swa__bits_of(logits[i]) != 0xff800000u && (!swa__finite(logits[i]) || logits[i] > 1e38f))
+            return 0;
     return 1;
 }
 
@@ -15201,10 +15271,10 @@ static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
         && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
         return swa__no(SWA_ERR_ARG, "bias: bias_n not positive, or bias_first out of range");
     for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
-        if (!swa__finite(a->alibi[i]) || a->alibi[i] < 0.0f)
-            return swa__no(SWA_ERR_ARG, "alibi: a slope that is negative or not finite");
+        if (!swa__finite(a->alibi[i]) || a->alibi[i] < 0.0f || a->alibi[i] > 1e38f)
+            return swa__no(SWA_ERR_ARG, "alibi: a slope that is negative, NaN, or above 1e38");
     if (a->stat == NULL && !swa__logits_ok(a->sink_logits, s->n_heads))
-        return swa__no(SWA_ERR_ARG, "sink_logits: NaN or +inf");
+        return swa__no(SWA_ERR_ARG, "sink_logits: NaN, or above 1e38");
     /* distances are floats in a kernel: exact to 2^24 */
     if ((a->bias_by_distance & ~1) != 0)
         return swa__no(SWA_ERR_ARG, "bias_by_distance: 0 or 1; was the call zeroed?");
@@ -15353,7 +15423,8 @@ static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t
     if (bytes / (size_t)parts < call->part_bytes) return SWA_ERR_MEMORY;
     call->split = base + call->part_bytes * (size_t)parts;
     split = swa__split_bytes(l, parts, &rows);
-    call->split_rows = bytes - call->part_bytes * (size_t)parts < split ? 0 : rows;
+    call->split_rows =
+        swa__enough(bytes - call->part_bytes * (size_t)parts, split) ? rows : 0;
     return SWA_OK;
 }
 
@@ -15398,7 +15469,7 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
         return SWA_ERR_ARG;
     /* enough for one part of every layer, or nothing is changed */
     for (i = 0; i < c->d.n_layers && mem != NULL; i++)
-        if (bytes < swa__layer_scratch(swa__layer_of(c, i), 1)) return SWA_ERR_MEMORY;
+        if (!swa__enough(bytes, swa__layer_scratch(swa__layer_of(c, i), 1))) return SWA_ERR_MEMORY;
     c->scratch = mem != NULL ? swa__align64(mem) : NULL;
     c->scratch_bytes = bytes > 63 ? bytes - 63 : 0; /* what is left of it however mem was aligned */
     return SWA_OK;
@@ -15458,7 +15529,6 @@ static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_a
 
     /* one part speaks for all, which find the same */
     if (phase == 0 && part == 0 && swa__stores(a)) *ticket = v.status == SWA_OK ? c->step : 0;
-    if (phase == 0 && part == 0 && v.status == SWA_OK) swa__open_of(c)[SWA__OPEN_CALLED] = c->step;
     return v;
 }
 
@@ -15527,6 +15597,8 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     if (SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase <= 0
         && !swa__picks_seen(c, layer, &call->a))
         return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
+    if (c->d.audit > 0 && call->a.k.p != NULL && call->a.k.p == call->a.v.p && !l->shape.v_in_k)
+        return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
     /* last, because it leaves a trace: the layer's ticket */
     v = swa__layer_check(c, layer, &call->a, phase, part, parts);
     if (v.status != SWA_OK) return v;
@@ -15547,6 +15619,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
 static void swa__parts_none(const swa__call *call) {
     if (swa__stores(&call->a)) swa__parts_close(call->c, call->layer, 0);
     swa__open_of(call->c)[SWA__OPEN_OWNER] = 0;
+    swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
 }
 
 /* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
@@ -15577,7 +15650,10 @@ static int swa__scratch_ours(const swa__call *call, int phase, int part, uint64_
 
     owner ^= (uint64_t)(call->layer + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)call->c->step << 20;
     memcpy(&mine, &owner, sizeof mine);
-    if (phase == 0 && part == 0) *has = mine;
+    if (phase == 0 && part == 0) {
+        *has = mine;
+        swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
+    }
     return phase == 0 || *has == mine;
 }
 
@@ -15644,21 +15720,15 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
     const swa_attn *a = &call->a;
 
     if (v.status == SWA_OK
-        && (swa__inside(c, a->q.p) || swa__inside(c, a->k.p) || swa__inside(c, a->v.p)
-            || swa__inside(c, a->out.p) || swa__inside(c, a->lse) || swa__inside(c, a->stat)))
+        && ((a->q.p != NULL && (swa__inside(c, a->q.p) || swa__inside(c, a->out.p)
+                                || swa__inside(c, a->lse) || swa__inside(c, a->stat)))
+            || (a->k.p != NULL && (swa__inside(c, a->k.p)
+                                   || (!call->shape.v_in_k && swa__inside(c, a->v.p))))))
         return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (v.status == SWA_OK && c->n_tokens > 1
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     return v;
-}
-
-static swa_status swa__attend_call(const swa_cache *cache, int layer, const swa_attn *attn,
-                                   int phase, int part, int parts, swa__call *call) {
-    const swa__cache *c = swa__get(cache);
-    const swa_status status = swa__attend_ring(c, layer, attn, phase, part, parts, call).status;
-    return status != SWA_OK ? status
-                            : swa__call_scratch(call, c->scratch, c->scratch_bytes, parts);
 }
 
 SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer,
@@ -15674,19 +15744,25 @@ SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int lay
 
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
                                    int part, int parts) {
+    const swa__cache *c = swa__get(cache);
     swa__call call;
-    swa_status status = swa__attend_call(cache, layer, attn, phase, part, parts, &call);
+    swa_status status = swa__attend_ring(c, layer, attn, phase, part, parts, &call).status;
+    if (status == SWA_OK)
+        status = swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts);
     if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__phase(&call, phase, part, parts);
     return status;
 }
 
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
+    const swa__cache *c = swa__get(cache);
     swa__call call;
     swa_status status;
     int parts = SWA__THREADS();
 
-    do status = swa__attend_call(cache, layer, attn, 0, 0, parts, &call);
+    status = swa__attend_ring(c, layer, attn, 0, 0, parts, &call).status;
+    if (status != SWA_OK) return status;
+    do status = swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts);
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
     if (status != SWA_OK) return status;
     swa__parts_none(&call);
@@ -15837,34 +15913,43 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
     return swa__yes();
 }
 
-static swa__verdict swa__rows_call(const swa_rows *rows, const swa_attn *attn, int parts,
-                                   swa__call *call) {
+/* The same, of one that is attention alone. */
+static swa__verdict swa__attend_rows(const swa_rows *rows, const swa_attn *attn, int parts,
+                                     swa__call *call) {
     const swa__verdict v = swa__rows_begin(rows, attn, parts, call);
 
-    if (v.status != SWA_OK) return v;
-    if (rows->n_tokens > 1 && swa__tangled(&call->shape, &call->a, rows->n_tokens))
+    if (v.status == SWA_OK && rows->n_tokens > 1
+        && swa__tangled(&call->shape, &call->a, rows->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
-    /* slices for all parts have to be there */
-    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, 0))
+    return v;
+}
+
+/* As swa__call_scratch: slices for all parts have to be there, less room only splits nothing. */
+static swa__verdict swa__rows_scratch(swa__call *call, int parts) {
+    const swa_rows *rows = call->rows;
+
+    if (!swa__enough(rows->scratch_bytes, swa__rows_bytes(rows, &call->shape, parts, 0)))
         return swa__no(SWA_ERR_MEMORY, "scratch_bytes: less than swa_attention_bytes says");
     swa__call_slices(call, swa__align64(rows->scratch));
     call->split = call->scratch + call->part_bytes * (size_t)parts;
-    /* as in a ring call: less room only splits nothing */
     call->split_rows = swa__rows_split(rows, &call->shape);
-    if (rows->scratch_bytes < swa__rows_bytes(rows, &call->shape, parts, call->split_rows))
+    if (!swa__enough(rows->scratch_bytes,
+                     swa__rows_bytes(rows, &call->shape, parts, call->split_rows)))
         call->split_rows = 0;
     return swa__yes();
 }
 
 SWA__COLD SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
-    return swa__rows_call(rows, attn, 1, &call).why;
+    const char *why = swa__attend_rows(rows, attn, 1, &call).why;
+    return why != NULL ? why : swa__rows_scratch(&call, 1).why;
 }
 
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                       int part, int parts) {
     swa__call call;
-    swa_status status = swa__rows_call(rows, attn, parts, &call).status;
+    swa_status status = swa__attend_rows(rows, attn, parts, &call).status;
+    if (status == SWA_OK) status = swa__rows_scratch(&call, parts).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
     status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
@@ -15876,7 +15961,10 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
     swa__call call;
     swa_status status;
     int parts = SWA__THREADS();
-    do status = swa__rows_call(rows, attn, parts, &call).status;
+
+    status = swa__attend_rows(rows, attn, parts, &call).status;
+    if (status != SWA_OK) return status;
+    do status = swa__rows_scratch(&call, parts).status;
     while (status == SWA_ERR_MEMORY && --parts > 0);     /* fewer, if the scratch has no room */
     if (status == SWA_OK) swa__call_phases(&call, parts);
     return status;
@@ -16194,7 +16282,7 @@ static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w, co
 /* Two weights in one matrix, and no description that fits both: of a shared one two different
    things are said; or b begins behind the rows of a's first head, as in W_KVB, which has [nope | v]
    of each head: what follows would be taken for b's other heads. */
-static int swa__torn(const swa_matrix *a, const swa_matrix *b, int64_t numbers, int heads) {
+static int swa__torn(const swa_matrix *a, const swa_matrix *b, int rows, int64_t cols, int heads) {
     const uint64_t from = (uint64_t)(uintptr_t)a->p, at = (uint64_t)(uintptr_t)b->p;
 
     if (a->p == NULL || b->p == NULL) return 0;
@@ -16202,17 +16290,19 @@ static int swa__torn(const swa_matrix *a, const swa_matrix *b, int64_t numbers, 
         return a->type != b->type || a->stride != b->stride || a->block_rows != b->block_rows
                || a->block_cols != b->block_cols;
     if (heads < 2 || a->type == SWA_OPAQUE || !swa__type_ok(a->type)) return 0;
-    return at - from == (uint64_t)numbers * swa__type_size((int)swa__type_or(a->type, SWA_F32));
+    if (a->stride > 0) cols = a->stride;
+    return at - from
+        == (uint64_t)rows * (uint64_t)cols * swa__type_size((int)swa__type_or(a->type, SWA_F32));
 }
 
 static swa__verdict swa__pairs_check(const swa_mla *m) {
     const int64_t kv = m->kv_lora_rank, q = m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden;
 
     if (m->rope_dim > 0
-        && (swa__torn(&m->w_uq, &m->w_qr, m->nope_dim * q, m->n_heads)
-            || swa__torn(&m->w_dkv, &m->w_kr, 0, 1)))
+        && (swa__torn(&m->w_uq, &m->w_qr, m->nope_dim, q, m->n_heads)
+            || swa__torn(&m->w_dkv, &m->w_kr, 0, 0, 1)))
         return swa__no(SWA_ERR_ARG, "w_qr or w_kr lies in the matrix before, and is not the same");
-    return swa__no(swa__torn(&m->w_uk, &m->w_uv, m->nope_dim * kv, m->n_heads) ? SWA_ERR_ARG
+    return swa__no(swa__torn(&m->w_uk, &m->w_uv, m->nope_dim, kv, m->n_heads) ? SWA_ERR_ARG
                                                                                : SWA_OK,
                    "w_uv lies in w_uk's matrix, and is not the same");
 }
@@ -16225,7 +16315,8 @@ static int swa__never_naive(const swa_mla *m) { return swa__merged(m) || m->pick
 
 /* Norms, rotation, and factors of the scale. */
 SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
-    const double factor[3] = { m->scale, m->mscale, m->rope_mscale };
+    const double factor[4] = { m->scale, m->mscale, m->rope_mscale,
+                               swa_mla_scale(m->nope_dim, m->rope_dim, m->mscale) };
     int i;
 
     if ((m->rope_dim > 0) != (m->freq != NULL))
@@ -16240,10 +16331,11 @@ SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
     if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f))
         return swa__no(SWA_ERR_ARG, "eps without q_norm and kv_norm, or reverse");
     /* 0 is the default in each; as floats, too: no smaller one becomes it */
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 4; i++)
         if (factor[i] != 0
             && (!swa__positive(factor[i]) || factor[i] < 1e-37 || factor[i] > 1e38))
-            return swa__no(SWA_ERR_ARG, "scale, mscale or rope_mscale: not from 1e-37 to 1e38");
+            return swa__no(SWA_ERR_ARG, "scale, mscale or rope_mscale, or the scale that mscale "
+                                        "gives: not from 1e-37 to 1e38");
     return swa__yes();
 }
 
@@ -16366,14 +16458,16 @@ SWA_API swa_mla_path swa_mla_choose(const swa_mla *mla, int64_t n_cached, int32_
    in. */
 static swa_mla_path swa__mla_path_of(const swa__mla *x, const swa_run *run) {
     const swa_window *window = &x->l->window;
-    const int64_t lo =
-        swa__max64(swa__lowest(window, run->pos), swa__seq_of(x->c, run->seq)->start);
+    const int64_t start = swa__seq_of(x->c, run->seq)->start,
+                  lo = swa__max64(swa__lowest(window, run->pos), start);
 
     if (x->expanded) return SWA_MLA_NAIVE;
     if (x->m->path != SWA_MLA_AUTO) return x->m->path;
     if (run->parents != NULL) return SWA_MLA_ABSORBED;   /* which gathers keys as they are */
-    /* cached rows in reach: from the window's lower end on, and the sinks before it */
-    return swa__mla_rule(x->m, run->pos - lo + swa__min64(window->n_sink, lo), run->n);
+    /* cached rows in reach: from the window's lower end on, and the sinks before it, of those that
+       the sequence has */
+    return swa__mla_rule(x->m, run->pos - lo + swa__max64(swa__min64(window->n_sink, lo) - start, 0),
+                         run->n);
 }
 
 /* ---- scratch ---- */
@@ -16393,6 +16487,7 @@ SWA__COLD static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned c
     const size_t latent = (size_t)m->kv_lora_rank, row = latent + (size_t)m->rope_dim,
                  dvp = swa__pad16(m->v_dim);
     const swa_shape shape = swa_mla_shape(m, 1);
+    size_t uk, uv;
     swa__scratch w;
 
     memset(&w, 0, sizeof w);
@@ -16402,15 +16497,17 @@ SWA__COLD static size_t swa__naive_carve(const swa_mla *m, int sinks, unsigned c
     swa__take(&w, base, &e->latents.scale, SWA__OPERANDS * SWA_BLOCK);
     swa__take(&w, base, &e->latents.row, SWA__TILE * (row + SWA__TILE));
     swa__take(&w, base, &e->dims, 2 * SWA__TILE * dvp);
-    swa__take(&w, base, &e->w_uk, swa__pad16(m->nope_dim) * latent);
-    swa__take(&w, base, &e->w_uv, dvp * latent);
+    if (!swa__mul(swa__pad16(m->nope_dim), latent, &uk) || !swa__mul(dvp, latent, &uv))
+        return (size_t)-1;               /* which no region fits */
+    swa__take(&w, base, &e->w_uk, uk);
+    swa__take(&w, base, &e->w_uv, uv);
     return w.bytes;
 }
 
 /* The next n times `each` bytes of the scratch; NULL while only its size is wanted. */
-static void *swa__mla_take(swa__mla *x, size_t n, size_t each) {
+static void *swa__mla_take(swa__mla *x, size_t n, size_t m, size_t each) {
     void *at = x->base != NULL ? x->base + x->bytes : NULL;
-    x->fits = x->fits && swa__region(&x->bytes, n, each, 1);
+    x->fits = x->fits && swa__region(&x->bytes, n, m, each);
     return at;
 }
 
@@ -16419,7 +16516,7 @@ static void swa__mla_array(swa__mla *x, int i, int heads, int dim) {
     swa__array *a = &x->a[i];
     a->token = (int64_t)heads * dim;
     a->head = heads > 1 ? dim : 0;
-    a->in = a->out = (float *)swa__mla_take(x, (size_t)x->n, (size_t)a->token * sizeof(float));
+    a->in = a->out = (float *)swa__mla_take(x, (size_t)x->n, (size_t)a->token, sizeof(float));
 }
 
 /* The arrays of a call over n tokens, one behind the other from base on. 0 = overflow. Every call
@@ -16455,11 +16552,11 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
     swa__mla_array(x, SWA__A_V, x->expanded ? heads : 0, m->v_dim);
 
     x->angles = (double *)swa__mla_take(
-        x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim * sizeof(double));
+        x, (size_t)n, (size_t)(x->sinks + 1) * (size_t)m->rope_dim, sizeof(double));
     x->naive_bytes = x->naive ? swa__naive_carve(m, x->sinks, NULL, &e) : 0;
-    x->naive_parts = (unsigned char *)swa__mla_take(x, (size_t)parts, x->naive_bytes);
+    x->naive_parts = (unsigned char *)swa__mla_take(x, (size_t)parts, x->naive_bytes, 1);
     /* of one token a product packs nothing */
-    x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK * sizeof(float));
+    x->pack = (float *)swa__mla_take(x, n > 1 ? (size_t)parts : 0, SWA__PACK, sizeof(float));
     return x->fits;
 }
 
@@ -16497,7 +16594,7 @@ SWA__COLD SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cac
     swa__mla x;
     int i;
 
-    if (ring == 0 || n_tokens < 0 || swa__mla_check(mla, x.w).status != SWA_OK) return 0;
+    if (ring == 0 || n_tokens <= 0 || swa__mla_check(mla, x.w).status != SWA_OK) return 0;
 
     memset(x.a, 0, sizeof x.a);
     for (i = 0; i < desc->n_layers; i++) { /* of the layers that fit, the one that needs most */
@@ -16927,14 +17024,15 @@ static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_
                  nope = (size_t)m->nope_dim;
     const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden),
                  v = (size_t)m->v_dim;
-    size_t n = 0;
+    size_t n = 0, uk, uv, o;
 
     if (!swa__region(&n, heads * latent, q_in, sizeof(float))) return 0;
     *uvo = n / sizeof(float);
     if (!swa__region(&n, heads * latent, (size_t)m->hidden, sizeof(float))) return 0;
     *rows = n / sizeof(float);
-    return swa__region(&n, nope * (2 * latent + q_in) + v * (heads * SWA__MERGE_ROWS + latent) + 64,
-                       sizeof(float), 1)
+    return swa__mul(nope, 2 * latent + q_in, &uk) && swa__mul(v, heads, &o)
+        && swa__mul(o, SWA__MERGE_ROWS, &o) && swa__mul(v, latent, &uv) && swa__add(uk, o, &uk)
+        && swa__add(uk, uv, &uk) && swa__add(uk, 64, &uk) && swa__region(&n, uk, sizeof(float), 1)
         && swa__add(n, 63, bytes);
 }
 
@@ -16980,7 +17078,9 @@ static void swa__merge_uqk(const swa_mla *m, const swa__weight *w, float *uqk, f
         swa__weight_rows(m, swa__kernels_of(swa_isa_best()), uk, uk->first + h * uk->per, uk->rows,
                          rows);
         for (d = 0; d < uk->rows; d++)
-            for (c = 0; c < uk->cols; c++) left[c * uk->rows + d] = rows[d * uk->cols + c];
+            for (c = 0; c < uk->cols; c++)
+                left[(size_t)c * (size_t)uk->rows + (size_t)d] =
+                    rows[(size_t)d * (size_t)uk->cols + (size_t)c];
         p.y = uqk + (size_t)h * (size_t)uk->cols * (size_t)uq->cols;
         swa__merge_head(m, uq, h, left + n, &p);
     }
@@ -17651,7 +17751,6 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
         const swa__job *j = swa__index_job(&x, i);
         /* n: tokens of a batch, whose length is that of all; phase 1 goes one by one */
         for (t = 0; t < j->n && at < hi; t += n, at += length) {
-            const int64_t first = at;
             n = 1;
             length = swa__index_length(j, t);
             /* at: the token's place on the line; both phases walk it alike */
@@ -17666,7 +17765,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
                 /* in pieces, of which this part has the blocks [from, to) of the token */
                 const int64_t from = swa__max64(lo - at, 0), to = swa__min64(hi - at, length);
                 if (phase == 0) swa__index_batch(&x, t, 1, from, to - from, from == 0);
-                else if (from == 0) swa__index_join(&x, t, first, length, total);
+                else if (from == 0) swa__index_join(&x, t, at, length, total);
             }
         }
     }
@@ -17830,6 +17929,9 @@ static swa__verdict swa__select_ring(const swa_cache *cache, int layer, const sw
     v = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
     if (v.status != SWA_OK) return v;
     if (s->call.trees) return swa__no(SWA_ERR_UNSUPPORTED, "an index of a tree");
+    if (swa__inside(c, ix->q.p) || swa__inside(c, ix->w) || swa__inside(c, ix->pick)
+        || swa__inside(c, ix->score))
+        return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     for (i = 0; i < c->n_runs; i++)
         last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);

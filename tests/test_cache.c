@@ -1246,6 +1246,24 @@ TEST(more_slots_than_an_int32_counts) {
     d.max_context = most;
     CHECK(swa_cache_bytes(&d) > 0);
 }
+/* A size that a size_t of 32 bits cannot hold does not come back as a small one. */
+TEST(more_bytes_than_can_be_counted) {
+    static const int heads[] = { 4, 8, 32, 1 << 20 };
+    const swa_window all = swa_window_causal();
+    swa_cache_desc d = toy_desc(&all, 1, 1, 1);
+    swa_cache kv;
+    char mem[1];
+    for (int i = 0; i < 4; i++)
+        for (int q8 = 0; q8 < 2; q8++)
+            for (d.max_context = 1 << 27; d.max_context <= 1 << 30; d.max_context *= 2) {
+                const size_t bytes = (d.shape.n_heads = d.shape.n_kv_heads = heads[i], d.shape.head_dim = 64,
+                                      d.k_type = q8 ? SWA_Q8 : SWA_F32, swa_cache_bytes(&d));
+                t_label("%d heads, %lld positions", heads[i], (long long)d.max_context);
+                if (sizeof(size_t) == 4) CHECK_INT(bytes, 0);
+                else CHECK(bytes / 128 / (size_t)heads[i] >= (size_t)d.max_context);
+                CHECK_STATUS(swa_cache_init(&kv, &d, mem, 1), sizeof(size_t) == 4 ? SWA_ERR_OVERFLOW : SWA_ERR_MEMORY);
+            }
+}
 /* Nor can the queries of a KV head, tokens times heads, be more than an int32 counts. */
 TEST(more_queries_than_an_int32_counts) {
     const swa_window w = swa_window_sliding(4);
@@ -1369,6 +1387,43 @@ TEST_EACH_ISA(missing_keys_across_a_block_edge) {
             for (int in_k = 0; in_k < 2; in_k++) check_hole(q, k, isa, hole[i][0], hole[i][1], n, in_k);
 }
 
+/* What no type but F32 holds: an infinity is cut, a NaN becomes the lowest number, in a row's scale as well; the same
+   on every instruction set, however the NaN is written. */
+TEST_EACH_ISA(numbers_that_a_type_does_not_hold) {
+    static const uint32_t odd[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u, 0x7fffffffu, 0x7f800001u };
+    static const swa_type types[] = { SWA_F16, SWA_BF16, SWA_Q8 };
+    const swa_window win = swa_window_sliding(16);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 6; j++) {
+            swa_cache_desc d = toy_desc(&win, 1, 1, 1);
+            swa_attn a;
+            toy t;
+            float x[TOY_DIM], y[TOY_DIM], k[TOY_DIM], v[TOY_DIM], low;
+            d.k_type = types[i];
+            d.isa = isa;
+            d.shape.n_kv_heads = 1;
+            d.shape.n_heads = 1;
+            d.shape.head_dim = TOY_DIM;
+            REQUIRE(toy_open(&t, &d));
+            for (int n = 0; n < TOY_DIM; n++) x[n] = y[n] = 0.0f;
+            memcpy(&x[TOY_DIM - 1], &odd[j], sizeof x[0]);
+            memcpy(&y[0], &odd[j], sizeof y[0]);
+            memset(&a, 0, sizeof a);
+            a.k.p = x;
+            a.v.p = y;
+            a.mode = SWA_STORE_ONLY;
+            CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
+            CHECK_OK(swa_attend(&t.kv, 0, &a));
+            CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 1, k, v));
+            low = types[i] == SWA_F16 ? 65504.0f : 3.38953139e38f;
+            if (j > 0) low = -low;
+            t_label("type %d, %08x", types[i], (unsigned)odd[j]);
+            for (int n = 0; n < TOY_DIM; n++) {
+                CHECK(fabs((double)k[n] - (double)(n == TOY_DIM - 1 ? low : 0.0f)) <= 1e-6 * fabs((double)low));
+                CHECK(fabs((double)v[n] - (double)(n == 0 ? low : 0.0f)) <= 1e-6 * fabs((double)low));
+            }
+        }
+}
 /* ---- audit ---- */
 
 /* With audit on, what a sequence no longer holds is no longer in memory. Another sequence then runs, so that what

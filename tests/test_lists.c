@@ -593,10 +593,10 @@ TEST(lists_rows_and_tiles_are_one_cache) {
         d.n_k_rows = 1 + i % 2;
         if (!t_cache_new(&kv[1], &d, 1)) return;
         for (int step = 0; step < 14; step++) {
-            const int n = t_int(1, 30);
+            const int n = t_int(1, 30), keys = MOST * G * (D + T);
             const int64_t end = swa_cache_end(&kv[0], 0);
             float *q = t_random((size_t)(MOST * H * (D + T)), 2.0f);
-            float *k = t_random((size_t)(MOST * G * (D + T)), 1.0f);
+            float *k = t_random((size_t)keys, 1.0f), *v = t_random((size_t)keys, 1.0f);
             int32_t pick[MOST * G * P];
             for (int j = 0; j < MOST * G * P; j++) pick[j] = t_int(-2, (int)end + n + 2);
             for (int x = 0; x < 2; x++) {
@@ -605,7 +605,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
                     swa_attn a;
                     memset(&a, 0, sizeof a);
                     /* clang-format off */
-                    a.q.p = q; a.q_tail.p = q + D; a.k.p = k; a.k_tail.p = k + D; a.v.p = k; a.out.p = out[x];
+                    a.q.p = q; a.q_tail.p = q + D; a.k.p = k; a.k_tail.p = k + D; a.v.p = v; a.out.p = out[x];
                     a.q.head = a.q_tail.head = a.k.head = a.k_tail.head = D + T;
                     a.q.token = a.q_tail.token = H * (D + T);
                     a.k.token = a.k_tail.token = G * (D + T);
@@ -731,7 +731,7 @@ TEST(lists_audited) {
         swa_attn a;
         swa_cache kv;
         int32_t pick[2 * N][2][PICKS];
-        float *q = t_floats(2 * N * 4 * 8), *k = t_floats(2 * N * 2 * 8);
+        float *q = t_floats(2 * N * 4 * 8), *k = t_floats(2 * N * 2 * 8), *v = t_floats(2 * N * 2 * 8);
         int wrong = 0;
         memset(&d, 0, sizeof d);
         d.shape.n_heads = 4;
@@ -747,7 +747,8 @@ TEST(lists_audited) {
         CHECK_OK(swa_cache_reset(&kv, 1, AUDIT_LATE, 0));
         memset(&a, 0, sizeof a);
         a.q.p = q;
-        a.k.p = a.v.p = k;
+        a.k.p = k;
+        a.v.p = v;
         a.out.p = t_floats(2 * N * 4 * 8);
         for (int step = 0; step < 6; step++) {
             const int last = step == 5, span = last && turn % 3 == 0;

@@ -207,7 +207,7 @@ static void explains(const swa_cache_desc *d, const char *word, int at) {
     CHECK_INT(swa_cache_bytes(d) == 0, word != NULL);
 }
 static void misuse_explain(void) {
-    static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 };
+    static const int other[] = { 0, 0 }, chain[] = { 1, 0 }, none[] = { 0, -1 }, last[] = { 1, 1 };
     const swa_shape shapes[2] = { w.desc.shape, w.desc.shape };
     const swa_types types = { SWA_F32, SWA_F32, SWA_F32 };
     swa_cache_desc d = w.desc;
@@ -229,6 +229,13 @@ static void misuse_explain(void) {
     EXPLAINS(d.kv_layer = other, "kv_layer", 1); /* a causal layer that reads a window's */
     EXPLAINS(d.kv_layer = chain, "kv_layer", 0);
     EXPLAINS(d.kv_layer = none, "kv_layer", 1);
+    /* what is wrong with a layer is not put down to its reader, which comes first */
+    EXPLAINS((d.kv_layer = last, d.max_context = 0), "max_context", 1);
+    EXPLAINS(d.shape.n_kv_heads = d.shape.n_heads + 1, "multiple", 0);
+    EXPLAINS(d.shape.v_in_k = 2, "v_in_k", 0);
+    EXPLAINS(d.shape.tail_dim = -1, "below 0", 0);
+    EXPLAINS((d.k_rows = none, d.n_k_rows = 2), "k_rows", -1);
+    EXPLAINS((d.audit = 1, d.windows = NULL, d.n_windows = 0), "windows", -1);
     EXPLAINS(d.max_context = INT64_MAX, "more slots", 1);
 #undef EXPLAINS
 }
@@ -470,9 +477,10 @@ static void misuse_positions(void) {
     REFUSE(swa_cache_read, (&w.kv, 0, 0, 18, -1, row, row), SWA_ERR_ARG);
     REFUSE(swa_cache_read, (&w.kv, 0, 0, -1, 1, row, row), SWA_ERR_ARG);
     REFUSE(swa_cache_read, (&w.kv, 0, 0, INT64_MAX, INT32_MAX, row, row), SWA_ERR_ARG);
-    REFUSE(swa_cache_read, (&w.kv, 0, 0, 3, 1, row, row), SWA_ERR_LOST);
-    REFUSE(swa_cache_read, (&w.kv, 0, 0, 19, 2, row, row), SWA_ERR_ORDER);
-    REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, INT32_MAX, row, row), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, 3, 1, row, NULL), SWA_ERR_LOST);
+    REFUSE(swa_cache_read, (&w.kv, 0, 0, 19, 2, row, NULL), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, INT32_MAX, row, NULL), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, 2, row, row + 1), SWA_ERR_ARG); /* they overlap */
     ACCEPT(swa_cache_read, (&w.kv, 0, 1, 0, HELD, row, NULL));
     ACCEPT(swa_cache_read, (&w.kv, 0, 1, 0, HELD, NULL, NULL));
     REFUSE(swa_cache_read, (&w.kv, 0, 1, 0, 1, row, row), SWA_ERR_ARG); /* one place for both */
@@ -665,6 +673,7 @@ static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     swa_attn a;
     const float nan = (float)NAN, inf = (float)INFINITY, falling[HEADS] = { 1, -0.5f };
     const float unknown[HEADS] = { 1, nan }, endless[HEADS] = { inf, 1 };
+    const float huge[HEADS] = { 1, 3e38f }; /* finite, but not in base 2 */
     float bias[4] = { 0, 0, 0, 0 };
     memset(ok.out.p, 0, sizeof(float) * HEADS); /* numbers to be taken for slopes */
     SPOIL(a.scale = nan, SWA_ERR_ARG);
@@ -678,6 +687,8 @@ static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     SPOIL(a.alibi = falling, SWA_ERR_ARG); /* slopes of the other sign */
     SPOIL(a.alibi = unknown, SWA_ERR_ARG);
     SPOIL(a.alibi = endless, SWA_ERR_ARG);
+    SPOIL(a.alibi = huge, SWA_ERR_ARG);
+    SPOIL(a.sink_logits = huge, SWA_ERR_ARG);
     SPOIL(a.sink_logits = unknown, SWA_ERR_ARG);
     SPOIL(a.sink_logits = endless, SWA_ERR_ARG);
     SPOIL(a.bias_n = 4, SWA_ERR_ARG); /* of what? */
@@ -1048,6 +1059,13 @@ static void misuse_insides(unsigned char *room, size_t bytes) {
             CHECK(swa_attend_explain(&w.kv, 0, &a) != NULL);
         }
     t_label("scratch");
+    {
+        swa_attn a = w.attn; /* what is not looked at may be anywhere */
+        a.mode = SWA_STORE_ONLY;
+        a.q.p = (float *)(void *)(ring + 256);
+        a.out.p = a.lse = (float *)(void *)(ring + 256);
+        CHECK(swa_attend_explain(&w.kv, 0, &a) == NULL);
+    }
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
 }
 /* Scratch that is missing, or for fewer parts. */
@@ -1408,6 +1426,7 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 48: m->v_dim = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
     case 49: m->hidden = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
     case 50: m->kv_lora_rank = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 51: m->mscale = 1e-30; return 1;                    /* squared it is too small */
     default: return 0;
     }
     /* clang-format on */
@@ -1518,7 +1537,7 @@ static void misuse_mla(void) {
     for (int i = 0; m = ok, spoil_mla(&m, i, &want); i++) {
         t_label("mla %d", i);
         ANSWER(swa_mla_scratch_bytes, (&m, &d, 1, 1), 0);
-        if (i <= 13 || (i >= 33 && i <= 37) || i >= 48) { /* sizes: all that these look at */
+        if (i <= 13 || (i >= 33 && i <= 37) || (i >= 48 && i <= 50)) { /* sizes: all that these look at */
             ANSWER(swa_mla_merged_bytes, (&m), 0);
             ANSWER(swa_mla_choose, (&m, 5, 1, NULL), SWA_MLA_AUTO);
         } else CHECK(swa_mla_merged_bytes(&m) > 0 && swa_mla_choose(&m, 5, 1, NULL) != SWA_MLA_AUTO);
@@ -1932,6 +1951,15 @@ static void misuse_index(void) {
     t_label("index");
     CHECK(swa_select_explain(NULL, 1, &ix) != NULL && swa_select_explain(&w.kv, 1, NULL) != NULL);
     CHECK(swa_select_explain(&w.kv, -1, &ix) != NULL && swa_select_explain(&w.kv, 1, &ix) == NULL);
+    for (int i = 0; i < 4; i++) { /* in the ring, which it would write over */
+        unsigned char *const inside = w.block + GUARD + 256 + (64 - (uintptr_t)(w.block + GUARD) % 64);
+        bad = ix;
+        if (i == 0) bad.pick = (int32_t *)(void *)inside;
+        if (i == 1) bad.q.p = (float *)(void *)inside;
+        if (i == 2) bad.w = (float *)(void *)inside;
+        if (i == 3) bad.score = (float *)(void *)inside, bad.score_n = 1;
+        REFUSE(swa_select, (&w.kv, 1, &bad), SWA_ERR_ARG);
+    }
     ACCEPT(swa_select, (&w.kv, 1, &ix));
     misuse_index_rows();
     misuse_index_tail();
@@ -2023,7 +2051,8 @@ static void misuse_names(void) {
     static const int odd[] = { INT32_MIN, -1, N_STATUS, INT32_MAX };
     const char *unknown = swa_status_str((swa_status)-1);
     t_label("names");
-    CHECK(strcmp(swa_status_str(SWA_OK), "ok") == 0);
+    CHECK(strcmp(swa_status_str(SWA_OK), "OK") == 0 && strstr(swa_status_str(SWA_ERR_ORDER), "ORDER: ") != NULL);
+    ANSWER(swa_version, (), SWA_VERSION);
     for (int i = 0; i < N_STATUS; i++) {
         const char *name = swa_status_str((swa_status)i);
         for (int j = 0; j < i; j++) CHECK(strcmp(name, swa_status_str((swa_status)j)) != 0);
@@ -2106,6 +2135,34 @@ static void misuse_parents(void) {
     ACCEPT(swa_tree_positions, (many, 3, INT64_MAX - 4, pos));
     ACCEPT(swa_tree_positions, (many, 0, 0, pos));
 }
+/* A refused path is explained by a text that holds `word`. */
+static void why_commit(const int32_t *path, int32_t n, const char *word) {
+    const char *why = swa_cache_commit_explain(&w.kv, 2, path, n);
+    if (!CHECK(why != NULL)) return;
+    t_label("%s: %s", word, why);
+    CHECK(strstr(why, word) != NULL);
+    t_label("trees");
+}
+/* Under audit V where K is was copied and not changed; where V is in K, or is not read, it is not looked at. */
+static void misuse_audit(void) {
+    const swa_window win = swa_window_sliding(4);
+    for (int way = 0; way < 4; way++) {
+        swa_cache_desc d = w.desc;
+        swa_cache kv;
+        swa_attn a = w.attn;
+        d.windows = &win;
+        d.n_windows = 1;
+        d.audit = way > 0;
+        d.shape.v_in_k = way == 2;
+        t_label("audit %d", way);
+        if (!t_cache_new(&kv, &d, 1)) return;
+        a.scale = 1.0f;
+        CHECK_OK(swa_step_one(&kv, 0, 0, 1));
+        if (way == 3) a.v.p = w.x + 1;
+        CHECK_STATUS(swa_attend(&kv, 0, &a), way == 1 ? SWA_ERR_ARG : SWA_OK);
+        if (way == 1) CHECK(swa_attend_explain(&kv, 0, &a) != NULL && swa_attend_explain(&kv, 0, &a)[0] == 'v');
+    }
+}
 static void misuse_trees(void) {
     static const int32_t list[2] = { 0, 1 };
     static const int32_t bad[][2] = { { 0, 0 }, { 0, 3 }, { 1, 2 }, { 0, -1 }, { INT32_MIN, 0 }, { INT32_MAX, 0 } };
@@ -2117,6 +2174,9 @@ static void misuse_trees(void) {
     t_label("trees");
     CHECK_OK(swa_cache_set_scratch(&w.kv, t_alloc(room), room));
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* no tree */
+    name_called("swa_cache_commit_explain");
+    CHECK(swa_cache_commit_explain(NULL, 2, NULL, 0) != NULL && swa_cache_commit_explain(&w.kv, 9, NULL, 0) != NULL);
+    why_commit(NULL, 0, "no tree");
     r.parents = parents;
     ACCEPT(swa_step_begin, (&w.kv, &r, 1));
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* not stored */
@@ -2129,7 +2189,8 @@ static void misuse_trees(void) {
     REFUSE(swa_attend, (&w.kv, 1, &a), SWA_ERR_UNSUPPORTED);
     ACCEPT(swa_attend, (&w.kv, 0, &w.attn));
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 0), SWA_ERR_ORDER); /* in one layer of two */
-    parents[2] = 2;                                               /* another tree than was begun, and none at all */
+    why_commit(NULL, 0, "unstored");
+    parents[2] = 2; /* another tree than was begun, and none at all */
     REFUSE(swa_attend, (&w.kv, 1, &w.attn), SWA_ERR_ORDER);
     REFUSE(swa_attend_part, (&w.kv, 1, &w.attn, 0, 0, 1), SWA_ERR_ORDER);
     parents[2] = 0;
@@ -2137,6 +2198,11 @@ static void misuse_trees(void) {
     REFUSE(swa_select, (&w.kv, 1, &ix), SWA_ERR_UNSUPPORTED);
     for (int i = 0; i < BAD; i++) REFUSE(swa_cache_commit, (&w.kv, bad_index[i], parents, 0), SWA_ERR_ARG);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) REFUSE(swa_cache_commit, (&w.kv, 2, bad[i], 2), SWA_ERR_ARG);
+    why_commit(bad[0], 2, "root");
+    why_commit(NULL, 2, "NULL");
+    CHECK(swa_cache_commit_explain(&w.kv, 2, list, 2) == NULL);
+    r = t_run(2, 0, 1);
+    CHECK(swa_step_explain(&w.kv, &r) != NULL && strstr(swa_step_explain(&w.kv, &r), "swa_cache_commit") != NULL);
     REFUSE(swa_cache_commit, (NULL, 2, list, 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (&w.kv, 2, NULL, 2), SWA_ERR_ARG);
     REFUSE(swa_cache_commit, (&w.kv, 2, list, -1), SWA_ERR_ARG);
@@ -2144,9 +2210,10 @@ static void misuse_trees(void) {
     REFUSE(swa_cache_fork, (&w.kv, 1, 2, -1), SWA_ERR_ORDER);
     REFUSE(swa_cache_truncate, (&w.kv, 2, 3), SWA_ERR_ORDER);
     REFUSE(swa_cache_save, (&w.kv, 2, w.blob, sizeof w.blob), SWA_ERR_ORDER);
-    REFUSE(swa_cache_read, (&w.kv, 2, 1, 0, 1, w.out, w.out), SWA_ERR_ORDER);
+    REFUSE(swa_cache_read, (&w.kv, 2, 1, 0, 1, w.out, NULL), SWA_ERR_ORDER);
     parents[2] = 1;
     REFUSE(swa_cache_commit, (&w.kv, 2, list, 2), SWA_ERR_ORDER);
+    why_commit(list, 2, "changed");
     parents[2] = 0;
     ACCEPT(swa_cache_commit, (&w.kv, 2, list, 2));
     CHECK_INT(swa_cache_end(&w.kv, 2), 2);
@@ -2178,6 +2245,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_index();
     misuse_parents();
     misuse_trees();
+    misuse_audit();
     misuse_rmsnorm();
     misuse_helpers();
     misuse_names();

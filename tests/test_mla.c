@@ -1447,6 +1447,9 @@ TEST(misuse_of_weights) {
     INVALID((m.w_uqk = m.w_uq, m.w_o.p = NULL), SWA_ERR_ARG);
     /* the second half of the first head's rows, as if those of all heads came first */
     INVALID((m.w_uv.p = (const float *)m.w_uk.p + m.nope_dim * m.kv_lora_rank), SWA_ERR_ARG);
+    INVALID((m.w_uk.stride = m.w_uv.stride = m.kv_lora_rank + 8,
+             m.w_uv.p = (const float *)m.w_uk.p + m.nope_dim * m.w_uk.stride),
+            SWA_ERR_ARG);
     INVALID((m.w_uqk = m.w_uq, m.w_uq.p = NULL, m.w_qr.p = NULL), SWA_ERR_ARG);
     m = u.r.s.m; /* W_QR's rows within w_uq: any cut will do in one product, not head by head */
     m.w_uq.block_rows = 12;

@@ -772,15 +772,34 @@ TEST(a_batch_begun_in_pieces) {
     toy t;
     REQUIRE(toy_open(&t, &d));
     CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
+    runs[0] = t_run(1, 0, 1); /* told before it is tried, as well */
+    REQUIRE(swa_step_explain(&t.kv, runs) != NULL);
+    CHECK(strstr(swa_step_explain(&t.kv, runs), "one call") != NULL);
     CHECK_STATUS(swa_step_one(&t.kv, 1, 0, 1), SWA_ERR_ORDER);
     CHECK_INT(swa_cache_end(&t.kv, 1), 0);
     CHECK_STATUS(go_on(&t, 3), SWA_ERR_ORDER);
     runs[0] = t_run(1, 0, 1);
     REQUIRE(swa_step_explain(&t.kv, runs) != NULL);
     CHECK(strstr(swa_step_explain(&t.kv, runs), "one call") != NULL);
+    runs[0].seq = 9; /* what is wrong with the run itself goes first */
+    CHECK(strstr(swa_step_explain(&t.kv, runs), "seq") != NULL);
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 1)); /* again, alone */
+    for (int i = 0; i < 2; i++) {           /* a call that is refused is none */
+        float *x = t_random(2 * TOY_DIM, 1.0f);
+        swa_attn a;
+        memset(&a, 0, sizeof a);
+        a.q.p = a.k.p = a.v.p = x;
+        a.out.p = t_floats(TOY_DIM);
+        if (i == 0) a.out.p = (float *)t.kv.mem_ + 64;
+        if (i == 1) CHECK_OK(swa_cache_set_scratch(&t.kv, NULL, 0));
+        CHECK_STATUS(swa_attend(&t.kv, 0, &a), i == 0 ? SWA_ERR_ARG : SWA_ERR_MEMORY);
+        CHECK_STATUS(swa_step_one(&t.kv, 1, 0, 1), SWA_ERR_ORDER);
+        CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
+    }
+    REQUIRE(toy_open(&t, &d));
     runs[0] = t_run(0, 0, 1);
     runs[1] = t_run(1, 0, 1);
-    CHECK_OK(swa_step_one(&t.kv, 0, 0, 1)); /* again, alone */
+    CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
     CHECK_OK(swa_step_begin(&t.kv, runs, 2));
     runs[0] = t_run(2, 0, 1);
     CHECK_STATUS(swa_step_begin(&t.kv, runs, 1), SWA_ERR_ORDER);
@@ -925,7 +944,8 @@ static swa_status go_on(toy *t, int layers) {
     swa_status status = SWA_OK;
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = a.v.p = x;
+    a.q.p = a.k.p = x;
+    a.v.p = t_random((n + 1) * TOY_DIM, 1.0f);
     a.out.p = out;
     for (int layer = 0; layer < t->desc.n_layers && status == SWA_OK; layer++)
         if (layers >> layer & 1) status = swa_attend(&t->kv, layer, &a);
@@ -956,7 +976,7 @@ TEST(a_layer_that_a_step_left_out) {
     CHECK_INT(swa_cache_end(&t.kv, 0), 13);
     CHECK_INT(swa_cache_unstored(&t.kv, 0), 1);
     CHECK_OK(swa_cache_read(&t.kv, 0, 0, 12, 1, k, NULL));
-    CHECK_STATUS(swa_cache_read(&t.kv, 0, 1, 9, 2, k, k), SWA_ERR_ORDER);
+    CHECK_STATUS(swa_cache_read(&t.kv, 0, 1, 9, 2, k, NULL), SWA_ERR_ORDER);
     REQUIRE(swa_cache_spans(&t.kv, 0, 1, spans) == 1);
     CHECK_INT(spans[0].n, 10);
     bytes = swa_cache_save_bytes(&t.kv, -1);

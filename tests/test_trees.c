@@ -313,18 +313,20 @@ static void model_make(model *m, swa_type type) {
 static int model_step(model *m, swa_cache *kv, swa_run *run, const int *row, float *out) {
     const t_block *mark = t_.blocks;
     const int n = run->n;
-    float *q = t_floats(n * H * 24), *k = t_floats(n * 2 * 24);
+    float *q = t_floats(n * H * 24), *k = t_floats(n * 2 * 24), *v = t_floats(n * 2 * 24);
     int ok = CHECK_OK(swa_step_begin(kv, run, 1));
     for (int i = 0; i < n; i++) {
         memcpy(q + i * H * 24, m->q + row[i] * H * 24, H * 24 * sizeof *q);
         memcpy(k + i * 2 * 24, m->k + row[i] * 2 * 24, 2 * 24 * sizeof *k);
+        memcpy(v + i * 2 * 24, m->k + row[i] * 2 * 24, 2 * 24 * sizeof *v);
     }
     for (int l = 0; ok && l < LAYERS; l++) {
         swa_attn a;
         memset(&a, 0, sizeof a);
         a.q.p = q;
         a.q.token = H * 24;
-        a.k.p = a.v.p = k;
+        a.k.p = k;
+        a.v.p = v;
         a.k.token = a.v.token = 2 * 24;
         a.out.p = out + l * CONTEXT * H * 24;
         a.out.token = H * 24;
