@@ -11335,16 +11335,17 @@ typedef struct {
 } swa__scratch;
 
 static unsigned char *swa__take_bytes(swa__scratch *w, unsigned char *base, size_t bytes) {
+    /* each array begins a line of 64 bytes, and two parts share none; what 32 bits cannot count (64
+       always can) is as much as they can, of which no region can be made either */
+    const size_t lines = (bytes + 63) & ~(size_t)63, end = w->bytes + lines;
     unsigned char *p = base != NULL ? base + w->bytes : NULL;
-    /* each array begins a line of 64 bytes, and two parts share none; what does not fit is all
-       there is, which no region of it fits either */
-    if (!swa__region(&w->bytes, bytes, 1, 1)) w->bytes = (size_t)-1;
+    w->bytes = sizeof end < 8 && (lines < bytes || end < lines) ? (size_t)-1 : end;
     return p;
 }
 
 static void swa__take(swa__scratch *w, unsigned char *base, float **p, size_t floats) {
-    const size_t most = (size_t)-1 / sizeof(float);
-    *p = (float *)(void *)swa__take_bytes(w, base, (floats < most ? floats : most) * sizeof(float));
+    const int fits = sizeof floats == 8 || floats <= (size_t)-1 / sizeof(float);
+    *p = (float *)(void *)swa__take_bytes(w, base, fits ? floats * sizeof(float) : (size_t)-1);
 }
 
 /* Rows that share one staged block: the more, the less staging. q and o of that many rows should be
@@ -15028,8 +15029,11 @@ static void swa__call_begin(swa__call *call, const swa_attn *attn, swa_mode mode
     swa__zero(call, offsetof(swa__call, a));
     swa__copy(&call->a, attn, sizeof call->a);
     call->a.mode = mode;
-    if (mode == SWA_STORE_ONLY) call->a.q.p = NULL;
-    if (mode == SWA_ATTEND_STORED) call->a.k.p = NULL;
+    if (mode == SWA_STORE_ONLY) {
+        call->a.q.p = NULL;
+        call->a.out.p = call->a.lse = call->a.stat = NULL;
+    }
+    if (mode == SWA_ATTEND_STORED) call->a.k.p = call->a.v.p = NULL;
 }
 
 /* Whether x is where a call writes. */
@@ -15588,6 +15592,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
         return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
     swa__call_begin(call, attn, attn->mode);
     l = swa__layer_of(c, layer);
+    if (l->shape.v_in_k) call->a.v.p = NULL;
 
     v = swa__attn_check(&l->shape, &l->window, &call->a, c->n_tokens, (int)l->type[SWA__K]);
     if (v.status != SWA_OK) return v;
@@ -15720,10 +15725,8 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
     const swa_attn *a = &call->a;
 
     if (v.status == SWA_OK
-        && ((a->q.p != NULL && (swa__inside(c, a->q.p) || swa__inside(c, a->out.p)
-                                || swa__inside(c, a->lse) || swa__inside(c, a->stat)))
-            || (a->k.p != NULL && (swa__inside(c, a->k.p)
-                                   || (!call->shape.v_in_k && swa__inside(c, a->v.p))))))
+        && (swa__inside(c, a->q.p) || swa__inside(c, a->k.p) || swa__inside(c, a->v.p)
+            || swa__inside(c, a->out.p) || swa__inside(c, a->lse) || swa__inside(c, a->stat)))
         return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (v.status == SWA_OK && c->n_tokens > 1
         && swa__tangled(&call->shape, &call->a, c->n_tokens))

@@ -459,6 +459,32 @@ static void helpers(void) {
     free(was);
 }
 
+/* A size that a size_t cannot hold is told as 0, not as what is left of it: with one of 32 bits there are many. */
+static void sizes(void) {
+    const int narrow = sizeof(size_t) == 4;
+    swa_window window = swa_window_causal();
+    swa_cache_desc d;
+    int heads;
+    memset(&d, 0, sizeof d);
+    d.n_layers = 1;
+    d.windows = &window;
+    d.n_windows = 1;
+    d.shape.head_dim = 64;
+    for (heads = 4; heads <= 32; heads *= 2)
+        for (d.max_context = 1 << 27; d.max_context <= 1 << 30; d.max_context *= 2) {
+            d.shape.n_heads = d.shape.n_kv_heads = heads;
+            expect(narrow ? swa_cache_bytes(&d) == 0
+                          : swa_cache_bytes(&d) / (512 * (size_t)heads) >= (size_t)d.max_context,
+                   "sizes", "cache");
+        }
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = 1 << 20;
+    d.max_context = 16;
+    expect(
+        (swa_cache_bytes(&d) > 0)
+            && (narrow ? swa_cache_scratch_bytes(&d, 1) == 0 : swa_cache_scratch_bytes(&d, 1) / 1024 > (size_t)1 << 22),
+        "sizes", "scratch");
+}
 unsigned long MATRIX_RUN(int isa) {
     size_t i;
     memset(&total, 0, sizeof total);
@@ -469,6 +495,7 @@ unsigned long MATRIX_RUN(int isa) {
     rows(isa);
     masks();
     helpers();
+    sizes();
     return total.wrong ? 0ul : (unsigned long)(total.bits[0] ^ 0xffffffffu) | 1ul;
 }
 
