@@ -1118,9 +1118,9 @@ SWA_API swa_shape  swa_mla_shape(const swa_mla *mla, int expanded);
    not in weight_bytes. */
 typedef struct { double macs, weight_bytes, cache_bytes; } swa_mla_cost;
 /* The cheaper of NAIVE and ABSORBED for n_new tokens of a sequence that has n_cached in reach. With
-   n = n_cached + n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff n*(A -
-   n_new*B) > n_new*A. At DeepSeek-V3's sizes that is never the case from 171 new tokens on, and
-   always for one token. (Keys are expanded in tiles of 16, so the first n counts as 16 at least.)
+   n = n_cached + n_new, A = kv_lora*(nope+v), B = 2*kv_lora - nope - v: absorbed iff
+   max(n, 16)*A - n*n_new*B > n_new*A (keys are expanded in tiles of 16). At DeepSeek-V3's sizes
+   that is never the case from 171 new tokens on, and always for one token.
    With w_uqk or pick always ABSORBED. cost (may be NULL) counts everything the block does:
    multiply-adds, bytes of weights and of cached rows read (f32 cache). Only the dimensions of mla
    need be set, and the types of its weights where cost is wanted. AUTO (0) = a dimension or number
@@ -1141,8 +1141,9 @@ SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes
    that its runs can take over any history; desc may have layers of other kinds (an index). The
    largest of this, swa_cache_scratch_bytes and swa_select_bytes serves all calls of such a cache,
    of a block whose pick was NULL here also calls with lists. 0 = invalid (what swa_mla_forward
-   calls ARG) or overflow: look at each of the three. A longer step is MEMORY in swa_mla_forward,
-   not in begin: set a larger scratch and call again, or begin it again, shorter. */
+   calls ARG, but for compute and pick, which may change) or overflow: look at each of the three. A
+   longer step is MEMORY in swa_mla_forward, not in begin: set a larger scratch and call again, or
+   begin it again, shorter. */
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
                                      int32_t n_tokens, int parts);
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
@@ -4519,7 +4520,7 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      DIMS by VECTORS        the same of a list's p.v, which holds them twice
      FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
                             something, FEW_F32 and INDEX: of keys of four rows in f32 (narrow
-                            too where swa__key_streams is 2), of eight rows of an index and in
+                            too where swa__key_streams is 2), of INDEX_ROWS of an index and in
                             narrow types; EIGHT: of dims of eight rows
      TWICE                  two steps of p.v in a turn of many rows' loop, see mk
      CONSTRAINT(x)          x in a register, read and written, in the words of an asm statement
@@ -4808,8 +4809,7 @@ typedef struct {
     void (*finish)(int rows, int dvp, int dv, const float *o, const float *l, float *const *out);
     /* The same from a panel: o [dvp][nr], l [nr]. */
     void (*unpack)(int nr, int rows, int dv, const float *o, const float *l, float *const *out);
-    /* dst[d*nr + i] = src[i][d] * mul, transposed; nr a multiple of 16, at most
-       SWA__PANEL. */
+    /* dst[d*nr + i] = src[i][d] * mul, transposed; nr: a panel's rows, or 16. */
     void (*pack)(const void *const *src, int type, int nr, int dim, float mul, float *dst);
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
@@ -5318,8 +5318,7 @@ static const float swa__sides[2][16] = {
 #  define SWV_UNROLL SWA__UNROLL
 #endif
 /* The register block of a whole panel: SWV_KEYS keys (or dims) by SWV_VECTORS vectors, which are
-   all SWV_NR rows. Half a panel is one vector of rows, and as many sums, those of
-   SWV_KEYS*SWV_VECTORS keys. */
+   all SWV_NR rows. Half a panel is 16 rows: SWV_HALF_PANEL vectors by SWV_HALF_KEYS keys. */
 #define SWV_NR (SWV_VECTORS * SWV_N)
 #ifndef SWV_HALF_KEYS
 #  define SWV_HALF_KEYS SWV_KEYS
@@ -5451,7 +5450,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(nth)(int whole, const float *p, int i, SWV *ro
     else if (SWA__IS_BF16(type)) { const int T = SWA_BF16; body } \
     else if (SWA__IS_Q8(type)) { const int T = SWA_Q8; body } \
     else { const int T = SWA_F32; body } } while (0)
-/* x = 2^x for n vectors, -126 <= x <= 0, 0.93 ulp: Taylor-like polynomial of degree 6 on [-1/2,
+/* x = 2^x for n vectors, -126 <= x <= 0, 0.95 ulp: Taylor-like polynomial of degree 6 on [-1/2,
    1/2]. Side by side, because one chain after the other fills the CPU's queue before it has kept
    the units busy. */
 SWV_INLINE SWV_TARGET void SWA__FN(exp2_near)(int n, SWV *x) {
@@ -5484,7 +5483,7 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(counts_from)(SWV top) {
 }
 
 /* p of n scores y in bf16 products: 2^(y - top) rounded to bf16, 0 where y is below `lower`. 2^x =
-   2^whole * (1 + a polynomial of degree 3 on [0, 1] that is 0 at 0, wrong by 8.6e-5, a 45th of
+   2^whole * (1 + a polynomial of degree 3 on [0, 1] that is 0 at 0, wrong by 1.7e-4, a 45th of
    bf16's last bit). A bf16's bits are an integer, 128 * (whole + 127 + polynomial); added to 3 *
    2^22 by the last multiplication it is rounded, to nearest even, and is the lower half of the
    sum's bits. */
@@ -7017,9 +7016,9 @@ static void SWA__FN(index_soon)(swa__block *b, const swa__scores *x, const char 
    x->sum [lists][256], of `per` rows each. So few keys at a time that they stay in L1 while all
    rows come by:
 
-       for 32 keys             all of an interval's, or the whole block where K lies off the grid
-           for 8, 4, 2, 1 rows     scores of these keys
-               for each row            into its list's sums
+       for SWV_INDEX_KEYS keys           or, by integers off the grid, all of an interval's
+           for SWV_INDEX_ROWS, 4, 2, 1 rows  scores of these keys
+               for each row                      into its list's sums
 
    A key's sum is one chain over its rows, so the order of keys does not show. */
 static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
@@ -7044,13 +7043,14 @@ static SWV_TARGET void SWA__FN(index)(swa__block *b, const swa__sight *n,
             v[1] = range[i + 1] / SWV_N;
             if (b->shift == 0 && v[1] > v[0] + SWV_INDEX_KEYS / SWV_N)
                 v[1] = v[0] + SWV_INDEX_KEYS / SWV_N;
+            /* off the grid are integers alone (swa__index_job), which are not widened */
             if (!b->g->dots) SWA__FN(index_widen)(b, x, v);
 
             for (r = 0; r < x->rows; r += step) {
                 step = swa__few_pass(x->rows - r, own ? SWV_INDEX_ROWS : 4);
                 b->added.w = x->w + r;
                 b->added.sum =
-                    step == b->added.rows && x->per % SWV_INDEX_ROWS == 0 && b->shift == 0
+                    step == b->added.rows && x->per % SWV_INDEX_ROWS == 0
                         ? x->sum + (size_t)(r / x->per) * SWA_BLOCK
                         : NULL;
                 left = SWA__FN(index_scores)(step, b, n, x, r, v);
@@ -8390,7 +8390,7 @@ static SWV_TARGET void SWA__FN(staged)(int type, const void *src, float *dst, si
    read in place, and then what the type makes of it: integers with a scale of their own in q8. */
 static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, int n, float *dst,
                                       float *scale) {
-    unsigned char stored[2 * SWV_N];
+    uint16_t stored[SWV_N];
     float lanes[SWV_N], top = 0.0f, inv;
     SWV big = SWV_SET1(0.0f), x;
     /* read where it is, if whole vectors are there */
@@ -8410,10 +8410,10 @@ static SWV_TARGET void SWA__FN(round)(int type, const void *src, int src_type, i
                   zero = SWV_SET1(0.0f), least = SWV_SUB(zero, most);
         for (i = 0; i < n; i += SWV_N) {
             x = SWV_MIN(most, SWV_LOAD(from + i));
-            x = SWV_ADD(SWV_SINCE(x, least, x, least), zero);    /* -0: 0 */
+            x = SWV_ADD(SWV_SINCE(x, least, x, least), zero); /* -0: 0 */
             if (SWA__IS_F16(type)) {
-                SWV_STORE_F16((uint16_t *)(void *)stored, x);
-                x = SWV_LOAD_F16((const uint16_t *)(const void *)stored);
+                SWV_STORE_F16(stored, x);
+                x = SWV_LOAD_F16(stored);
             } else if (SWA__IS_BF16(type)) x = SWV_TO_BF16(x);
             SWV_STORE(dst + i, x);
         }
@@ -8594,7 +8594,7 @@ typedef struct {
    n of vector g is input g*SWV_N + n mod 16. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN(piece) *in,
                                            int at, SWV (*acc)[SWV_GV]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
+    const size_t es = SWA__FN(size)(type);
     SWV a, b[SWV_PT];
     int g, r, t;
 
@@ -8615,8 +8615,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots16)(int R, int T, int type, const SWA__FN
    seldom there, so plain loops do. */
 SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const SWA__FN(piece) *in,
                                                  float (*chain)[16], float (*sum)[16]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
-    unsigned char w[64];
+    const size_t es = SWA__FN(size)(type);
+    union { float f[16]; unsigned char bytes[64]; } w;   /* aligned for numbers of any type */
     float x[16];
     int r, t, g, i, some;
 
@@ -8626,12 +8626,12 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(dots_tail)(int R, int T, int type, const S
             /* weights and inputs by way of buffers with zeros: nothing behind a row is read */
             for (i = 0; i < in->n; i += some) {
                 some = in->n - i < 16 ? in->n - i : 16;
-                memset(w, 0, sizeof w);
+                memset(&w, 0, sizeof w);
                 memset(x, 0, sizeof x);
-                memcpy(w, in->w + (size_t)r * in->ws + (size_t)i * es, (size_t)some * es);
+                memcpy(w.bytes, in->w + (size_t)r * in->ws + (size_t)i * es, (size_t)some * es);
                 memcpy(x, in->x + (size_t)t * in->xs + i, (size_t)some * sizeof(float));
                 for (g = 0; g < 16; g += SWV_N)
-                    SWV_STORE(from + g, SWV_FMA(SWA__FN(load)(type, w + (size_t)g * es),
+                    SWV_STORE(from + g, SWV_FMA(SWA__FN(load)(type, w.bytes + (size_t)g * es),
                                                 SWV_LOAD(x + g), SWV_LOAD(from + g)));
             }
 
@@ -8668,7 +8668,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(dots_lines)(int R, int type, int fetch,
 /* As many times 32 inputs as a piece has: what a product has once per type. */
 SWV_INLINE SWV_TARGET void SWA__FN(dots32)(int R, int T, int type, int fetch,
                                            const SWA__FN(piece) *in, SWV (*acc)[SWV_GV]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
+    const size_t es = SWA__FN(size)(type);
     int i, r;
 
     for (i = 0; i + 32 <= in->n; i += 32) {
@@ -8761,7 +8761,7 @@ static int SWA__FN(tokens)(int left) { return SWV_PT == 4 || left >= SWV_PT ? SW
 
 SWV_INLINE SWV_TARGET void SWA__FN(product_rows)(int G, const swa_gemm *p, const SWA__FN(slab) *c) {
     const int type = (int)p->w.type;
-    const size_t es = type == SWA_F32 ? 4 : 2, group = (size_t)p->w.stride * es * SWV_PR;
+    const size_t es = SWA__FN(size)(type), group = (size_t)p->w.stride * es * SWV_PR;
     SWA__FN(piece) in;
     float lanes[4 * SWV_PR * SWV_PT + 16][16], sum[16];
     const float *x = c->x;
@@ -8849,7 +8849,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_many)(const swa_gemm *p, float *pack)
    fetched, which as a rule are a later row's. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, const float *x,
                                                 float *y, int r) {
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    const size_t es = SWA__FN(size)(type), ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float lanes[2][16]; /* [1] is nobody's: gcc -O3 takes stores into [0] for longer ones */
     const int fetch = swa__fetch_weights();
@@ -8880,7 +8880,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_row)(int type, const swa_gemm *p, con
    one by one, in a loop per type, which feels a step more. */
 SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *x, float *y) {
     const int type = (int)p->w.type;
-    const size_t es = type == SWA_F32 ? 4 : 2, ws = (size_t)p->w.stride * es;
+    const size_t es = SWA__FN(size)(type), ws = (size_t)p->w.stride * es;
     SWA__FN(piece) in;
     float lanes[16][16], sum[16];        /* as tree takes them: whole sixteens; SWV_PR count */
     int r = 0, k, i, n;
@@ -8919,7 +8919,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(product_one)(const swa_gemm *p, const float *
 SWV_INLINE SWV_TARGET void SWA__FN(column_inputs)(int C, int T, int type, int width,
                                                   const SWA__FN(piece) *in, int d,
                                                   SWV (*acc)[SWV_PC]) {
-    const size_t es = type == SWA_F32 ? 4 : 2;
+    const size_t es = SWA__FN(size)(type);
     const char *w = in->w;
     unsigned char tail[4 * SWV_N];
     SWV a[SWV_PC], b;
@@ -9133,6 +9133,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 }
 #endif
 #undef SWV_BY_TYPE
+#undef SWV_BY_FLOATS
 
 /* The next instance defines these anew. */
 #undef SWV_INLINE
@@ -10095,8 +10096,8 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 
 #if SWA__AVX512
 /* AVX-512: 32 registers of 16 floats. A vector of keys is a tile, SWV_N is SWA__TILE: what only
-   this instance has (eight rows, pairs, loads by streams, half panels) counts tiles in vectors.
-   Masks stand in place of blends. */
+   this instance has (eight rows, pairs, loads by streams) counts tiles in vectors. Masks stand
+   in place of blends. */
 #if defined(__GNUC__) && !defined(__clang__) /* gcc 12 warns inside its own intrinsics (its bug
                                                 105593) */
 #  pragma GCC diagnostic push
@@ -16342,6 +16343,14 @@ SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
     return swa__yes();
 }
 
+static int swa__any_opaque(const swa_mla *m) {
+    const swa_matrix *const all[] = { &m->w_dq, &m->w_uq, &m->w_qr, &m->w_dkv,
+                                      &m->w_kr, &m->w_uk, &m->w_uv, &m->w_o };
+    int i = 0;
+    while (i < 8 && all[i]->type != SWA_OPAQUE) i++;
+    return i < 8;
+}
+
 /* w: the weights as this block has them. */
 SWA__COLD static swa__verdict swa__mla_check(const swa_mla *m, swa__weight *w) {
     swa__verdict v = swa__mla_dims_check(m);
@@ -16359,8 +16368,7 @@ SWA__COLD static swa__verdict swa__mla_check(const swa_mla *m, swa__weight *w) {
         return swa__no(SWA_ERR_ARG, "path SWA_MLA_NAIVE with w_uqk or pick");
     if (!swa__merged(m) && m->w_uvo.p != NULL) return swa__no(SWA_ERR_ARG, "w_uvo without w_uqk");
     /* rows are of OPAQUE weights: a forgotten type would be read as f32 */
-    if (m->rows != NULL && !swa__merged(m) && m->w_uq.type != SWA_OPAQUE
-        && m->w_uk.type != SWA_OPAQUE && m->w_uv.type != SWA_OPAQUE && m->w_o.type != SWA_OPAQUE)
+    if (m->rows != NULL && !swa__merged(m) && !swa__any_opaque(m))
         return swa__no(SWA_ERR_ARG, "rows, and no weight is OPAQUE");
     swa__weights(m, swa__merged(m), m->w_uvo.p != NULL, w);
     for (i = 0; i < SWA__WEIGHTS && v.status == SWA_OK; i++)

@@ -11,34 +11,22 @@ enum { HEADS = 8, KV_HEADS = 2, DIM = 32, LEARNED = 128, TOKENS = 150, WINDOW = 
 
 typedef struct {
     float *q, *k, *v, *learned_k, *learned_v;
+    swa_rows learned; /* over the learned rows: shape and scratch, which stay from call to call */
+    swa_kv segment;
 } model;
 
 /* n tokens from position pos on: out [n][HEADS][DIM], lse [n][HEADS]. */
 static void attend(const model *m, swa_cache *kv, int64_t pos, int32_t n, float *out, float *lse) {
     static float part[2][MOST * HEADS * DIM], stat[2][MOST * HEADS * 2];
     const float *outs[2] = { part[0], part[1] }, *stats[2] = { stat[0], stat[1] };
-    swa_kv learned = { 0 };
-    swa_rows rows = { 0 };
+    swa_rows rows = m->learned;
     swa_attn a = { 0 };
 
-    learned.k = m->learned_k; /* [LEARNED][KV_HEADS][DIM] */
-    learned.v = m->learned_v;
-    learned.n = LEARNED;
-    rows.shape.n_heads = HEADS;
-    rows.shape.n_kv_heads = KV_HEADS;
-    rows.shape.head_dim = DIM;
-    rows.window = swa_window_causal();
-    rows.pos = LEARNED; /* as if behind them: all are seen */
     rows.n_tokens = n;
-    rows.kv = &learned;
-    rows.n_kv = 1;
-    rows.scratch_bytes = swa_attention_bytes(&rows, 1);
-    rows.scratch = room(rows.scratch_bytes);
     a.q.p = m->q + pos * HEADS * DIM;
     a.out.p = part[0];
     a.stat = stat[0];
     check(swa_attention(&rows, &a), "swa_attention");
-    free(rows.scratch);
 
     a.k.p = m->k + pos * KV_HEADS * DIM;
     a.v.p = m->v + pos * KV_HEADS * DIM;
@@ -47,6 +35,23 @@ static void attend(const model *m, swa_cache *kv, int64_t pos, int32_t n, float 
     check(swa_step_one(kv, 0, pos, n), "swa_step_one");
     check(swa_attend(kv, 0, &a), "swa_attend");
     check(swa_merge(outs, stats, 2, n * HEADS, DIM, NULL, HEADS, out, lse), "swa_merge"); /* always in this order */
+}
+
+static void learned_rows(model *m) {
+    memset(&m->segment, 0, sizeof m->segment);
+    memset(&m->learned, 0, sizeof m->learned);
+    m->segment.k = m->learned_k; /* [LEARNED][KV_HEADS][DIM] */
+    m->segment.v = m->learned_v;
+    m->segment.n = LEARNED;
+    m->learned.shape.n_heads = HEADS;
+    m->learned.shape.n_kv_heads = KV_HEADS;
+    m->learned.shape.head_dim = DIM;
+    m->learned.window = swa_window_causal();
+    m->learned.pos = LEARNED; /* as if behind them: all are seen */
+    m->learned.kv = &m->segment;
+    m->learned.n_kv = 1;
+    m->learned.scratch_bytes = swa_attention_bytes(&m->learned, 1); /* n_tokens 0: for any number of tokens */
+    m->learned.scratch = room(m->learned.scratch_bytes);
 }
 
 /* The same written out: the largest error of one token's row of one head. */
@@ -81,6 +86,7 @@ int main(void) {
     m.v = rows_at(3, 0, TOKENS, KV_HEADS * DIM);
     m.learned_k = rows_at(4, 0, LEARNED, KV_HEADS * DIM);
     m.learned_v = rows_at(5, 0, LEARNED, KV_HEADS * DIM);
+    learned_rows(&m);
     for (int i = 0; i < 2; i++) {
         cache c = new_cache(&d, 1);
         for (int32_t pos = 0, n; pos < TOKENS; pos += n) {
@@ -102,5 +108,6 @@ int main(void) {
     free(m.v);
     free(m.learned_k);
     free(m.learned_v);
+    free(m.learned.scratch);
     return worst < 1e-6 ? 0 : 1;
 }

@@ -11,13 +11,23 @@ static int usage(void) {
     return 2;
 }
 
+/* What is no number, or more than any window or picture has, ends the program. */
+static long integer(const char *word) {
+    char *end;
+    const long n = strtol(word, &end, 10);
+    if (end == word || *end != 0 || n < -1000000000 || n > 1000000000) exit(usage());
+    return n;
+}
+
 /* Reads the window's words; how many were read, 0 = not understood. */
 static int window_of(int n, char **word, swa_window *w) {
-    long a = n > 1 ? strtol(word[1], NULL, 10) : 0, b = n > 2 ? strtol(word[2], NULL, 10) : 0;
+    long a, b;
     if (n > 0 && strcmp(word[0], "causal") == 0) {
         *w = swa_window_causal();
         return 1;
     }
+    a = n > 1 ? integer(word[1]) : 0;
+    b = n > 2 ? integer(word[2]) : 0;
     if (n > 1 && strcmp(word[0], "sliding") == 0) {
         *w = swa_window_sliding(a);
         return 2;
@@ -82,8 +92,9 @@ int main(int argc, char **argv) {
     used = window_of(argc - at, argv + at, &w);
     if (at < argc && used == 0) return usage();
     at += used;
-    first = at < argc ? strtol(argv[at], NULL, 10) : 6;
-    n = at + 1 < argc ? (int)strtol(argv[at + 1], NULL, 10) : 6;
+    first = at < argc ? integer(argv[at++]) : 6;
+    n = at < argc ? (int)integer(argv[at++]) : 6;
+    if (at < argc) return usage();
     if (!swa_visible(&w, 0, 0) || first < 0 || first > 200 || n < 1 || n > 200) return usage();
     if (drawn) svg(&w, first, n);
     else terminal(&w, first, n);

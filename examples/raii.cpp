@@ -19,9 +19,15 @@ public:
         check(swa_cache_init(&handle, &desc, memory.data(), memory.size()));
         check(swa_cache_set_scratch(&handle, scratch.data(), scratch.size()));
     }
-    Cache(Cache &&) = default;
-    Cache &operator=(Cache &&) = default;
-    Cache(const Cache &) = delete; // a copy of the handle would be an alias
+    Cache(Cache &&from) noexcept { *this = std::move(from); }
+    Cache &operator=(Cache &&from) noexcept {
+        memory = std::move(from.memory);
+        scratch = std::move(from.scratch);
+        handle = from.handle;
+        from.handle = {}; // which every call refuses: what was moved from is no alias
+        return *this;
+    }
+    Cache(const Cache &) = delete;
     Cache &operator=(const Cache &) = delete;
 
     void begin(int seq, int64_t pos, int32_t n) { check(swa_step_one(&handle, seq, pos, n)); }

@@ -6,20 +6,29 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p build/same
-cc=${CC:-cc} prompt='It is a truth universally acknowledged, that' first= failed=0 ways=0
+cc=${CC:-cc} prompt='It is a truth universally acknowledged, that' first= failed=0 ways=0 skipped=0
 
+skip() { echo "SKIPPED: $1"; skipped=$((skipped + 1)); }
 build() {     # NAME COMPILER FLAGS...
     name=$1 compiler=$2
     shift 2
-    command -v "${compiler%% *}" > /dev/null || { echo "SKIPPED: $name: no $compiler here"; return 1; }
-    $compiler -O1 -ffp-contract=off "$@" examples/generate.c -o "build/same/$name" -lm
+    command -v "${compiler%% *}" > /dev/null || { skip "$name: no $compiler here"; return 1; }
+    $compiler -O1 -ffp-contract=off "$@" examples/generate.c -o "build/same/$name" -lm && return
+    echo "FAILED: $name does not compile"
+    ways=$((ways + 1)) failed=$((failed + 1))
+    return 1
 }
 way() {       # WORDS FOR PEOPLE, COMMAND...
     what=$1
     shift
-    sum=$("$@" -n 60 -p "$prompt" 2> /dev/null | cksum | cut -d' ' -f1)
-    [ -n "$first" ] || first=$sum
     ways=$((ways + 1))
+    if ! "$@" -n 60 -p "$prompt" > build/same/text 2> build/same/errors || [ ! -s build/same/text ]; then
+        printf '%-60s %10s  FAILED: %s\n' "$what" - "$(head -n 1 build/same/errors)"
+        failed=$((failed + 1))
+        return
+    fi
+    sum=$(cksum < build/same/text | cut -d' ' -f1)
+    [ -n "$first" ] || first=$sum
     if [ "$sum" = "$first" ]; then word=same; else word=OTHER failed=$((failed + 1)); fi
     printf '%-60s %10s  %s\n' "$what" "$sum" "$word"
 }
@@ -40,7 +49,7 @@ build aarch64 aarch64-linux-gnu-gcc -static && {
     if command -v qemu-aarch64 > /dev/null; then
         way "AArch64 under qemu, NEON" qemu-aarch64 ./build/same/aarch64 -c 32
         way "the same, warm cache" qemu-aarch64 ./build/same/aarch64 --warm
-    else echo "SKIPPED: no qemu-aarch64 here"; fi
+    else skip "no qemu-aarch64 here"; fi
 }
-echo "$((ways - failed)) passed, $failed failed, 0 skipped"
+echo "$((ways - failed)) passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$ways" -gt 0 ]

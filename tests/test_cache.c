@@ -1424,6 +1424,41 @@ TEST_EACH_ISA(numbers_that_a_type_does_not_hold) {
             }
         }
 }
+/* What lies halfway goes to the even one, a step beside it to the nearer one. */
+TEST_EACH_ISA(ties_that_are_stored) {
+    static const struct {
+        swa_type type;
+        uint32_t x, want;
+    } list[] = {
+        { SWA_BF16, 0x3f808000u, 0x3f800000u }, { SWA_BF16, 0xbf818000u, 0xbf820000u },
+        { SWA_BF16, 0x3f808001u, 0x3f810000u }, { SWA_BF16, 0xbf817fffu, 0xbf810000u },
+        { SWA_F16, 0x3f801000u, 0x3f800000u },  { SWA_F16, 0xbf803000u, 0xbf804000u },
+        { SWA_F16, 0x3f801001u, 0x3f802000u },  { SWA_F16, 0xbf802fffu, 0xbf802000u },
+        { SWA_F16, 0x33c00000u, 0x34000000u },  { SWA_F16, 0x34200000u, 0x34000000u }, /* subnormal */
+    };
+    const swa_window win = swa_window_sliding(16);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        swa_cache_desc d = toy_desc(&win, 1, 1, 1);
+        swa_attn a;
+        toy t;
+        float x[TOY_DIM], k[TOY_DIM], v[TOY_DIM], want;
+        d.k_type = list[i].type;
+        d.isa = isa;
+        d.shape.n_heads = d.shape.n_kv_heads = 1;
+        d.shape.head_dim = TOY_DIM;
+        REQUIRE(toy_open(&t, &d));
+        for (int n = 0; n < TOY_DIM; n++) memcpy(&x[n], &list[i].x, sizeof x[n]);
+        memcpy(&want, &list[i].want, sizeof want);
+        memset(&a, 0, sizeof a);
+        a.k.p = a.v.p = x;
+        a.mode = SWA_STORE_ONLY;
+        CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
+        CHECK_OK(swa_attend(&t.kv, 0, &a));
+        CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 1, k, v));
+        t_label("type %d, %08x", list[i].type, (unsigned)list[i].x);
+        for (int n = 0; n < TOY_DIM; n++) CHECK(memcmp(&k[n], &want, 4) == 0 && memcmp(&v[n], &want, 4) == 0);
+    }
+}
 /* ---- audit ---- */
 
 /* With audit on, what a sequence no longer holds is no longer in memory. Another sequence then runs, so that what

@@ -66,6 +66,7 @@ TEST(rope_shapes) {
             int heads = shapes[i].heads, head_dim = shapes[i].head_dim, rotary = shapes[i].rotary;
             CHECK(rope_error(3, heads, head_dim, pos, freq, rotary, pairs, 0) < 2e-7);
             CHECK(rope_error(3, heads, head_dim, pos, freq, rotary, pairs, 1.5) < 3e-7);
+            CHECK(rope_error(3, heads, head_dim, pos, freq, rotary, pairs, -0.0) < 2e-7);
             CHECK(rope_error(0, heads, head_dim, pos, freq, rotary, pairs, 0) <= 0);
         }
     }

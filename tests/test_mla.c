@@ -1372,6 +1372,12 @@ TEST(misuse_of_half_a_pair) {
     if (!misuse_open(&u, SWA_MLA_AUTO)) return;
     INVALID(m.sink_pos = 9, SWA_ERR_ARG);     /* nothing is pinned here */
     INVALID(m.rows = host_rows, SWA_ERR_ARG); /* no weight is OPAQUE: its type */
+    m = u.r.s.m; /* one that only the products read is enough: an engine may set both hooks always */
+    m.rows = host_rows;
+    m.gemm = host_product;
+    m.w_dkv.type = SWA_OPAQUE;
+    if (m.w_kr.p == m.w_dkv.p) m.w_kr.type = SWA_OPAQUE;
+    CHECK(swa_mla_scratch_bytes(&m, &u.r.desc, 4, 2) > 0);
     u.r.s.m.rope_dim = 0;
     u.r.desc.shape = swa_mla_shape(&u.r.s.m, 0);
     m = u.r.s.m;

@@ -986,6 +986,7 @@ TEST(a_layer_that_a_step_left_out) {
     CHECK_OK(swa_cache_save(&t.kv, 1, blob, bytes));
     CHECK_STATUS(go_on(&t, 2), SWA_OK); /* the step is still on: layer 1 comes late */
     CHECK_STATUS(some_layers(&t, 5, 0, 13, 1), SWA_OK);
+    CHECK_INT(swa_cache_unstored(&t.kv, 0), 1);                /* of a step of one token, too */
     CHECK_STATUS(some_layers(&t, 7, 0, 14, 1), SWA_ERR_ORDER); /* layer 1 lacks 13 */
     r = rewinding(t_run(0, 14, 1));
     CHECK_STATUS(swa_step_begin(&t.kv, &r, 1), SWA_ERR_ORDER);

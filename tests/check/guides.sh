@@ -16,7 +16,9 @@ for page in examples/hosts/*.md; do
         echo "FAILED: the code in $page"
         failed=$((failed + 1))
     fi
-    if ! command -v "$cxx" > /dev/null 2>&1; then skipped=$((skipped + 1))
+    if ! command -v "$cxx" > /dev/null 2>&1; then
+        echo "SKIPPED: the code in $page, as C++: no compiler"
+        skipped=$((skipped + 1))
     elif $cxx -std=c++20 -x c++ -Wall -Wno-missing-braces -Werror -I. -fsyntax-only "$dir/$name.c"; then
         passed=$((passed + 1))
     else
