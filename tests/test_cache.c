@@ -1387,34 +1387,35 @@ TEST_EACH_ISA(missing_keys_across_a_block_edge) {
             for (int in_k = 0; in_k < 2; in_k++) check_hole(q, k, isa, hole[i][0], hole[i][1], n, in_k);
 }
 
+/* One row of one head through a ring of this type: K x and V y come back as k and v. */
+static int one_row(int isa, swa_type type, const float *x, const float *y, float *k, float *v) {
+    const swa_window win = swa_window_sliding(16);
+    swa_cache_desc d = toy_desc(&win, 1, 1, 1);
+    swa_attn a;
+    toy t;
+    d.k_type = type;
+    d.isa = isa;
+    d.shape.n_heads = d.shape.n_kv_heads = 1;
+    d.shape.head_dim = TOY_DIM;
+    if (!CHECK(toy_open(&t, &d))) return 0;
+    memset(&a, 0, sizeof a);
+    a.k.p = x;
+    a.v.p = y;
+    a.mode = SWA_STORE_ONLY;
+    return CHECK_OK(swa_step_one(&t.kv, 0, 0, 1)) && CHECK_OK(swa_attend(&t.kv, 0, &a))
+        && CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 1, k, v));
+}
 /* What no type but F32 holds: an infinity is cut, a NaN becomes the lowest number, in a row's scale as well; the same
    on every instruction set, however the NaN is written. */
 TEST_EACH_ISA(numbers_that_a_type_does_not_hold) {
     static const uint32_t odd[] = { 0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u, 0x7fffffffu, 0x7f800001u };
     static const swa_type types[] = { SWA_F16, SWA_BF16, SWA_Q8 };
-    const swa_window win = swa_window_sliding(16);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 6; j++) {
-            swa_cache_desc d = toy_desc(&win, 1, 1, 1);
-            swa_attn a;
-            toy t;
-            float x[TOY_DIM], y[TOY_DIM], k[TOY_DIM], v[TOY_DIM], low;
-            d.k_type = types[i];
-            d.isa = isa;
-            d.shape.n_kv_heads = 1;
-            d.shape.n_heads = 1;
-            d.shape.head_dim = TOY_DIM;
-            REQUIRE(toy_open(&t, &d));
-            for (int n = 0; n < TOY_DIM; n++) x[n] = y[n] = 0.0f;
+            float x[TOY_DIM] = { 0 }, y[TOY_DIM] = { 0 }, k[TOY_DIM], v[TOY_DIM], low;
             memcpy(&x[TOY_DIM - 1], &odd[j], sizeof x[0]);
             memcpy(&y[0], &odd[j], sizeof y[0]);
-            memset(&a, 0, sizeof a);
-            a.k.p = x;
-            a.v.p = y;
-            a.mode = SWA_STORE_ONLY;
-            CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
-            CHECK_OK(swa_attend(&t.kv, 0, &a));
-            CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 1, k, v));
+            REQUIRE(one_row(isa, types[i], x, y, k, v));
             low = types[i] == SWA_F16 ? 65504.0f : 3.38953139e38f;
             if (j > 0) low = -low;
             t_label("type %d, %08x", types[i], (unsigned)odd[j]);
@@ -1436,25 +1437,11 @@ TEST_EACH_ISA(ties_that_are_stored) {
         { SWA_F16, 0x3f801001u, 0x3f802000u },  { SWA_F16, 0xbf802fffu, 0xbf802000u },
         { SWA_F16, 0x33c00000u, 0x34000000u },  { SWA_F16, 0x34200000u, 0x34000000u }, /* subnormal */
     };
-    const swa_window win = swa_window_sliding(16);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        swa_cache_desc d = toy_desc(&win, 1, 1, 1);
-        swa_attn a;
-        toy t;
         float x[TOY_DIM], k[TOY_DIM], v[TOY_DIM], want;
-        d.k_type = list[i].type;
-        d.isa = isa;
-        d.shape.n_heads = d.shape.n_kv_heads = 1;
-        d.shape.head_dim = TOY_DIM;
-        REQUIRE(toy_open(&t, &d));
         for (int n = 0; n < TOY_DIM; n++) memcpy(&x[n], &list[i].x, sizeof x[n]);
         memcpy(&want, &list[i].want, sizeof want);
-        memset(&a, 0, sizeof a);
-        a.k.p = a.v.p = x;
-        a.mode = SWA_STORE_ONLY;
-        CHECK_OK(swa_step_one(&t.kv, 0, 0, 1));
-        CHECK_OK(swa_attend(&t.kv, 0, &a));
-        CHECK_OK(swa_cache_read(&t.kv, 0, 0, 0, 1, k, v));
+        REQUIRE(one_row(isa, list[i].type, x, x, k, v));
         t_label("type %d, %08x", list[i].type, (unsigned)list[i].x);
         for (int n = 0; n < TOY_DIM; n++) CHECK(memcmp(&k[n], &want, 4) == 0 && memcmp(&v[n], &want, 4) == 0);
     }
