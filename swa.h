@@ -96,12 +96,13 @@
      (ARG under d.audit = 1, which finds more: run your tests with it); local and global layers in
      turn need a window for each place in their pattern.
    * StreamingLLM with S slots, n of them sinks: swa_window_sinks(S-n, n), and swa_attn.q_sink = q
-     before RoPE, rotated for position min(pos, S-1). Without it the first S tokens are right.
+     before RoPE, rotated for position min(pos, S-1) (of MLA q_sink_tail; in swa_mla sink_pos =
+     S-1). Without it the first S tokens are right.
    * Positions count from the sequence's own start, not from the batch's. pos is the sequence's end;
-     to go back below it takes run.rewind = 1, or swa_cache_truncate(): also after a warm-up at 0
-     (swa_cache_reset). A window that is full goes back by d.max_rollback tokens, 1 unless set. To
-     write an answer anew: n_seqs 2, swa_cache_fork(&kv, 1, 0, -1) behind the prompt, and from
-     there swa_cache_fork(&kv, 0, 1, -1).
+     to go back below it takes run.rewind = 1 (to the start it is always exact: after a warm-up, for
+     a new text), or swa_cache_truncate(), swa_cache_reset(). A window that is full goes back by
+     d.max_rollback tokens, 1 unless set. To write an answer anew: n_seqs 2, swa_cache_fork(&kv, 1,
+     0, -1) behind the prompt, and from there swa_cache_fork(&kv, 0, 1, -1).
    * A step is begun once for all layers and all sequences of a batch, by one call with a run for
      each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
      its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
@@ -383,7 +384,8 @@ typedef struct {
 typedef struct { swa_type k, v, tail; } swa_types;
 /* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
-   Which of them a step calls is up to the host. There are two ways:
+   Which of them a step calls is up to the host, for all of its sequences: a drafter's layers want
+   steps of their own where other sequences bring chunks. There are two ways:
      * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
        (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens of a run
        than capacity-(W-1), W the reader's own. Decoding fits (but where capacity is W-1), causal
@@ -513,7 +515,8 @@ SWA_API int64_t    swa_cache_first(const swa_cache *cache, int seq, int layer);
 /* The first layer that has not stored all rows up to the end, which a step has announced: what was
    left out when the next step is SWA_ERR_ORDER. -1 = none, or bad argument. */
 SWA_API int        swa_cache_unstored(const swa_cache *cache, int seq);
-/* smallest end > start that truncate accepts; end if none is smaller */
+/* smallest end > start that truncate accepts; end if none is smaller. Of those between, some may be
+   refused: where tokens are pinned an end among or right behind them is exact again. */
 SWA_API int64_t    swa_cache_min_end(const swa_cache *cache, int seq);
 /* Where a replay has to start, after swa_cache_reset, for position pos to be exact again: pos minus
    the sum of W-1 over the layers (of a chunked one back to its chunk's start), or the start if a
@@ -818,16 +821,18 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    phase 0 again (with q anew, where out is q: it may be overwritten). A part of phase 1 that is
    given others, or done twice, is refused by itself: call it as it should be. (A part left out of a
    second try looks as in the first one, if that was the same call.) If a part of phase 1 was left
-   out, that layer's phase 0 is SWA_ERR_ORDER, and the part's own in another, at the latest the next
-   step (of the first 64 parts): call it, or begin the step again. A host without a join inside an
-   op (ggml) makes two ops of it. */
+   out of a call that stores, that layer's phase 0 is SWA_ERR_ORDER, and the part's own in another,
+   at the latest the next step (of the first 64 parts): call it, or begin the step again. A host
+   without a join inside an op (ggml) makes two ops of it. Beside the parts of a step other threads
+   may look at sequences that are not in it: end, first, slot, read, save, spans. All else on a cache
+   is one call at a time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
-   A visible position that no segment holds is skipped. swa_cache_spans fills segments that read a
-   ring in place (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is
-   not supported. */
+   A visible position that no segment holds is skipped; but one that stood in a ring and is
+   overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
+   (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported. */
 typedef struct {
     const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
                                          when v_in_k                                              */
@@ -837,6 +842,7 @@ typedef struct {
     int64_t  pos;                     /* position of the first row                                */
     int32_t  n;                       /* rows; 0 is legal: none                                   */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
+    int64_t  lost_;
     const float *k_scale_, *v_scale_, *tail_scale_;
 } swa_kv;
 typedef struct {
@@ -856,7 +862,10 @@ typedef struct {
     int        isa;                   /* 0 = best                                                 */
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
-   without its rows until the layer has stored them; what they will push out is there no more. */
+   without its rows until the layer has stored them; what they will push out is there no more. A
+   query before the sequence's end sees older keys than the next token does: for one n positions
+   before it max_rollback has to be n+1 (a drafter that begins at the sure token: the drafts and
+   one). */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
@@ -1018,7 +1027,8 @@ SWA_CHECKED swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_d
    (fp8 with scales, Q8_0, Q4_K): then p is never looked at, only not NULL, and handed back to
    swa_mla's gemm and rows. block_rows, block_cols: products begin and end at multiples of these
    (fp8 in tiles of 128x128: 128, 128, or 1, 128 if gemm finds each row's scale; Q8_0: 1, 32; Q4_K:
-   1, 256), or at the matrix's end. */
+   1, 256), or at the matrix's end. Two weights that are one matrix are told by equal p, OPAQUE ones
+   too: the same handle for both. */
 typedef struct {
     const void *p;
     swa_type    type;         /* 0 = F32                                                          */
@@ -1245,6 +1255,9 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #if !defined(SWA_NO_SIMD) && (defined(__SSE2_MATH__) || defined(_M_X64)) /* all of x86-64         */
 #  define SWA__SSE2 1
 #  include <emmintrin.h>
+#  if defined(__FMA__)                   /* told by flags, also where AVX2 is not                 */
+#    include <immintrin.h>
+#  endif
 #else
 #  define SWA__SSE2 0
 #endif
@@ -1363,7 +1376,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
    (clang's intrinsics) keeps the host's, so the kernels add and multiply with operators of their
    own. Undone at the end of the implementation. No macro tells of clang's -fassociative-math
    without -ffast-math: under that alone the bits are not promised. */
-#if (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__)) && (defined(__GNUC__) || defined(__clang__))
+#if (defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)) \
+    && (defined(__GNUC__) || defined(__clang__))
 #  define SWA__FAST_MATH 1
 #else
 #  define SWA__FAST_MATH 0
@@ -1376,7 +1390,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  pragma clang fp contract(off)
 #elif SWA__FAST_MATH
 #  pragma GCC push_options
-#  pragma GCC optimize("no-fast-math", "no-associative-math", "fp-contract=off")
+#  pragma GCC optimize("no-fast-math", "no-associative-math", "no-reciprocal-math", \
+                       "fp-contract=off")
 #endif
 /* clang's model of a Zen 3, which -march=native chooses on later ones too, unrolls every plain loop
    as far as 4096 operations: three times the text. The kernels that gain by it say so themselves. */
@@ -2139,8 +2154,8 @@ static int swa__mask_cell_of(swa_type type, float masked, swa__mask_cell *cell) 
     if (type != SWA_F32 && type != SWA_F16 && type != SWA_BF16) return 0;
 
     magnitude = swa__bits_of(masked) & 0x7fffffffu;
-    /* a NaN; then 0 and -0, which ask for the default */
-    if (magnitude > 0x7f800000u) return 0;
+    /* a NaN, an infinity that shows nothing else; then 0 and -0, which ask for the default */
+    if (magnitude > 0x7f800000u || swa__bits_of(masked) == 0x7f800000u) return 0;
     if (magnitude == 0) masked = type == SWA_F16 ? -65504.0f : -65536.0f;
     if (type == SWA_F32) {
         cell->size = 4;
@@ -2416,16 +2431,46 @@ static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
     if (pos < 0) *s = -*s;               /* cos is even, sin odd */
 }
 
-/* Rotates n pairs of one head: the numbers step*i and step*i + apart. step and apart are 2 and 1
-   where pairs are neighbours, 1 and half the rotated numbers where halves are. */
-static void swa__rope_pairs(float *x, int n, size_t step, size_t apart, const double *c,
-                            const double *s) {
+/* Rotates n pairs of one head: of halves the numbers x[i] and y[i]; of neighbours x[2i] and x[2i+1].
+   The four conversions of a pair are most of the time one by one, so these are loops of which
+   compilers make vectors: strides are constants, nothing overlaps, and gcc -O2 is told that it
+   pays. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+#  pragma GCC push_options
+#  pragma GCC optimize("tree-vectorize", "vect-cost-model=dynamic")
+#endif
+static void swa__rope_halves(float *SWA__RESTRICT x, float *SWA__RESTRICT y, int n,
+                             const double *SWA__RESTRICT c, const double *SWA__RESTRICT s) {
     int i;
-    for (i = 0; i < n; i++, x += step) {
-        double a = (double)x[0], b = (double)x[apart];
-        x[0] = (float)(a * c[i] - b * s[i]);
-        x[apart] = (float)(a * s[i] + b * c[i]);
+    for (i = 0; i < n; i++) {
+        const double a = (double)x[i], b = (double)y[i];
+        x[i] = (float)(a * c[i] - b * s[i]);
+        y[i] = (float)(a * s[i] + b * c[i]);
     }
+}
+static void swa__rope_neighbours(float *SWA__RESTRICT x, int n, const double *SWA__RESTRICT c,
+                                 const double *SWA__RESTRICT s) {
+    int i;
+    for (i = 0; i < n; i++) {
+        const double a = (double)x[2 * i], b = (double)x[2 * i + 1];
+        x[2 * i] = (float)(a * c[i] - b * s[i]);
+        x[2 * i + 1] = (float)(a * s[i] + b * c[i]);
+    }
+}
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+#  pragma GCC pop_options
+#endif
+/* apart: from a pair's first number to its second */
+static void swa__rope_pairs(float *x, int n, size_t apart, const double *c, const double *s) {
+    if (apart > 1 || n == 1) swa__rope_halves(x, x + apart, n, c, s);
+    else swa__rope_neighbours(x, n, c, s);
+}
+
+/* A whole turn from token to token, and all beyond it, is another frequency; periods are none. */
+static int swa__freq_ok(const double *freq, int n) {
+    int i = 0;
+    while (i < n && swa__double_bits(freq[i]) <= 0x401921fb54442d18u) i++;     /* 2 pi */
+    return i == n;
 }
 
 SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
@@ -2438,7 +2483,7 @@ SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, cons
 
     if (n < 0 || n_heads <= 0 || head_dim <= 0 || rotary <= 0 || rotary % 2 != 0
         || rotary > head_dim || (pairs != SWA_ROPE_HALF && pairs != SWA_ROPE_INTERLEAVED) || !x
-        || !pos || !freq
+        || !pos || !freq || !swa__freq_ok(freq, rotary / 2)
         || (swa__double_bits(mscale) << 1 != 0 && !swa__positive(mscale)))
         return SWA_ERR_ARG;
     if (!swa__mul((size_t)n_heads, (size_t)head_dim, &row) || !swa__mul((size_t)n, row, &total) ||
@@ -2458,8 +2503,8 @@ SWA_API swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, cons
                 s[i] *= mscale;
             }
             for (h = 0; h < n_heads; h++)
-                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, step,
-                                apart, c, s);
+                swa__rope_pairs(x + (size_t)h * (size_t)head_dim + (size_t)from * step, count, apart,
+                                c, s);
         }
     }
     return SWA_OK;
@@ -2530,7 +2575,7 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
     for (r = 0; r < rows; r++, x += dim, out += dim) {
         double sum[8] = { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, mean, scale;
 
-        for (i = 0; i + 8 <= dim; i += 8)
+        for (i = 0; i <= dim - 8; i += 8)
             for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
         /* what is left of the row goes on in the same sums; then a tree over them */
         for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
@@ -2711,6 +2756,8 @@ typedef struct {
     int    group;                        /* most query heads that share a KV head                 */
     unsigned char *scratch;              /* the caller's: swa_cache_set_scratch                   */
     size_t scratch_bytes;
+    size_t ahead, scratch_ahead;         /* bytes before the head, and the scratch, that alignment
+                                            took of what the caller gave                          */
     int     n_runs;                      /* of the step that was begun, n_tokens rows in all      */
     int32_t n_tokens;
     swa_status status;                   /* SWA_OK, or why there is no step                       */
@@ -3040,7 +3087,8 @@ static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
     if (d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0 || d->n_k_rows < 0 || d->n_types < 0)
         return "a count below 0";
-    if ((d->n_windows > 0) != (d->windows != NULL)) return "windows without n_windows, or reverse";
+    if ((d->n_windows > 0) != (d->windows != NULL)) return d->windows == NULL ? "n_windows without windows"
+                                                                    : "windows without n_windows";
     if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
     if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
     if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
@@ -3057,7 +3105,8 @@ static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->audit > 0 && d->windows == NULL)
         return "windows: none, under audit: say swa_window_causal() if full attention is meant";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
-        if (!swa__window_ok(&d->windows[i])) return "window: not one that a constructor makes";
+        if (!swa__window_ok(&d->windows[i])) return "window: a constructor's numbers were out of "
+                                                           "range (W below 1), or none made it";
     for (i = 0; i == 0 || i < d->n_types; i++) {
         const swa_types type = swa__types_of(d, i);
         if (!swa__types_ok(type.k, type.v, type.tail)) return "k_type, v_type or tail_type unknown";
@@ -3120,6 +3169,15 @@ static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__la
     return swa__add(at, data, &at) && swa__add(at, 63, &c->total) ? SWA_OK : SWA_ERR_OVERFLOW;
 }
 
+/* Of a shape that cannot be. */
+SWA__COLD static const char *swa__shape_fault(const swa_shape *s) {
+    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0)
+        return "shape: n_heads, n_kv_heads or head_dim is not positive";
+    if (s->n_heads % s->n_kv_heads != 0) return "shape: n_heads is no multiple of n_kv_heads";
+    return "shape: a number below 0 or above 2^20, v_in_k neither 0 nor 1, or v_dim more than "
+           "head_dim with v_in_k";
+}
+
 /* Of a layer that is refused by itself, whatever the others are; NULL = it is not. */
 SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     swa__layer l;
@@ -3127,12 +3185,7 @@ SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     const swa_shape s = l.shape;
 
     if (status == SWA_OK) return NULL;
-    if (s.n_heads <= 0 || s.n_kv_heads <= 0 || s.head_dim <= 0)
-        return "shape: n_heads, n_kv_heads or head_dim is not positive";
-    if (s.n_heads % s.n_kv_heads != 0) return "shape: n_heads is no multiple of n_kv_heads";
-    if (!swa__shape_resolve(&l.shape))
-        return "shape: v_dim more than head_dim with v_in_k, v_in_k neither 0 nor 1, or a number "
-               "below 0 or above 2^20";
+    if (!swa__shape_resolve(&l.shape)) return swa__shape_fault(&s);
     if (status == SWA_ERR_UNSUPPORTED)
         return "window with a prefix (a run has it) or with keys to the right; or a tail left out";
     if (status == SWA_ERR_OVERFLOW) return "more slots or bytes than can be counted";
@@ -3146,7 +3199,8 @@ SWA__COLD SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int 
 
     if (layer != NULL) *layer = -1;
     if (swa__desc_fault(desc) != NULL) return swa__desc_fault(desc);
-    if (swa__desc_check(desc) != SWA_OK) return "isa, which this machine lacks, or n_seqs over 2^24";
+    if (swa__desc_check(desc) != SWA_OK)
+        return desc->n_seqs > 1 << 24 ? "n_seqs: over 2^24" : "isa: unknown, or this machine lacks it";
     for (i = 0; i < desc->n_layers; i++) {
         if (swa__layer_fault(desc, i) == NULL) continue;
         if (layer != NULL) *layer = i;
@@ -3182,6 +3236,7 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
     /* nothing can be refused from here on */
     c = swa__get(cache);
     *c = head;
+    c->ahead = (size_t)((uintptr_t)c - (uintptr_t)mem);
     (void)swa__layout(desc, &head, c->layer);
     for (i = 0; i < c->d.n_layers; i++) c->layer[i].base = c->layer[c->layer[i].ring].base;
     c->d.windows = NULL;                 /* taken over into the layers, and not ours to keep */
@@ -3556,11 +3611,12 @@ static void swa__ring_operands(const swa__cache *c, int layer, int seq, swa__ope
     }
 }
 
-/* A span of a ring whose operands are x, as the caller may hand it to swa_attention.
+/* A span of a ring whose operands are x, as the caller may hand it to swa_attention; right before it
+   so many positions were overwritten.
    swa__operand_of reads it back: from bytes to elements here, and to bytes there. Tiles are told by
    a stride of 0, which rows in a ring never have; 1 + the slot in layout_ tells a ring from the
    caller's rows. */
-static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
+static swa_kv swa__span_view(const swa__operand *x, const swa__span *span, int64_t lost) {
     const swa__operand *k = &x[SWA__K], *tail = &x[SWA__TAIL], *v = &x[SWA__V];
     swa_kv kv;
 
@@ -3583,6 +3639,7 @@ static swa_kv swa__span_view(const swa__operand *x, const swa__span *span) {
 
     kv.pos = span->pos;
     kv.n = (int32_t)span->n;
+    kv.lost_ = lost;
     kv.slots_ = (int32_t)k->slots;
     kv.layout_ = 1 + (int32_t)span->slot;
     return kv;
@@ -3598,13 +3655,17 @@ SWA__COLD SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer
     swa__cache *c = swa__check_layer(cache, seq, layer);
     swa__operand x[SWA__OPERANDS];
     swa__span span[3];
+    int64_t first;
     int i, count;
 
     if (c == NULL || out == NULL) return -1;
-    count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), swa__first(c, layer, seq),
+    first = swa__first(c, layer, seq);
+    count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), first,
                        swa__readable(c, layer, seq), span);
     swa__ring_operands(c, layer, seq, x);
-    for (i = 0; i < count; i++) out[i] = swa__span_view(x, &span[i]);
+    for (i = 0; i < count; i++)
+        out[i] = swa__span_view(x, &span[i], span[i].pos != first ? 0 :
+                                first - swa__floor(swa__layer_of(c, layer), swa__seq_of(c, seq)));
     return count;
 }
 
@@ -4255,10 +4316,14 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     if ((int64_t)r->n * c->group > INT32_MAX) return swa__no(SWA_ERR_OVERFLOW, "n * heads");
     if (swa__forget_check(c, r->seq, r->pos) != SWA_OK)
         return swa__no(SWA_ERR_LOST,
-                       least < s->end && r->pos <= s->begun
-                           ? "the run before is stored in part, over what pos needs: call its layers"
-                           : "pos needs rows that are overwritten: max_rollback says how many "
-                             "tokens can be taken back, swa_cache_min_end what can be now");
+                       least >= s->end || r->pos > s->begun
+                           ? "pos needs rows that are overwritten: max_rollback says how many "
+                             "tokens can be taken back"
+                       : c->status == SWA_OK
+                           ? "the run before is stored in part, over what pos needs: call the layers "
+                             "that swa_cache_unstored() names, before any other begin"
+                           : "a run was stored in part, over what pos needs, and its step is over: "
+                             "swa_cache_reset, or a rewind to the start");
     return r->parents != NULL ? swa__tree_check(c, r) : swa__yes();
 }
 
@@ -9523,7 +9588,7 @@ static float swa__scale(float p, float n) {
 #define SWV_FEW_KEYS(r)         SWV_FEW(r)
 #ifdef SWV_LOOPS                         /* sums are in memory                                    */
 #  define SWV_CONSTRAINT(x)     "+m"(x)
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) || SWA__SSE2
 #  define SWV_CONSTRAINT(x)     "+x"(x)
 #elif defined(__aarch64__)
 #  define SWV_CONSTRAINT(x)     "+w"(x)
@@ -12086,6 +12151,7 @@ typedef struct {
     const swa_run *runs;
     const swa_rows *rows;           /* ... stateless call                                         */
     int n_jobs, sinks, trees;       /* runs; the window has sinks; a run of the step is a tree    */
+    uint64_t asked;                 /* a hash of what is not in a, for tickets                    */
     unsigned char *scratch, *split; /* part_bytes for each part; results of keys split over parts */
     size_t part_bytes, split_rows;  /* that have room in split                                    */
     swa__geo geo;                   /* of many rows; few rows have another form in their job      */
@@ -12275,6 +12341,8 @@ static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__r
     for (i = 0; g->form == SWA__TILE_SINGLES && i < 4; i += 2)
         for (t = range[i] / SWA__TILE; t * SWA__TILE < range[i + 1]; t++) {
             swa__tile *tile = &b->tile[t];
+            /* an empty range may lie within a tile that nobody has staged */
+            if (swa__tile_seen(range, t) == 0) continue;
             /* slots in place whose tiles begin off the keys' grid are floats, and tile t of K may
                not be there */
             if (b->shift == 0 && tile->k_scale != NULL)
@@ -15221,6 +15289,31 @@ SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, 
     return 0;
 }
 
+/* Whether two arrays lie between each other's heads, as [head][nope | rope] does, and go on from head
+   to head otherwise: a head stride was forgotten. Asked of one token, too. */
+static int swa__heads_torn(swa_in a, int a_dim, swa_in b, int b_dim, int heads) {
+    const uint64_t x = (uint64_t)(uintptr_t)a.p, y = (uint64_t)(uintptr_t)b.p;
+    const int64_t a_head = a.head != 0 ? a.head : a_dim, b_head = b.head != 0 ? b.head : b_dim;
+    const int64_t reach = (heads - 1) * (x < y ? a_head : b_head) + (x < y ? a_dim : b_dim);
+
+    return x != 0 && y != 0 && heads > 1 && a_head != b_head
+        && (x < y ? y - x : x - y) < sizeof(float) * (uint64_t)reach;
+}
+static int swa__tails_torn(const swa_shape *s, const swa_attn *a) {
+    const int dk = s->head_dim, dt = s->tail_dim;
+
+    if (dt > 0
+        && ((a->q.p != NULL
+             && (a->q.p == a->q_tail.p || swa__heads_torn(a->q, dk, a->q_tail, dt, s->n_heads)))
+            || (a->k.p != NULL
+                && (a->k.p == a->k_tail.p
+                    || swa__heads_torn(a->k, dk, a->k_tail, dt, s->n_kv_heads)))))
+        return 1;
+    /* V may be the first numbers of K */
+    return a->k.p != NULL && !s->v_in_k && a->v.p != a->k.p
+        && swa__heads_torn(a->k, dk, a->v, s->v_dim, s->n_kv_heads);
+}
+
 static int swa__rounds_to_bf16(swa_type compute) {
     return compute == SWA_BF16 || compute == SWA_BF16_TILE;
 }
@@ -15234,8 +15327,9 @@ static swa__verdict swa__pick_check(const swa_attn *a) {
     /* a power of two: entries are shifted, and a block holds whole ones */
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return swa__no(SWA_ERR_ARG, "pick_n not positive, or pick_block no power of 2 to 128");
-    if (a->pick_token < 0 || a->pick_head < 0)
-        return swa__no(SWA_ERR_ARG, "pick_token or pick_head below 0");
+    if (a->pick_token < 0 || a->pick_head < 0 || a->pick_token > SWA__FAR
+        || a->pick_head > SWA__FAR)
+        return swa__no(SWA_ERR_ARG, "pick_token or pick_head below 0, or out of all memory");
     /* lists of later rows are read when the first rows are out */
     if (swa__written(a, a->pick)) return swa__no(SWA_ERR_ARG, "pick: where the call writes");
     if (!SWA__LISTS) return swa__no(SWA_ERR_UNSUPPORTED, "pick: SWA_NO_LISTS left it out");
@@ -15269,8 +15363,9 @@ static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
         return swa__no(SWA_ERR_ARG, "scale 0, with a tail or v_in_k: it has to be given");
     /* finite in base 2, too */
     if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f || a->softcap < 0.0f
-        || a->scale > 1e38f || a->softcap > 1e38f)
-        return swa__no(SWA_ERR_ARG, "scale or softcap: negative, not finite, or above 1e38");
+        || a->scale > 1e38f || a->softcap > 1e38f || (a->scale != 0.0f && a->scale < 1e-37f)
+        || (a->softcap != 0.0f && a->softcap < 1e-37f))
+        return swa__no(SWA_ERR_ARG, "scale or softcap: neither 0 nor from 1e-37 to 1e38");
     if (a->bias == NULL && a->bias_n != 0) return swa__no(SWA_ERR_ARG, "bias_n without bias");
     if (a->bias != NULL
         && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
@@ -15327,9 +15422,13 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
 
     if (a->k.p != NULL && !s->v_in_k && a->v.p == NULL) return swa__no(SWA_ERR_ARG, "v.p is NULL");
     if (a->k.p != NULL && (s->tail_dim > 0) != (a->k_tail.p != NULL))
-        return swa__no(SWA_ERR_ARG, "k_tail.p, and the shape has no tail, or reverse");
+        return swa__no(SWA_ERR_ARG, s->tail_dim > 0 ? "k_tail.p is NULL, and the shape has a tail"
+                                       : "k_tail.p, and the shape has no tail");
     if (!swa__strides_ok(s, a, n))
         return swa__no(SWA_ERR_ARG, "strides: rows of one array overlap, or one of two is missing");
+    if (n > 0 && swa__tails_torn(s, a))
+        return swa__no(SWA_ERR_ARG, "q_tail, k_tail or v lies between the heads of q or k, and its "
+                                    "head stride is another, or its place the same");
     if (a->q.p != NULL && swa__overlaps(s, a))
         return swa__no(SWA_ERR_ARG, "out, lse or stat begin where another array does");
     if (a->q.p != NULL) v = swa__pick_check(a);
@@ -15458,12 +15557,33 @@ SWA__COLD SWA_API size_t swa_cache_scratch_bytes(const swa_cache_desc *desc, int
 }
 
 /* Whether so many bytes of the caller's lie in the cache, and whether an array begins there or in
-   its scratch. */
+   its scratch: in what was given as such, from its first byte on. */
 static int swa__inside_cache(const swa__cache *c, const void *p, size_t bytes) {
-    return swa__touch(p, bytes, c, c->total - 63);       /* which were for alignment */
+    return swa__touch(p, bytes, (const unsigned char *)(const void *)c - c->ahead, c->total);
 }
 static int swa__inside(const swa__cache *c, const void *p) {
-    return swa__inside_cache(c, p, 1) || swa__touch(p, 1, c->scratch, c->scratch_bytes);
+    return swa__inside_cache(c, p, 1)
+        || (c->scratch != NULL
+            && swa__touch(p, 1, c->scratch - c->scratch_ahead, c->scratch_bytes + 63));
+}
+
+/* Whether an array that a call looks at begins in its cache, or in rows' scratch (c NULL). */
+static int swa__any_inside(const swa__cache *c, const swa_rows *rows, const swa_shape *s,
+                           const swa_attn *a) {
+    const int tail = s->tail_dim > 0;
+    const void *const of_queries[] = { a->q.p,    a->out.p,       a->lse,  a->stat,
+                                       a->alibi,  a->sink_logits, a->bias, a->pick,
+                                       a->q_sink.p, tail ? a->q_tail.p : NULL,
+                                       tail ? a->q_sink_tail.p : NULL };
+    const void *const of_keys[] = { a->k.p, a->v.p, tail ? a->k_tail.p : NULL };
+    int i, found = 0;
+
+    for (i = 0; i < 11 && a->q.p != NULL; i++)
+        if (of_queries[i] != NULL)
+            found |= c != NULL ? swa__inside(c, of_queries[i])
+                               : swa__touch(of_queries[i], 1, rows->scratch, rows->scratch_bytes);
+    for (i = 0; i < 3 && a->k.p != NULL; i++) found |= c != NULL && swa__inside(c, of_keys[i]);
+    return found;
 }
 
 SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
@@ -15476,6 +15596,7 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
     for (i = 0; i < c->d.n_layers && mem != NULL; i++)
         if (!swa__enough(bytes, swa__layer_scratch(swa__layer_of(c, i), 1))) return SWA_ERR_MEMORY;
     c->scratch = mem != NULL ? swa__align64(mem) : NULL;
+    c->scratch_ahead = (size_t)((uintptr_t)c->scratch - (uintptr_t)mem);
     c->scratch_bytes = bytes > 63 ? bytes - 63 : 0; /* what is left of it however mem was aligned */
     return SWA_OK;
 }
@@ -15605,6 +15726,14 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
         return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
     if (c->d.audit > 0 && call->a.k.p != NULL && call->a.k.p == call->a.v.p && !l->shape.v_in_k)
         return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
+    if (c->d.audit > 0 && call->a.q.p != NULL
+        && (call->a.q.p == call->a.k.p || call->a.q.p == call->a.v.p))
+        return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
+    if (c->d.audit > 0 && call->a.q.p != NULL && call->a.scale > 2.0f)
+        return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
+    if (c->d.audit > 0 && call->a.pick != NULL && c->n_tokens > 1 && call->a.pick_token > 0
+        && call->a.pick_token < call->a.pick_n)
+        return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
     /* last, because it leaves a trace: the layer's ticket */
     v = swa__layer_check(c, layer, &call->a, phase, part, parts);
     if (v.status != SWA_OK) return v;
@@ -15695,7 +15824,7 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     swa__ticket mine;
     int i;
 
-    mine.owner = swa__attn_hash((uint64_t)(uintptr_t)call->c, &call->a);
+    mine.owner = swa__attn_hash((uint64_t)(uintptr_t)call->c ^ call->asked, &call->a);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
@@ -15723,11 +15852,8 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
 static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
                                      int phase, int part, int parts, swa__call *call) {
     const swa__verdict v = swa__ring_call(c, layer, attn, phase, part, parts, call);
-    const swa_attn *a = &call->a;
 
-    if (v.status == SWA_OK
-        && (swa__inside(c, a->q.p) || swa__inside(c, a->k.p) || swa__inside(c, a->v.p)
-            || swa__inside(c, a->out.p) || swa__inside(c, a->lse) || swa__inside(c, a->stat)))
+    if (v.status == SWA_OK && swa__any_inside(c, NULL, &call->shape, &call->a))
         return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (v.status == SWA_OK && c->n_tokens > 1
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
@@ -15813,15 +15939,42 @@ static int swa__blocks_whole(const swa_shape *s, const swa_kv *kv) {
     return (odd & 31) == 0;
 }
 
+/* Whether V begins among K's rows, or K among V's, and is laid out otherwise: a fused [n][k | v] of
+   which a token stride was forgotten, or both. Layouts of head after head are not looked at. */
+static int swa__kv_tangled(const swa_shape *s, const swa_kv *kv) {
+    const uint64_t k = (uint64_t)(uintptr_t)kv->k, v = (uint64_t)(uintptr_t)kv->v;
+    const swa_in at_k = { NULL, kv->k_token, kv->k_head }, at_v = { NULL, kv->v_token, kv->v_head };
+    const swa_in of_k = swa__in(at_k, s->n_kv_heads, s->head_dim);
+    const swa_in of_v = swa__in(at_v, s->n_kv_heads, s->v_dim);
+    const swa_in *low = k < v ? &of_k : &of_v;
+    const int64_t row = (s->n_kv_heads - 1) * low->head + (k < v ? s->head_dim : s->v_dim);
+    uint64_t apart = k < v ? v - k : k - v;
+
+    if (s->v_in_k || kv->n < 2 || v == k || swa__k_type(kv) != swa__v_type(kv)
+        || low->token < row || swa__k_type(kv) == SWA_Q8_32)
+        return 0;
+    apart /= swa__type_size((int)swa__k_type(kv));
+    return apart < (uint64_t)low->token * (uint64_t)(kv->n - 1) + (uint64_t)row
+        && (apart >= (uint64_t)low->token || of_k.token != of_v.token);
+}
+
 static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
     if (kv->k == NULL || (!s->v_in_k && kv->v == NULL) || (s->tail_dim > 0 && kv->tail == NULL))
         return swa__no(SWA_ERR_ARG, "kv: k, v or tail is NULL");
     if (!swa__types_ok(kv->k_type, kv->v_type, kv->tail_type))
         return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type unknown");
     /* a ring's span, as swa_cache_spans made it */
-    if (kv->layout_ != 0) return swa__yes();
+    if (kv->layout_ != 0)
+        return swa__no(kv->lost_ >= 0 && kv->layout_ - 1 <= kv->slots_ - kv->n ? SWA_OK
+                                                                              : SWA_ERR_ARG,
+                       "kv: no span as swa_cache_spans makes it");
+    if ((kv->slots_ | kv->lost_) != 0 || kv->k_scale_ != NULL || kv->v_scale_ != NULL
+        || kv->tail_scale_ != NULL)
+        return swa__no(SWA_ERR_ARG, "kv: a private field is set; was it zeroed?");
     if (!swa__kv_strides_ok(s, kv))
         return swa__no(SWA_ERR_ARG, "kv: a stride below 0, below a row, or one of two that is missing");
+    if (swa__kv_tangled(s, kv))
+        return swa__no(SWA_ERR_ARG, "kv: k and v run into each other: a token stride was forgotten");
     if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
         return swa__no(SWA_ERR_UNSUPPORTED, "kv: SWA_Q8 is for rings; rows take SWA_Q8_32");
     if (SWA__STAGED && !swa__blocks_whole(s, kv))
@@ -15837,9 +15990,9 @@ static swa__verdict swa__rows_check(const swa_rows *r, swa_shape *s) {
 
     if (r == NULL) return swa__no(SWA_ERR_ARG, "no rows");
     *s = r->shape;
-    if (!swa__shape_resolve(s)) return swa__no(SWA_ERR_ARG, "shape: see swa_shape");
+    if (!swa__shape_resolve(s)) return swa__no(SWA_ERR_ARG, swa__shape_fault(&r->shape));
     if (!swa__window_ok(&r->window))
-        return swa__no(SWA_ERR_ARG, "window: not one that a constructor makes");
+        return swa__no(SWA_ERR_ARG, "window: a constructor's numbers were out of range, or none made it");
     if (r->n_tokens < 0 || r->pos < 0) return swa__no(SWA_ERR_ARG, "n_tokens or pos below 0");
     if (r->n_kv < 0 || (r->n_kv > 0 && r->kv == NULL))
         return swa__no(SWA_ERR_ARG, "n_kv below 0, or without kv");
@@ -15884,9 +16037,33 @@ SWA__COLD SWA_API size_t swa_attention_bytes(const swa_rows *rows, int parts) {
                                               : SWA__SPLIT_BYTES / swa__partial_bytes(&s));
 }
 
-static int swa__reads_written(const swa_shape *s, const swa_attn *a, const swa_kv *kv) {
-    return swa__written(a, kv->k) || (!s->v_in_k && swa__written(a, kv->v))
-           || (s->tail_dim > 0 && swa__written(a, kv->tail));
+static int swa__reads_written(const swa_shape *s, const swa_rows *rows, const swa_attn *a,
+                              const swa_kv *kv) {
+    const void *const array[] = { kv->k, s->v_in_k ? NULL : kv->v,
+                                  s->tail_dim > 0 ? kv->tail : NULL };
+    int i, found = 0;
+
+    for (i = 0; i < 3; i++)
+        found |= swa__written(a, array[i])
+              || swa__touch(array[i], 1, rows->scratch, rows->scratch_bytes);
+    return found;
+}
+
+/* Whether a query sees what stood in a ring that segments read, and is overwritten. No end of a
+   window moves back from query to query, so that the first and the last tell of all. */
+static int swa__sees_lost(const swa_rows *r, const swa_window *w) {
+    int64_t lo, hi;
+    int i, found = 0;
+
+    if (w == NULL || r->n_tokens == 0) return 0;
+    swa__bounds(w, r->pos + r->n_tokens - 1, &lo, &hi);
+    lo = swa__lowest(w, r->pos);
+    for (i = 0; i < r->n_kv; i++) {
+        const swa_kv *kv = &r->kv[i];
+        const int64_t from = kv->layout_ != 0 ? kv->pos - kv->lost_ : kv->pos;
+        found |= from < kv->pos && from < hi && (lo < kv->pos || from < w->n_sink);
+    }
+    return found;
 }
 
 /* A call over rows of the caller's, but for its scratch. */
@@ -15900,15 +16077,21 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
         return swa__no(SWA_ERR_ARG, "no attn, or q.p or rows' scratch is NULL");
     swa__call_begin(call, attn, SWA_ATTEND_STORED);      /* keys come from rows->kv */
+    if (swa__any_inside(NULL, rows, &s, &call->a))
+        return swa__no(SWA_ERR_ARG, "scratch: an array of the call begins in it");
     for (i = 0; i < rows->n_kv; i++)
-        if (rows->kv[i].n > 0 && swa__reads_written(&s, &call->a, &rows->kv[i]))
-            return swa__no(SWA_ERR_ARG, "kv: k, v or tail where the call writes");
+        if (rows->kv[i].n > 0 && swa__reads_written(&s, rows, &call->a, &rows->kv[i]))
+            return swa__no(SWA_ERR_ARG, "kv: k, v or tail where the call writes, or in the scratch");
     i = 0;
     /* int8 products need K in q8, all of it */
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     v = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
                         i == rows->n_kv ? SWA_Q8 : SWA_F32);
     if (v.status != SWA_OK) return v;
+    /* of a list's keys those that are lost are skipped, as all others that are not there */
+    if (swa__sees_lost(rows, call->a.pick != NULL ? call->a.pick_window : &rows->window))
+        return swa__no(SWA_ERR_LOST, "kv: a query sees rows that the ring has overwritten: "
+                                     "max_rollback says how many are kept for it");
     if (!swa__parts_ok(parts)) return swa__no(SWA_ERR_ORDER, "parts: out of range");
     swa__call_base(call, &s, rows->isa != 0 ? rows->isa : swa_isa_best());
     call->rows = rows;
@@ -15981,6 +16164,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
     const size_t row = sizeof *out * (size_t)rows, all = row * (size_t)v_dim;
     float o[64], part[64], m, l, mb, lb;
     const swa__total total = { o, &m, &l };
+    const float *odd;
     int32_t r;
     int i, d, w;
 
@@ -16001,14 +16185,16 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             memset(part, 0, sizeof part); /* whole vectors                                        */
             m = SWA__NONE;
             l = 0.0f;
+            odd = NULL;
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * (size_t)r;
+                if ((swa__bits_of(stat[1]) & 0x7fffffffu) > 0x7f800000u) odd = stat + 1;
                 if (!(stat[1] > 0.0f)) continue; /* an empty part is the identity                 */
                 memcpy(part, outs[i] + (size_t)r * (size_t)v_dim + d, (size_t)w * sizeof *part);
                 swa__fold_scalar(1, 64, &total, part, stat, stat + 1);
             }
             /* before the logit, as everywhere; by every piece of the row alike */
-            if (lse != NULL) lse[r] = swa__lse(m, l);
+            if (lse != NULL) lse[r] = odd != NULL ? *odd : swa__lse(m, l);
             if (sink_logits != NULL) {
                 lb = swa__sink_logit(sink_logits[r % n_heads], &mb);
                 memset(part, 0, sizeof part);
@@ -16017,6 +16203,8 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             if (out != NULL) {
                 float *to = out + (size_t)r * (size_t)v_dim + (size_t)d;
                 swa__finish_scalar(1, 64, w, o, &l, &to);
+                /* a NaN that somebody's inputs have made goes on */
+                for (i = 0; i < w && odd != NULL; i++) to[i] = *odd;
             }
         }
     return SWA_OK;
@@ -16330,8 +16518,11 @@ SWA__COLD static swa__verdict swa__mla_numbers_check(const swa_mla *m) {
     /* a NaN, too, is not >= 0 */
     if (!(m->eps >= 0.0f) || !swa__finite(m->eps))
         return swa__no(SWA_ERR_ARG, "eps: below 0, or not finite");
-    if (m->q_norm != NULL && m->q_lora_rank == 0)
-        return swa__no(SWA_ERR_ARG, "q_norm without q_lora_rank");
+    if ((m->q_norm != NULL || m->w_dq.p != NULL) && m->q_lora_rank == 0)
+        return swa__no(SWA_ERR_ARG, "w_dq or q_norm without q_lora_rank");
+    if (m->freq != NULL && !swa__freq_ok(m->freq, m->rope_dim / 2))
+        return swa__no(SWA_ERR_ARG, "freq: below 0, NaN, or above a turn a token: inverse "
+                                    "frequencies, base^(-2i/rope)");
     if ((m->q_norm != NULL || m->kv_norm != NULL) != (m->eps > 0.0f))
         return swa__no(SWA_ERR_ARG, "eps without q_norm and kv_norm, or reverse");
     /* 0 is the default in each; as floats, too: no smaller one becomes it */
@@ -16744,7 +16935,7 @@ static void swa__mla_angles_make(const swa__mla *x, int which, int64_t t, int64_
 static void swa__mla_rotate(const swa__mla *x, const double *angles, float *v) {
     const size_t half = (size_t)x->m->rope_dim / 2;
     const int apart = x->m->pairs == SWA_ROPE_HALF;
-    swa__rope_pairs(v, (int)half, apart ? 1 : 2, apart ? half : 1, angles, angles + half);
+    swa__rope_pairs(v, (int)half, apart ? half : 1, angles, angles + half);
 }
 
 /* A row in place, if there is such a norm. */
@@ -16892,8 +17083,14 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
 
     if (e->h != h) {                     /* weights are packed once per head */
         e->h = h;
+#if SWA__AMX /* the host's rows() may use tiles, and finds none configured */
+        if (keys->form == SWA__TILE_AMX) swa__amx_close();
+#endif
         swa__expand_weight(e->x, &e->x->w[SWA__W_UK], h, e->latents.row, e->w_uk);
         swa__expand_weight(e->x, &e->x->w[SWA__W_UV], h, e->latents.row, e->w_uv);
+#if SWA__AMX
+        if (keys->form == SWA__TILE_AMX) swa__amx_open();
+#endif
     }
 
     for (t = 0; t < SWA_BLOCK / SWA__TILE; t++) {
@@ -17163,11 +17360,10 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
     const swa__cache *c = swa__get(cache);
     swa__verdict v;
 
-    if (c == NULL || h == NULL || out == NULL)
-        return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
-
     v = swa__mla_check(mla, x->w);
     if (v.status != SWA_OK) return v;
+    if (c == NULL || h == NULL || out == NULL)
+        return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
 
     x->c = c;
@@ -17177,6 +17373,19 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
     x->a[SWA__A_H].token = x->a[SWA__A_OUT].token = mla->hidden;
     x->a[SWA__A_H].head = x->a[SWA__A_OUT].head = 0;
     return swa__mla_fit(mla, swa__layer_of(c, layer), x);
+}
+
+#define SWA__MLA_SCRATCH "scratch: none, or less than swa_mla_scratch_bytes says of so many tokens"
+/* What the parts of a block are given alike besides attention. */
+static uint64_t swa__mla_hash(const swa__mla *x) {
+    const swa_mla *m = x->m;
+    const void *const arrays[] = { x->a[SWA__A_H].in, x->a[SWA__A_OUT].out, m->w_dq.p, m->w_uq.p,
+                                   m->w_qr.p, m->w_dkv.p, m->w_kr.p, m->w_uk.p, m->w_uv.p, m->w_o.p,
+                                   m->w_uqk.p, m->w_uvo.p, m->q_norm, m->kv_norm, m->freq };
+    const int64_t numbers[] = { (int64_t)m->pairs, m->sink_pos,
+                                (int64_t)swa__double_bits(m->rope_mscale),
+                                (int64_t)swa__bits_of(m->eps) };
+    return swa__hash(swa__hash(0, arrays, sizeof arrays), numbers, sizeof numbers);
 }
 
 /* Places the call's arrays, and readies the attention among them. To its checks, which are made in
@@ -17197,7 +17406,7 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     x->part = part;
     x->parts = parts;
     if (!swa__mla_carve(x, c->n_tokens, parts, NULL)) return swa__no(SWA_ERR_OVERFLOW, "scratch");
-    if (c->scratch_bytes < x->bytes) return swa__no(SWA_ERR_MEMORY, SWA__NO_SCRATCH);
+    if (c->scratch_bytes < x->bytes) return swa__no(SWA_ERR_MEMORY, SWA__MLA_SCRATCH);
     if (swa__inside(c, h) || swa__inside(c, out)) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (h != out && swa__touch(h, bytes, out, bytes))
         return swa__no(SWA_ERR_ARG, "out: runs into h, and is not h");
@@ -17206,11 +17415,12 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     a = swa__mla_attn(x, 0);
     v = swa__ring_call(c, x->layer, &a, of_two, part, parts, &x->call);
     if (v.status != SWA_OK) return v;
+    x->call.asked = swa__mla_hash(x);
     /* a tree's keys are gathered as they are cached, which only the absorbed path reads */
     if (x->call.trees && !x->expanded && !x->absorbed)
         return swa__no(SWA_ERR_UNSUPPORTED, "a tree on the naive path");
     return swa__no(swa__call_scratch(&x->call, c->scratch + x->bytes, c->scratch_bytes - x->bytes,
-                                     parts), SWA__NO_SCRATCH);
+                                     parts), SWA__MLA_SCRATCH);
 }
 
 SWA__COLD SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer,
@@ -17870,8 +18080,8 @@ static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
         && ((const void *)ix->pick == ix->score || (const void *)ix->pick == ix->q.p
             || (const void *)ix->pick == ix->w))
         return swa__no(SWA_ERR_ARG, "pick: where score, q or w is");
-    if (ix->score != NULL && (const void *)ix->score == ix->w)
-        return swa__no(SWA_ERR_ARG, "score: where w is");
+    if (ix->score != NULL && (ix->score == ix->w || ix->score == ix->q.p))
+        return swa__no(SWA_ERR_ARG, "score: where q or w is");
     if (ix->pick == NULL && ix->score == NULL)
         return swa__no(SWA_ERR_ARG, "neither pick nor score");
     /* times as many lists as a shape has heads at most, 2^20, score_n still fits an int64 */
@@ -17888,6 +18098,15 @@ static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
     a->compute = ix->compute;
     a->scale = 1.0f;
     return swa__yes();
+}
+
+/* What the parts of a call are given alike besides the queries. */
+static uint64_t swa__index_hash(const swa_index *x) {
+    const void *const arrays[] = { x->w, x->pick, x->score };
+    const int64_t numbers[] = { x->w_token, x->linear, x->lists, x->block, x->local, x->top,
+                                x->pick_token, x->pick_list, x->score_token, x->score_list,
+                                x->score_first, x->score_n };
+    return swa__hash(swa__hash(0, arrays, sizeof arrays), numbers, sizeof numbers);
 }
 
 /* The rest of a call whose step or rows, n tokens, are accepted. last: the largest position of a
@@ -17914,6 +18133,7 @@ static swa__verdict swa__index_call(swa__select *s, const swa_index *ix, void *s
     s->call.geo.dv = s->call.geo.v_in_k = 1;
     s->call.geo.dvp = (int)swa__pad16(1);
     s->call.qscale = 1.0f;
+    s->call.asked = swa__index_hash(ix);
     s->call.part_bytes = swa__index_bytes(s);
     s->call.split_rows = ~(size_t)s->ix.top;       /* tells this call's tickets from attention's */
     s->call.scratch = scratch != NULL ? swa__align64(scratch) : NULL;
@@ -17961,6 +18181,9 @@ static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, i
         return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
     v = swa__rows_begin(rows, &a, parts, &s->call);
     if (v.status != SWA_OK) return v;
+    if (swa__touch(ix->w, 1, rows->scratch, rows->scratch_bytes)
+        || swa__touch(ix->pick, 1, rows->scratch, rows->scratch_bytes))
+        return swa__no(SWA_ERR_ARG, "scratch: w or pick begins in it");
 
     /* one past the last position of a query or key */
     last = swa__max64(1, rows->pos + rows->n_tokens);

@@ -1014,6 +1014,143 @@ static int mixed_segments(swa_cache *ring, int rows, const float *k, const float
     kv[n].n = MIX_N - rows;
     return n + 1;
 }
+/* What a ring has overwritten is not left out of the window of who reads it by spans: exact or refused. V holds its
+   position, and q is 0: the output is the mean of the positions seen. */
+TEST(attention_over_lost_rows) {
+    enum { W = 61, D = 16, AT = 200 };
+    const swa_window w = swa_window_sliding(W), narrow = swa_window_sliding(20), pinned = swa_window_sinks(20, 3);
+    float *zero = t_floats(260 * D), *k = t_floats(260 * D), *v = t_floats(260 * D), *out = t_floats(260 * D);
+    for (int i = 0; i < 260 * D; i++) zero[i] = k[i] = 0, v[i] = (float)(i / D);
+    for (int rollback = 4; rollback <= 5; rollback++)
+        for (int way = 0; way < 5; way++) {
+            static const int32_t list[2] = { 1, AT };
+            swa_cache_desc d;
+            swa_cache kv;
+            swa_attn a;
+            swa_kv spans[3];
+            swa_rows r;
+            swa_status status;
+            memset(&d, 0, sizeof d);
+            memset(&a, 0, sizeof a);
+            memset(&r, 0, sizeof r);
+            d.shape.n_heads = d.shape.n_kv_heads = d.n_layers = d.n_windows = d.audit = 1;
+            d.shape.head_dim = D;
+            d.windows = &w;
+            d.max_rollback = rollback;
+            REQUIRE(t_cache_new(&kv, &d, 1));
+            a.q.p = zero;
+            a.k.p = k;
+            a.v.p = v;
+            a.out.p = out;
+            REQUIRE(CHECK_OK(swa_step_one(&kv, 0, 0, AT)) && CHECK_OK(swa_attend(&kv, 0, &a)));
+            a.v.p = v + AT * D; /* the sure token, and four drafts, of which none is taken */
+            REQUIRE(CHECK_OK(swa_step_one(&kv, 0, AT, 5)) && CHECK_OK(swa_attend(&kv, 0, &a)));
+            CHECK_OK(swa_cache_truncate(&kv, 0, AT + 1));
+            r.shape = d.shape;
+            r.window = way == 1 ? narrow : way == 2 ? pinned : w;
+            r.pos = AT; /* the sure token again: its first key is one older than the next token's */
+            r.n_tokens = 1;
+            r.kv = spans;
+            r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
+            r.scratch_bytes = swa_attention_bytes(&r, 1);
+            r.scratch = t_alloc(r.scratch_bytes);
+            if (way == 3) {
+                a.pick = list; /* of a list what is not there is skipped, as it says */
+                a.pick_n = 2;
+            }
+            if (way == 4) r.pos++;
+            t_label("max_rollback %d, way %d", rollback, way);
+            status = swa_attention(&r, &a);
+            CHECK_STATUS(status, way == 2 || (way == 0 && rollback == 4) ? SWA_ERR_LOST : SWA_OK);
+            CHECK((swa_attention_explain(&r, &a) == NULL) == (status == SWA_OK));
+            if (way == 0 && status == SWA_OK) CHECK_NEAR(out[0], AT - (W - 1) / 2.0, 1e-4);
+        }
+}
+/* A segment of [n][k | v] of which a stride was forgotten, one that was not zeroed, and arrays in the scratch. */
+TEST(attention_segments_misread) {
+    enum { N = 6, H = 2, D = 16, ROW = 2 * H * D };
+    float *kv_rows = t_random((N + 2) * ROW, 1.0f), *q = t_random(H * D, 1.0f), *out = t_floats(H * D);
+    for (int bad = 0; bad < 15; bad++) {
+        swa_kv kv;
+        swa_rows r;
+        swa_attn a;
+        memset(&kv, 0, sizeof kv);
+        memset(&r, 0, sizeof r);
+        memset(&a, 0, sizeof a);
+        kv.k = kv_rows;
+        kv.v = kv_rows + H * D;
+        kv.k_token = kv.v_token = ROW;
+        kv.n = N;
+        r.shape.n_heads = r.shape.n_kv_heads = H;
+        r.shape.head_dim = D;
+        r.window = swa_window_sliding(4);
+        r.pos = N - 1;
+        r.n_tokens = 1;
+        r.kv = &kv;
+        r.n_kv = 1;
+        a.q.p = q;
+        a.out.p = out;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        if (bad == 1 || bad == 3) kv.k_token = 0;
+        if (bad == 2 || bad == 3) kv.v_token = 0;
+        if (bad == 4) kv.slots_ = 7;
+        if (bad == 5) kv.k_scale_ = q;
+        if (bad == 6) kv.v_scale_ = q;
+        if (bad == 7) kv.lost_ = 3;
+        if (bad == 8) kv.layout_ = 4;
+        if (bad == 9) a.q.p = (float *)r.scratch;
+        if (bad == 10) a.out.p = (float *)r.scratch;
+        if (bad == 11) kv.v = r.scratch, kv.v_token = 0;
+        if (bad == 12) kv.k = kv.v, kv.v = kv_rows; /* [n][v | k] */
+        if (bad == 13) kv.k = kv.v, kv.v = kv_rows, kv.v_token = 0;
+        if (bad == 14) { /* [head][n][k | v], and behind all heads what is V's alone */
+            kv.k_token = kv.v_token = 2 * D;
+            kv.k_head = kv.v_head = 2 * D * N;
+            kv.v = kv_rows + D;
+        }
+        t_label("case %d", bad);
+        CHECK_STATUS(swa_attention(&r, &a), bad % 12 == 0 || bad == 14 ? SWA_OK : SWA_ERR_ARG);
+    }
+}
+/* Sinks, and a window that lies behind the last key, which ends within a tile: that tile is nobody's, and what the
+   stack happens to hold in its place is not followed. */
+TEST_EACH_ISA(attention_behind_the_last_key) {
+    enum { N = 127, D = 64 };
+    static const swa_type compute[] = { SWA_F32, SWA_BF16, SWA_BF16_TILE };
+    static void *(*volatile fill)(void *, int, size_t) = memset;
+    float *k = t_random(N * D, 1.0f), *v = t_random(N * D, 1.0f), *q = t_random(16 * D, 1.0f), *out = t_floats(16 * D);
+    for (int i = 0; i < 3 * 4; i++) {
+        static const int rows[] = { 1, 8, 15, 16 };
+        unsigned char dirt[60000];
+        swa_kv kv;
+        swa_rows r;
+        swa_attn a;
+        memset(&kv, 0, sizeof kv);
+        memset(&r, 0, sizeof r);
+        memset(&a, 0, sizeof a);
+        kv.k = k;
+        kv.v = v;
+        kv.n = N;
+        r.shape.n_heads = r.shape.n_kv_heads = 1;
+        r.shape.head_dim = D;
+        r.window = swa_window_sinks(7, 21);
+        r.pos = 537;
+        r.n_tokens = rows[i % 4];
+        r.kv = &kv;
+        r.n_kv = 1;
+        r.isa = isa;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        a.q.p = q;
+        a.out.p = out;
+        a.compute = compute[i / 4];
+        t_label("compute %d, %d rows", (int)a.compute, rows[i % 4]);
+        fill(dirt, 0x41, sizeof dirt);
+        CHECK_OK(swa_attention(&r, &a));
+        CHECK(out[0] < 4 && out[0] > -4 && out[rows[i % 4] * D - 1] < 4);
+    }
+}
 static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *out, float *stat) {
     swa_attn a;
     memset(&a, 0, sizeof a);

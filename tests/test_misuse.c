@@ -19,7 +19,7 @@ typedef struct {
     swa_cache kv;
     unsigned char *block, *before;
     size_t bytes, whole;
-    float x[64 * HEADS * DIM], out[64 * HEADS * DIM], lse[64 * HEADS], stat[64 * HEADS * 2];
+    float x[64 * HEADS * DIM], apart[64 * HEADS * DIM], out[64 * HEADS * DIM], lse[64 * HEADS], stat[64 * HEADS * 2];
     float out0[64 * HEADS * DIM], lse0[64 * HEADS], stat0[64 * HEADS * 2];
     swa_run run;
     swa_attn attn;
@@ -52,6 +52,7 @@ static void world_open(void) {
     w.before = (unsigned char *)t_alloc(w.whole);
     memset(w.block, 0xC3, w.whole);
     t_fill(w.x, sizeof w.x / sizeof *w.x, 1.0f);
+    t_fill(w.apart, sizeof w.apart / sizeof *w.apart, 1.0f);
     CHECK_OK(swa_cache_init(&w.kv, &w.desc, w.block + GUARD, w.bytes));
     CHECK_OK(swa_cache_set_scratch(
         &w.kv, t_alloc(swa_cache_scratch_bytes(&w.desc, 2)), swa_cache_scratch_bytes(&w.desc, 2)));
@@ -680,6 +681,8 @@ static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     SPOIL(a.scale = inf, SWA_ERR_ARG);
     SPOIL(a.scale = -0.5f, SWA_ERR_ARG);
     SPOIL(a.scale = 3e38f, SWA_ERR_ARG); /* in base 2 it is none */
+    SPOIL(a.scale = 1e-38f, SWA_ERR_ARG);
+    SPOIL(a.softcap = 1e-40f, SWA_ERR_ARG); /* an int's bits */
     SPOIL(a.softcap = nan, SWA_ERR_ARG);
     SPOIL(a.softcap = -1, SWA_ERR_ARG);
     SPOIL(a.softcap = inf, SWA_ERR_ARG);
@@ -912,6 +915,10 @@ static void misuse_tangled_tail(void) {
     SPOIL(a.k_tail.token = 0);
     SPOIL(a.q.token = a.q.head = 0);
     SPOIL(a.q_tail.token = a.q_tail.head = 0);
+    SPOIL(a.q.head = 0);
+    SPOIL(a.q_tail.head = 0);
+    SPOIL(a.q_tail.p = q);
+    SPOIL(a.k_tail.p = k);
     SPOIL(a.out.p = q + DIM);
     SPOIL(a.out.p = k + DIM);
 #undef SPOIL
@@ -954,8 +961,14 @@ static void misuse_tail(void) {
     swa_attn a = w.attn;
     d.shape.tail_dim = 2;
     if (!t_cache_new(&c, &d, 1) || !begin_anew(&c)) return;
-    a.q_tail.p = a.k_tail.p = w.x;
+    a.q_tail.p = a.k_tail.p = w.apart;
     a.scale = 0.5f;
+    a.q_tail.p = w.x; /* where q is */
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+    a.q_tail.p = a.k_tail.p;
+    a.k_tail.p = w.x;
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+    a.k_tail.p = a.q_tail.p;
     misuse_attn_fields(&c, a, 1);
     ACCEPT(swa_attend, (&c, 0, &a));
     d.shape.tail_dim = 0;
@@ -979,7 +992,7 @@ static void misuse_compute(void) {
         if (!t_cache_new(&c, &d, 1)) return;
         CHECK_OK(swa_step_one(&c, 0, 0, 1));
         a.q.p = a.k.p = x;
-        a.q_tail.p = a.k_tail.p = i == 0 ? x : NULL;
+        a.q_tail.p = a.k_tail.p = i == 0 ? w.apart : NULL;
         a.scale = 0.5f;
         a.compute = SWA_Q8;
         if (i == 1) ACCEPT(swa_attend, (&c, 0, &a));
@@ -1036,16 +1049,18 @@ static void misuse_order(void) {
 }
 /* Scratch in the cache, and arrays in either: offsets of one block that went wrong. */
 static void misuse_insides(unsigned char *room, size_t bytes) {
-    unsigned char *const ring = w.block + GUARD, *const place[3] = {
-        ring + 256, ring + w.bytes - 192, room + bytes - 192
+    /* what was given as memory begins anywhere, and the library's own 63 bytes further on at most */
+    unsigned char *const ring = w.block + GUARD, *const place[5] = {
+        ring + 256, ring + w.bytes - 192, room + bytes - 192, ring, room
     };
+    int32_t *list;
     REFUSE(swa_cache_set_scratch, (&w.kv, ring, bytes), SWA_ERR_ARG);
     REFUSE(swa_cache_set_scratch, (&w.kv, ring + w.bytes - 192, bytes), SWA_ERR_ARG);
     REFUSE(swa_cache_set_scratch, (&w.kv, ring - bytes + 192, bytes), SWA_ERR_ARG);
     if (!begin_anew(&w.kv)) return;
-    for (int i = 0; i < 3; i++)
-        for (int which = 0; which < 6; which++) {
-            float *const x = (float *)(void *)(place[i] + (64 - (uintptr_t)place[i] % 64));
+    for (int i = 0; i < 5; i++)
+        for (int which = 0; which < 10; which++) {
+            float *const x = (float *)(void *)(place[i] + (i < 3 ? 64 - (uintptr_t)place[i] % 64 : 0));
             swa_attn a = w.attn;
             t_label("array %d inside %d", which, i);
             if (which == 0) a.q.p = x;
@@ -1054,6 +1069,13 @@ static void misuse_insides(unsigned char *room, size_t bytes) {
             if (which == 3) a.out.p = x;
             if (which == 4) a.lse = x;
             if (which == 5) a.stat = x;
+            if (which > 7 && i == 2) memset(x, 0, 128); /* numbers that are slopes */
+            list = (int32_t *)(void *)x;
+            if (which == 6) a.pick = list, a.pick_n = 1;
+            if (which == 7) a.bias = x, a.bias_n = 4;
+            if (which == 8 && i == 2) a.alibi = x;
+            if (which == 9 && i == 2) a.sink_logits = x;
+            if (which > 7 && i != 2) continue;
             REFUSE(swa_attend, (&w.kv, 0, &a), SWA_ERR_ARG);
             REFUSE(swa_attend_part, (&w.kv, 0, &a, 0, 0, 1), SWA_ERR_ARG);
             CHECK(swa_attend_explain(&w.kv, 0, &a) != NULL);
@@ -1202,6 +1224,7 @@ static void misuse_phase_fields(void) {
     } while (0)
     DIFFER(a.k.p = other);
     DIFFER(a.v.p = other);
+    DIFFER(a.k.p = other + 1; a.v.p = other + 1);
     DIFFER(a.q.p = other);
     DIFFER(a.out.p = w.stat);
     DIFFER(a.lse = NULL); /* phase 1 would leave out what phase 0 was asked for */
@@ -1346,6 +1369,13 @@ static void misuse_merge(void) {
     stats[0] = w.lse + 1;
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
     stats[0] = w.x;
+    w.stat[0] = 1;
+    w.stat[1] = (float)NAN; /* what somebody's NaN has made is not left out */
+    w.stat[2] = w.stat[3] = 1;
+    stats[0] = w.stat;
+    ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
+    CHECK(isnan(w.out[0]) && isnan(w.out[DIM - 1]) && !isnan(w.out[DIM]));
+    stats[0] = w.x;
     outs[0] = w.out; /* a partial in place */
     ACCEPT(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse));
     outs[0] = w.x;
@@ -1356,7 +1386,7 @@ static void misuse_merge(void) {
 
 /* ---- latent ---- */
 
-static const double one_freq[1] = { 1.0 };
+static const double one_freq[1] = { 1.0 }, a_period[1] = { 10000.0 };
 static swa_mla good_mla(void) {
     swa_mla m;
     memset(&m, 0, sizeof m);
@@ -1427,6 +1457,8 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 49: m->hidden = (1 << 20) + 1; *want = SWA_ERR_OVERFLOW; return 1;
     case 50: m->kv_lora_rank = (1 << 20) + 1; m->n_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
     case 51: m->mscale = 1e-30; return 1;                    /* squared it is too small */
+    case 52: m->w_dq = m->w_uq; return 1;                    /* of which rank? */
+    case 53: m->freq = a_period; return 1;
     default: return 0;
     }
     /* clang-format on */
@@ -1494,6 +1526,7 @@ static void misuse_mla_parts(swa_cache *c, const swa_mla *m) {
 /* Each phase by other parts than the one before, or with a part of that left out. */
 static void misuse_mla_phases(const swa_mla *m) {
     swa_cache_desc d = w.desc;
+    swa_mla other;
     size_t bytes;
     swa_cache c;
     d.shape = swa_mla_shape(m, 0);
@@ -1509,6 +1542,10 @@ static void misuse_mla_phases(const swa_mla *m) {
                     if (phase < bad - 1 || part != left_out)
                         ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, phase, part, 2));
             REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, 0, 1), SWA_ERR_ORDER);
+            REFUSE(swa_mla_forward_part, (&c, 0, m, w.apart, w.out, bad, 0, 2), SWA_ERR_ORDER);
+            other = *m; /* parts are given the same */
+            other.w_o.p = w.apart;
+            REFUSE(swa_mla_forward_part, (&c, 0, &other, w.x, w.out, bad, 0, 2), SWA_ERR_ORDER);
             for (int part = 0; part < 3; part++)
                 REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, part, 3), SWA_ERR_ORDER);
             for (int part = 0; part < 2; part++) {
@@ -1808,6 +1845,14 @@ static void misuse_index_order(void) {
         for (int part = 0; part < 2; part++)
             if (part != left_out) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 0, part, 2));
         REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, 0, 1), SWA_ERR_ORDER);
+        for (int field = 0; field < 4; field++) { /* parts are given the same */
+            swa_index other = ix;
+            if (field == 0) other.linear = !ix.linear;
+            if (field == 1) other.local = ix.local + 1;
+            if (field == 2) other.w = w.apart;
+            if (field == 3) other.pick_token = 64;
+            REFUSE(swa_select_part, (&w.kv, 1, &other, 1, 0, 2), SWA_ERR_ORDER);
+        }
         for (int part = 0; part < 2; part++) {
             if (left_out == 2) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 1, part, 2));
             else REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, part, 2), SWA_ERR_ORDER);
@@ -2000,6 +2045,10 @@ static void misuse_helpers(void) {
     REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, -1), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, (double)NAN), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, pos, freq, 4, SWA_ROPE_HALF, (double)INFINITY), SWA_ERR_ARG);
+    for (int i = 0; i < 3; i++) { /* a period, a NaN, one below 0 */
+        const double odd[2] = { 1, i == 0 ? 100.0 : i == 1 ? (double)NAN : -0.5 };
+        REFUSE(swa_rope, (x, 2, 1, 4, pos, odd, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
+    }
     REFUSE(swa_rope, (x, 2, 1, 4, NULL, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, 2, 1, 4, pos, NULL, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
     REFUSE(swa_rope, (x, -1, 1, 4, pos, freq, 4, SWA_ROPE_HALF, 0), SWA_ERR_ARG);
@@ -2157,8 +2206,23 @@ static void misuse_audit(void) {
         t_label("audit %d", way);
         if (!t_cache_new(&kv, &d, 1)) return;
         a.scale = 1.0f;
-        CHECK_OK(swa_step_one(&kv, 0, 0, 1));
-        if (way == 3) a.v.p = w.x + 1;
+        a.q.p = w.apart;
+        CHECK_OK(swa_step_one(&kv, 0, 0, 2));
+        if (way == 3) { /* copied and not changed, as well; a scale that divides; lists of two tokens, one further on */
+            static const int32_t list[4] = { 0, 1, 0, 1 };
+            a.v.p = w.apart + 32;
+            a.q.p = w.x;
+            REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+            a.q.p = w.apart;
+            a.scale = 2.5f;
+            REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+            a.scale = 1.0f;
+            a.pick = list;
+            a.pick_n = 2;
+            a.pick_token = 1;
+            REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+            a.pick_token = 2;
+        }
         CHECK_STATUS(swa_attend(&kv, 0, &a), way == 1 ? SWA_ERR_ARG : SWA_OK);
         if (way == 1) CHECK(swa_attend_explain(&kv, 0, &a) != NULL && swa_attend_explain(&kv, 0, &a)[0] == 'v');
     }

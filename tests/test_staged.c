@@ -397,7 +397,8 @@ TEST(staged_blocks_refused) {
         r.n_kv = 1;
         r.n_tokens = 1;
         r.pos = 2;
-        a.q.p = a.q_tail.p = q;
+        a.q.p = q;
+        a.q_tail.p = q + 64;
         if (!r.shape.tail_dim) a.q_tail.p = NULL;
         a.out.p = out;
         a.scale = 1.0f;

@@ -944,7 +944,8 @@ static swa_status go_on(toy *t, int layers) {
     swa_status status = SWA_OK;
     swa_attn a;
     memset(&a, 0, sizeof a);
-    a.q.p = a.k.p = x;
+    a.q.p = t_random((n + 1) * TOY_DIM, 1.0f);
+    a.k.p = x;
     a.v.p = t_random((n + 1) * TOY_DIM, 1.0f);
     a.out.p = out;
     for (int layer = 0; layer < t->desc.n_layers && status == SWA_OK; layer++)
@@ -1044,6 +1045,13 @@ TEST(a_chunk_that_was_only_begun) {
         /* one layer has been called: now it is too late, and the others have to be */
         CHECK_STATUS(some_layers(&t, 4, 0, 50 + n, 45), SWA_OK);
         CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 50 + n), SWA_ERR_LOST);
+        runs[0] = t_run(0, 50 + n, 45);
+        CHECK(strstr(swa_step_explain(&t.kv, runs), "swa_cache_unstored") != NULL);
+        if (i == 0) { /* once a begin was refused nobody can: the words are others */
+            CHECK_STATUS(swa_step_one(&t.kv, 0, 50 + n, 45), SWA_ERR_LOST);
+            CHECK(strstr(swa_step_explain(&t.kv, runs), "swa_cache_reset") != NULL);
+            continue;
+        }
         CHECK_STATUS(go_on(&t, 3), SWA_OK);
         CHECK_STATUS(swa_cache_truncate(&t.kv, 0, 50 + n), SWA_ERR_LOST);
     }

@@ -272,7 +272,8 @@ static answer compute(fuzz_in *in, problem *p) {
     if (!r.scratch || !got.out || !got.lse) exit(2);
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int part = parts - 1; part >= 0; part--)
-            if (swa_attention_part(&r, &a, phase, part, parts) != SWA_OK) FUZZ_DIE("swa_attention_part is refused");
+            if (swa_attention_part(&r, &a, phase, part, parts) != SWA_OK)
+                FUZZ_DIE("swa_attention_part is refused: %s", swa_attention_explain(&r, &a));
     free(k);
     free(v);
     free(tail);

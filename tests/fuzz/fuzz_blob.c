@@ -20,11 +20,12 @@ typedef struct {
 } cache;
 
 static void attend(cache *c, int seq, int64_t pos, int32_t n, uint32_t seed) {
-    static float x[64 * DIM * 2], v[64 * DIM * 2], out[64 * DIM * 2];
+    static float x[64 * DIM * 2], k[64 * DIM * 2], v[64 * DIM * 2], out[64 * DIM * 2];
     swa_attn a;
     memset(&a, 0, sizeof a);
-    for (int i = 0; i < 64 * DIM * 2; i++) x[i] = v[i] = fuzz_unit(&seed);
-    a.q.p = a.k.p = x;
+    for (int i = 0; i < 64 * DIM * 2; i++) x[i] = k[i] = v[i] = fuzz_unit(&seed);
+    a.q.p = x;
+    a.k.p = k;
     a.v.p = v;
     a.out.p = out;
     if (swa_step_one(&c->kv, seq, pos, n) != SWA_OK) return; /* full, at the end of the positions, or n is 0 */
