@@ -3327,7 +3327,7 @@ static void swa__empty(const swa__cache *c, int seq, int64_t start, int64_t orig
     s->origin = origin;
     s->begun = start;
     s->parents = NULL;
-    for (i = 0; i < c->d.n_layers; i++) {
+    SWA__ROLLED for (i = 0; i < c->d.n_layers; i++) {
         swa__held *held = swa__held_of(c, i, seq);
         held->first = held->stored = held->before = start;
     }
@@ -3738,12 +3738,12 @@ SWA__COLD SWA_API swa_status swa_cache_read(const swa_cache *cache, int seq, int
 static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a over 8-byte words */
     const unsigned char *b = (const unsigned char *)p;
     uint64_t word;
-    for (; n >= 8; n -= 8, b += 8) {
+    SWA__ROLLED for (; n >= 8; n -= 8, b += 8) {
         memcpy(&word, b, 8);
         h = (h ^ word) * 0x100000001b3u;
         h ^= h >> 29;
     }
-    for (; n > 0; n--) h = (h ^ *b++) * 0x100000001b3u;
+    SWA__ROLLED for (; n > 0; n--) h = (h ^ *b++) * 0x100000001b3u;
     return h;
 }
 
@@ -4367,12 +4367,12 @@ static swa_status swa__runs_check(const swa__cache *c, swa_run *runs, int n_runs
             swa__seq_of(c, runs[i].seq)->mark = 1;
         } else if (status == SWA_OK) status = runs[i].status;
     }
-    for (i = 0; i < n_runs; i++)
+    SWA__ROLLED for (i = 0; i < n_runs; i++)
         /* no mark outlives the check, whatever came out: the next one would see a second run in
            it */
         if (runs[i].seq >= 0 && runs[i].seq < c->d.n_seqs) swa__seq_of(c, runs[i].seq)->mark = 0;
     if (status != SWA_OK || !swa__begun_apart(c, runs, n_runs)) return status;
-    for (i = 0; i < n_runs; i++) runs[i].status = SWA_ERR_ORDER;
+    SWA__ROLLED for (i = 0; i < n_runs; i++) runs[i].status = SWA_ERR_ORDER;
     swa__open_of(c)[SWA__OPEN_CALLED] = -1; /* for swa_step_explain, until a step is on */
     return SWA_ERR_ORDER;
 }
@@ -4438,7 +4438,7 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
     if (parents == NULL || positions == NULL || n < 0 || pos < 0) return SWA_ERR_ARG;
     if (pos > INT64_MAX - 1 - n) return SWA_ERR_OVERFLOW;
     status = swa__parents_check(parents, n);
-    for (i = 0; i < n && status == SWA_OK; i++)
+    SWA__ROLLED for (i = 0; i < n && status == SWA_OK; i++)
         /* the parent's is there already: it comes first */
         positions[i] = parents[i] < 0 ? pos : positions[parents[i]] + 1;
     return status;
@@ -5020,7 +5020,8 @@ SWA__NOINLINE void swa__rows_fetch(const swa__sight *n, int k, int mr) {
     SWA__STAYS();
     /* the last group's may be fewer */
     for (i = 0; rows != NULL && i < n->per && rows[i].p != NULL; i++)
-        for (at = 0; at < rows[i].lines * rows[i].apart; at += 64) SWA__PREFETCH(rows[i].p + at);
+        SWA__ROLLED for (at = 0; at < rows[i].lines * rows[i].apart; at += 64)
+            SWA__PREFETCH(rows[i].p + at);
 }
 
 /* The stretches of those keys: of what is read next, if this panel fetches that; or of sight.row;
@@ -11563,7 +11564,7 @@ static void swa__tile_share(const swa__keys *keys, swa__tile *t) {
 SWA__INLINE void swa__rows_ahead(const unsigned char *p, int rows, int64_t stride, int bytes,
                                  int apart) {
     int i, at;
-    for (i = 0; i < rows; i++, p += stride)
+    SWA__ROLLED for (i = 0; i < rows; i++, p += stride)
         SWA__ROLLED for (at = 0; at < bytes; at += apart) SWA__PREFETCH(p + at);
 }
 
@@ -11951,7 +11952,9 @@ static void swa__tile_finish(const swa__keys *keys, unsigned missing, unsigned s
         for (x = 0; x < SWA__OPERANDS; x++) to->scale[x][i] = 1.0f;
         if (!keys->shape.v_in_k)
             memset(to->x[SWA__V] + i * to->dvp, 0, (size_t)to->dvp * sizeof(float));
-        else for (d = 0; d < keys->shape.head_dim; d++) to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
+        else
+            SWA__ROLLED for (d = 0; d < keys->shape.head_dim; d++)
+                to->x[SWA__K][d * SWA__TILE + i] = 0.0f;
     }
 
     if (scaled >> SWA__K & 1) t->k_scale = to->scale[SWA__K];
@@ -12733,7 +12736,7 @@ static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, i
     int64_t t = j->row + r / group;
     int i, g = r % group;
 
-    for (i = 0; i < n; i++, g++) {
+    SWA__ROLLED for (i = 0; i < n; i++, g++) {
         if (g == group) {
             g = 0;
             t++;
@@ -13360,7 +13363,7 @@ static void swa__picked_tile(swa__cursor *in, swa__picked *k, swa__spot *to, swa
     unsigned scaled = 0;
     int a, b, x;
 
-    for (a = k->n; a < SWA__TILE; a++) {
+    SWA__ROLLED for (a = k->n; a < SWA__TILE; a++) {
         k->segment[a] = k->segment[k->n - 1];
         k->row[a] = k->row[k->n - 1];
     }
@@ -13435,7 +13438,7 @@ static int swa__node_key(const swa__list *x, int32_t node) {
 static int swa__path_new(const swa__job *j, int32_t t, int64_t q, int64_t pos, uint64_t *set,
                          int mark) {
     int n = 0;
-    for (; q - pos >= SWA_BLOCK; q--) t = j->parents[t];
+    SWA__ROLLED for (; q - pos >= SWA_BLOCK; q--) t = j->parents[t];
     /* a node in the set has its path in it too */
     for (; q >= pos && t >= 0 && (set[t / 64] >> (t & 63) & 1) == 0; q--, n++, t = j->parents[t])
         if (mark) set[t / 64] |= (uint64_t)1 << (t & 63);
@@ -13514,7 +13517,7 @@ static void swa__sight_tree(const swa__job *j, const swa__unit *u, const swa__sc
         if (row / group != t) {
             int64_t at = q;
             int32_t last = t = row / group;
-            for (; at - b->pos >= SWA_BLOCK; at--) last = j->parents[last];
+            SWA__ROLLED for (; at - b->pos >= SWA_BLOCK; at--) last = j->parents[last];
             node =
                 t < x->from || t >= x->until || at < b->pos ? -1.0f : x->in[swa__node_key(x, last)];
         }
@@ -13623,7 +13626,7 @@ static void swa__ahead_tile(const swa__job *j, swa__ahead *x, swa__tile *to) {
 }
 
 static void swa__no_fetch(swa__block *b, int t, int end) {
-    for (; t < end; t++) {
+    SWA__ROLLED for (; t < end; t++) {
         b->tile[t].next = b->tile[t].next_tail = NULL;
         b->tile[t].next_gap = 0;
     }
@@ -14105,7 +14108,7 @@ static void swa__gather_tile(swa__gather *x, const swa__room *room) {
     /* keys come one by one: none may widen a whole tile of slots over the others */
     to.bare = 0;
     swa__picked_tile(&x->in, &x->tile, &to, tile);
-    for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_none(x);
+    SWA__ROLLED for (; x->tile.n < SWA__TILE; x->tile.n++) swa__gather_none(x);
     x->tile.n = 0;
 }
 
@@ -14192,7 +14195,7 @@ static void swa__gather_next(const swa__wanted *want, swa__gather *x, int64_t e,
     }
     /* each row begins in a page that nobody has lately asked for: in q.k such a line is waited for,
        one page after the other, here several are asked for at once */
-    for (n = 0; n < list->n_ahead; n++) {
+    SWA__ROLLED for (n = 0; n < list->n_ahead; n++) {
         lines += list->next[n].lines;
         SWA__PREFETCH(list->next[n].p);
     }
@@ -14445,7 +14448,7 @@ SWA__NOINLINE void swa__unit_tree(const swa__job *j, const swa__unit *u, const s
     swa__gather_begin(j, u, w, 1, &x);
     x.q = j->keys_to;
 
-    for (t = t0 + 1; t < end; t++) {
+    SWA__ROLLED for (t = t0 + 1; t < end; t++) {
         lo = swa__min64(lo, w->lo[t - t0]);
         hi = swa__max64(hi, w->hi[t - t0]);
     }
@@ -15004,7 +15007,7 @@ static int swa__stores(const swa_attn *a) {
    before part 0 has been here. */
 static void swa__store_soon(const swa__call *call, int part) {
     int i;
-    for (i = 0; i < call->n_jobs && part == 0; i++) {
+    SWA__ROLLED for (i = 0; i < call->n_jobs && part == 0; i++) {
         swa__held *held = swa__held_of(call->c, call->layer, call->runs[i].seq);
         held->before = held->first;
     }
@@ -15038,7 +15041,7 @@ static void swa__phase(const void *call, int phase, int part, int parts) {
 static void swa__phases(swa__work *work, const void *call, int phases, int parts) {
     int phase, part;
 
-    for (phase = 0; phase < phases; phase++) {
+    SWA__ROLLED for (phase = 0; phase < phases; phase++) {
 #if SWA__OPENMP
 #pragma omp parallel for schedule(static, 1) num_threads(parts) if (parts > 1)
 #endif
@@ -15628,7 +15631,7 @@ static int swa__half_stored(const swa__cache *c, int layer, int parts) {
     int part, found = 0;
 
     if (parts == 1 && !swa__open_any(c)) return 0;
-    for (part = 1; part < SWA__PARTS; part++) found |= wrote[part] == here;
+    SWA__ROLLED for (part = 1; part < SWA__PARTS; part++) found |= wrote[part] == here;
     return found && swa__held_of(c, layer, swa__runs_of(c)->seq)->stored <= swa__runs_of(c)->pos;
 }
 
@@ -15708,7 +15711,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no attn");
     if (c->status != SWA_OK)
         return swa__no(c->status, SWA__NO_STEP);
-    for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
+    SWA__ROLLED for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     if (phase != SWA__ASK && !swa__part_ok(phase, SWA_PHASES, part, parts))
         return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
@@ -15806,7 +15809,7 @@ static uint64_t swa__attn_hash(uint64_t h, const swa_attn *a) {
     const float floats[] = { a->scale, a->softcap };
     int i;
 
-    for (i = 0; i < 7; i++) {
+    SWA__ROLLED for (i = 0; i < 7; i++) {
         const int64_t stride[] = { ins[i]->token, ins[i]->head };
         h = swa__hash(h, &ins[i]->p, sizeof ins[i]->p);
         h = swa__hash(h, stride, sizeof stride);
@@ -17680,7 +17683,8 @@ static void swa__index_ranks(const swa__picker *x, int64_t token, int64_t lo, in
     int k, e;
 
     memset(rank, 0, SWA_BLOCK * sizeof *rank);
-    for (k = swa__clip(j->keys_from - b->pos); k < sinks; k++) rank[k] = swa__rank_of(sum[k]);
+    SWA__ROLLED for (k = swa__clip(j->keys_from - b->pos); k < sinks; k++)
+        rank[k] = swa__rank_of(sum[k]);
     for (k = from; k < to; k++) rank[k] = swa__rank_of(sum[k]);
     for (k = 0; k < SWA_BLOCK && b->present != NULL; k++)
         if (b->present[k] < 0.5f) rank[k] = 0;
@@ -17717,7 +17721,7 @@ static void swa__index_take(const swa__picker *x, int t0, int t, int list, const
     swa__index_ranks(x, t0 + t, x->p.w->lo[t], x->p.w->hi[t], b, sum);
     if (ix->score != NULL) swa__index_score_out(x, j->row + t0 + t, list, at, at + n, x->rank);
     /* local entries outrank every score, after scores have gone out; hidden ones stay so */
-    for (e = swa__max64(own - ix->local + 1, at); e <= own && e < at + n; e++)
+    SWA__ROLLED for (e = swa__max64(own - ix->local + 1, at); e <= own && e < at + n; e++)
         if (x->rank[e - at] != 0) x->rank[e - at] = UINT32_MAX;
     if (ix->top > 0) swa__best_add(&best, ix->top, x->s->spare, x->count, x->rank, n, (int32_t)at);
 }
@@ -18163,7 +18167,7 @@ static swa__verdict swa__select_ring(const swa_cache *cache, int layer, const sw
     if (swa__inside(c, ix->q.p) || swa__inside(c, ix->w) || swa__inside(c, ix->pick)
         || swa__inside(c, ix->score))
         return swa__no(SWA_ERR_ARG, SWA__INSIDE);
-    for (i = 0; i < c->n_runs; i++)
+    SWA__ROLLED for (i = 0; i < c->n_runs; i++)
         last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
     return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);
 }
@@ -18187,7 +18191,8 @@ static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, i
 
     /* one past the last position of a query or key */
     last = swa__max64(1, rows->pos + rows->n_tokens);
-    for (i = 0; i < rows->n_kv; i++) last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
+    SWA__ROLLED for (i = 0; i < rows->n_kv; i++)
+        last = swa__max64(last, rows->kv[i].pos + rows->kv[i].n);
     return swa__index_call(s, ix, rows->scratch,
                            rows->scratch_bytes > 63 ? rows->scratch_bytes - 63 : 0, parts,
                            rows->n_tokens, last - 1);
