@@ -2943,7 +2943,7 @@ static int swa__has_scale(const swa__layer *l, int which) {
 
 /* Ring slots of a layer. Without an explicit capacity a window that reaches over max_context is
    held whole. */
-static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
+SWA__COLD static swa_status swa__layer_slots(swa__layer *l, const swa_cache_desc *d) {
     const int64_t reach = swa__reach(&l->window),
                   rollback = d->max_rollback > 0 ? d->max_rollback : 1;
     /* slots are counted in int32 by a segment */
@@ -2991,7 +2991,7 @@ static void swa__layer_join(swa__layer *l) {
 
 /* The bytes of a layer's region, and what lies where in it. Scales of q8 are arrays of their own, and
    come last: so rows stay whole vectors. */
-static swa_status swa__layer_region(swa__layer *l) {
+SWA__COLD static swa_status swa__layer_region(swa__layer *l) {
     const size_t slots = (size_t)l->slots, heads = (size_t)l->shape.n_kv_heads;
     size_t bytes = 0;
     int i;
@@ -3057,7 +3057,7 @@ SWA__COLD static swa_status swa__layer_own(const swa_cache_desc *d, int i, swa__
 
 /* Layer i. One that reads another's rows has that layer's ring, and must not need more than is kept
    there: no wider window, the same sinks; nor say that rows are what they are not. */
-static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
+SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l) {
     const int ring = d->kv_layer != NULL ? d->kv_layer[i] : i;
     swa_status status = swa__layer_own(d, i, l);
     const swa_window window = l->window;
@@ -3080,7 +3080,7 @@ static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa__layer *l)
 
 /* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
    its array are given both or not at all: one alone was forgotten. */
-static const char *swa__desc_fault(const swa_cache_desc *d) {
+SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     const swa_shape none = { 0, 0, 0, 0, 0, 0 };
     int i;
 
@@ -3114,7 +3114,7 @@ static const char *swa__desc_fault(const swa_cache_desc *d) {
     return NULL;
 }
 
-static swa_status swa__desc_check(const swa_cache_desc *d) {
+SWA__COLD static swa_status swa__desc_check(const swa_cache_desc *d) {
     swa_status status = swa__desc_fault(d) == NULL ? SWA_OK : SWA_ERR_ARG;
 
     if (status == SWA_OK) status = swa__isa_check(d->isa);
@@ -3124,7 +3124,8 @@ static swa_status swa__desc_check(const swa_cache_desc *d) {
 /* The whole layout: the cache's head with its layers, sequences, data. total is what the caller
    pays, with 63 bytes of slack. layer: NULL, or where the layers are to stand. Runs once to ask for
    the size, when there is no memory yet, and in init a second time to write the layers. */
-static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c, swa__layer *layer) {
+SWA__COLD static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *c,
+                                        swa__layer *layer) {
     swa_status status = swa__desc_check(desc);
     size_t at = 0, data = 0, layers, seqs;
     int i;
@@ -3749,7 +3750,7 @@ static uint64_t swa__hash(uint64_t h, const void *p, size_t n) {   /* FNV-1a ove
 
 /* What has to be equal for rows of one cache to be rows of another: not the query heads, not the
    slots. Nor whether K lies in tiles: copies go number by number where the two differ. */
-static uint64_t swa__geometry(const swa__cache *c) {
+SWA__COLD static uint64_t swa__geometry(const swa__cache *c) {
     uint64_t h = swa__hash(0xcbf29ce484222325u, &c->d.n_layers, sizeof c->d.n_layers);
     int i, which;
 
@@ -4052,8 +4053,8 @@ SWA__COLD SWA_API swa_status swa_cache_save(const swa_cache *cache, int seq, voi
 /* Whether some history of calls could have produced a record, and whether this cache can hold it.
    bytes: its size. A blob may come from anywhere: what passes here is never questioned again, and
    rows are read by its numbers. */
-static swa_status swa__record_check(const swa__cache *c, const unsigned char *b, size_t left,
-                                    size_t *bytes) {
+SWA__COLD static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
+                                              size_t left, size_t *bytes) {
     swa__seq s;
     int i;
 
@@ -4080,7 +4081,7 @@ static swa_status swa__record_check(const swa__cache *c, const unsigned char *b,
 }
 
 /* Of a record that was checked. */
-static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
+SWA__COLD static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
     swa__seq *s = swa__seq_of(c, seq);
     int i;
 
@@ -4098,8 +4099,8 @@ static void swa__record_load(swa__cache *c, int seq, unsigned char *b) {
 
 /* The whole blob: every record is checked before the first is taken. A bad one comes before one that
    is only too long. */
-static swa__verdict swa__blob_check(const swa_cache *cache, int seq, const unsigned char *b,
-                                    size_t bytes) {
+SWA__COLD static swa__verdict swa__blob_check(const swa_cache *cache, int seq,
+                                              const unsigned char *b, size_t bytes) {
     swa_status status = SWA_OK;
     swa__blob head;
     uint64_t sum;
@@ -4158,7 +4159,7 @@ SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const voi
 /* ---- audit ---- */
 
 /* All bits set: a NaN in every float type; for q8 and q8_32 the scales carry it. */
-static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
+SWA__COLD static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
     int which, h, d, g;
 
     for (which = 0; which < SWA__OPERANDS; which++, x++)
@@ -4444,8 +4445,8 @@ SWA_API swa_status swa_tree_positions(const int32_t *parents, int32_t n, int64_t
     return status;
 }
 
-static swa__verdict swa__commit_check(const swa__cache *c, int seq, const int32_t *path,
-                                      int32_t n) {
+SWA__COLD static swa__verdict swa__commit_check(const swa__cache *c, int seq, const int32_t *path,
+                                                int32_t n) {
     const swa__seq *s;
     int32_t i;
 
@@ -16419,7 +16420,7 @@ static void swa__weight_rows(const swa_mla *m, const swa__kernels *kr, const swa
 
 /* Each dimension in its range, and all heads' rows of any weight countable in int32: matrices of
    that many rows are multiplied as one. */
-static swa__verdict swa__mla_dims_check(const swa_mla *m) {
+SWA__COLD static swa__verdict swa__mla_dims_check(const swa_mla *m) {
     int dims[7], i;
     int64_t most;
 
@@ -16455,7 +16456,8 @@ static const char *const swa__missing[SWA__WEIGHTS] = {
 
 /* A weight that is read is there, and can be cut where the block has to cut it: between heads, and
    between two weights that lie in one matrix. */
-static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w, const char *missing) {
+SWA__COLD static swa__verdict swa__weight_check(const swa_mla *m, const swa__weight *w,
+                                                const char *missing) {
     const swa_matrix *a = w->w;
 
     if (w->heads == 0) return swa__yes();
@@ -16618,7 +16620,7 @@ static int swa__mla_may_expand(const swa_mla *m, int32_t n) {
 
 /* Numbers and bytes of the weights that a call reads; nobody but the host knows the bytes of OPAQUE
    ones. W_UK from its other side, the last of them, is not counted again. */
-static double swa__weight_count(const swa__weight *w, double *bytes) {
+SWA__COLD static double swa__weight_count(const swa__weight *w, double *bytes) {
     double all = 0, n;
     int i;
 
@@ -16767,7 +16769,7 @@ SWA__COLD static int swa__mla_carve(swa__mla *x, int64_t n, int parts, unsigned 
 
 /* x for a checked block and a layer, or why they do not go together. A cache is taken for latents
    if it has their shape, else it has to be of expanded heads. */
-static swa__verdict swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
+SWA__COLD static swa__verdict swa__mla_fit(const swa_mla *m, const swa__layer *l, swa__mla *x) {
     swa_shape shape = swa_mla_shape(m, 0);
 
     x->m = m;
@@ -17230,7 +17232,8 @@ SWA__NOINLINE void swa__mla_attend(const swa__mla *x, int phase) {
 /* Where W_UVO and the rows being multiplied lie, in floats from a multiple of 64 bytes on. 0 =
    overflow. For W_UQK one head's W_UK, the same transposed, and its W_UQ are in f32 at a time; for
    W_UVO some rows of W_O, and one head's W_UV. */
-static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows, size_t *bytes) {
+SWA__COLD static int swa__merged_layout(const swa_mla *m, size_t *uvo, size_t *rows,
+                                        size_t *bytes) {
     const size_t heads = (size_t)m->n_heads, latent = (size_t)m->kv_lora_rank,
                  nope = (size_t)m->nope_dim;
     const size_t q_in = (size_t)(m->q_lora_rank > 0 ? m->q_lora_rank : m->hidden),
@@ -18000,7 +18003,7 @@ static void swa__index_phase(const void *call, int phase, int part, int parts) {
 
 /* What swa_index asks for, against a shape; its arrays and strides are looked at where the call
    is. */
-static swa__verdict swa__index_check(const swa_shape *s, const swa_index *ix) {
+SWA__COLD static swa__verdict swa__index_check(const swa_shape *s, const swa_index *ix) {
     const int lists = ix->lists > 0 ? ix->lists : 1;
 
     if ((ix->linear & ~1) != 0)
@@ -18017,7 +18020,8 @@ static swa__verdict swa__index_check(const swa_shape *s, const swa_index *ix) {
 }
 
 /* Shape and sizes of a call; the shape resolved. */
-static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa_index *ix) {
+SWA__COLD static void swa__index_resolve(swa__select *s, const swa_shape *shape,
+                                         const swa_index *ix) {
     swa_index *x = &s->ix;
 
     *x = *ix;
@@ -18044,7 +18048,7 @@ static void swa__index_resolve(swa__select *s, const swa_shape *shape, const swa
 
 /* Bytes of one part; 0 = overflow. Carving adds up unchecked: an upper bound, in double, says
    beforehand whether it can. */
-static size_t swa__index_bytes(const swa__select *s) {
+SWA__COLD static size_t swa__index_bytes(const swa__select *s) {
     const double heads = s->call.shape.n_heads + (double)SWA__INDEX_ROWS,
                  dim = s->call.shape.head_dim + 256.0;
     const double most =
@@ -18071,7 +18075,7 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
 
 /* What the calls' own checks of attention need: the index as queries over stored rows. The output
    is the scores or the lists, by which the phases of a call know each other. */
-static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
+SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
     /* lists, scores or both; lists asked for (top) have a place (pick), and no other way round */
     memset(a, 0, sizeof *a);
     if (ix == NULL || ix->q.p == NULL) return swa__no(SWA_ERR_ARG, "no index, or q.p is NULL");
@@ -18115,8 +18119,8 @@ static uint64_t swa__index_hash(const swa_index *x) {
 
 /* The rest of a call whose step or rows, n tokens, are accepted. last: the largest position of a
    key. */
-static swa__verdict swa__index_call(swa__select *s, const swa_index *ix, void *scratch,
-                                    size_t bytes, int parts, int32_t n, int64_t last) {
+SWA__COLD static swa__verdict swa__index_call(swa__select *s, const swa_index *ix, void *scratch,
+                                              size_t bytes, int parts, int32_t n, int64_t last) {
     const swa_shape shape = s->call.shape;
     const int lists = ix->lists > 0 ? ix->lists : 1;
     const swa_in w = { NULL, ix->w_token, 0 }, pick = { NULL, ix->pick_token, ix->pick_list },
@@ -18148,8 +18152,9 @@ static swa__verdict swa__index_call(swa__select *s, const swa_index *ix, void *s
 }
 
 /* A call over a layer's ring, checked and made; the step's last position is the last key's. */
-static swa__verdict swa__select_ring(const swa_cache *cache, int layer, const swa_index *ix,
-                                     int phase, int part, int parts, swa__select *s) {
+SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer,
+                                               const swa_index *ix, int phase, int part, int parts,
+                                               swa__select *s) {
     swa_attn a;
     swa__verdict v = swa__index_attn(ix, &a);
     int64_t last = 0;
@@ -18173,8 +18178,8 @@ static swa__verdict swa__select_ring(const swa_cache *cache, int layer, const sw
 }
 
 /* A call over the caller's rows: scratch of any alignment, of which 63 bytes may go. */
-static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
-                                    swa__select *s) {
+SWA__COLD static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
+                                              swa__select *s) {
     swa_attn a;
     swa__verdict v = swa__index_attn(ix, &a);
     int64_t last;
