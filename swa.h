@@ -2421,7 +2421,7 @@ static void swa__rope_angle(int64_t pos, double freq, double *c, double *s) {
         /* by the sum of angles: (c, s) is multiplied by each product's rotation */
         for (; rest; rest >>= 26, digit_value *= 67108864.0) {
             double digit = (double)(rest & 0x3ffffffu) * digit_value;
-            for (i = 0; i < 2; i++) {
+            SWA__ROLLED for (i = 0; i < 2; i++) {
                 double pc = cos(digit * part[i]), ps = sin(digit * part[i]), old = *c;
                 *c = old * pc - *s * ps;
                 *s = old * ps + *s * pc;
@@ -12752,7 +12752,7 @@ static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in,
     int64_t at[SWA__PANEL];
     int i;
     swa__places(j, in->token, in->head, u->h, u->r0 + r, n, at);
-    for (i = 0; i < nr; i++) src[i] = in->p + at[i < n ? i : n - 1];
+    SWA__ROLLED for (i = 0; i < nr; i++) src[i] = in->p + at[i < n ? i : n - 1];
 }
 
 static int swa__has_q_sink(const swa__job *j) {
@@ -12845,7 +12845,7 @@ static void swa__q_to_form(const swa__kernels *kr, int form, int dims, int ld, f
 #if SWA__BF16
 /* The same of few rows, SWA__SINGLES: columns of one, where chains run over the dims, so that dims
    change places by twos. Fewer than a vector's lanes: number by number. */
-static void swa__q_singles(int dims, int step, float *q) {
+SWA__NOINLINE void swa__q_singles(int dims, int step, float *q) {
     const float most = 3.38953139e38f;
     int i, j;
 
@@ -13233,7 +13233,7 @@ static int swa__low_bit(uint64_t x) {    /* of x != 0 */
 static void swa__bits_set(uint64_t bits[4], int64_t a, int64_t b) {
     int w;
 
-    for (w = 0; a < b && w < 4; w++) {
+    SWA__ROLLED for (w = 0; a < b && w < 4; w++) {
         const int64_t lo = swa__max64(a - 64 * w, 0), hi = swa__min64(b - 64 * w, 64);
         if (lo < hi)
             /* a shift by 64 is undefined */
@@ -13691,7 +13691,7 @@ static void swa__panel_keep(const swa__job *j, const swa__unit *u, int r, int n,
 
     /* in place of l: out as it is. What lies behind dv is folded along and goes nowhere */
     for (i = 0; i < SWA__PANEL; i++) w->lb[i] = 1.0f;
-    for (i = 0; i < n; i++, partial += u->partial_row) {
+    SWA__ROLLED for (i = 0; i < n; i++, partial += u->partial_row) {
         out[i] = partial;
         partial[j->geo.dvp] = w->m[r + i];
         partial[j->geo.dvp + 1] = w->l[r + i];
@@ -17613,7 +17613,7 @@ static uint32_t swa__rank_at(const uint32_t *rank, int n, int k, uint32_t *count
     /* 11, 11 and 10 bits from the top: those that agree with the digits found so far are counted by
        their next one, and counts are taken off k from the largest digit down. They add up to k at
        least, so d stays >= 0 */
-    for (pass = 0; pass < 3; pass++) {
+    SWA__ROLLED for (pass = 0; pass < 3; pass++) {
         const uint32_t digit = (pass < 2 ? 1u << SWA__DIGIT : 1u << shift[1]) - 1;
         memset(count, 0, 4u << SWA__DIGIT);
         for (i = 0; i < n; i++)
@@ -17639,7 +17639,7 @@ static swa__best swa__best_of(const swa__best *all, size_t list, size_t each) {
 /* The best `top` stay, in their order. Of ranks equal to the least that stays the first ones do,
    which are the lower positions. Each is written to where the next one that stays belongs, at or
    below its own place; what does not stay is written over. */
-static void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
+SWA__NOINLINE void swa__best_cut(const swa__best *x, int top, uint32_t *count) {
     int i, n = 0, same;
     uint32_t least;
 
