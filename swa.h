@@ -5785,7 +5785,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, c
 /* V of the tile and those behind it, as q.k fetches it. Rows of V that follow one another (the
    ring's, the stage's) are one row without an end, and so are those shorter than a line. */
 SWV_INLINE SWA__FN(stream) SWA__FN(few_values_soon)(const swa__block *b, const swa__tile *first) {
-    const size_t v_size = swa__type_size(first->v_type);
+    /* swa__type_size without a branch, or gcc writes the loops behind out for each size */
+    const size_t v_size = (size_t)4 >> ((first->v_type > SWA_F32) + (first->v_type > SWA_BF16));
     SWA__FN(stream) pf;
 
     pf.at = (const char *)first->v;      /* in the ring, V of the next tiles follows */
