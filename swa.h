@@ -11508,14 +11508,14 @@ typedef struct {
                                             once; bit i: operand i has been                       */
 } swa__spot;
 
-/* A tile's tail stands right behind its K, so both move alike. */
-static void swa__spot_move(swa__spot *to, const swa_shape *s, int tiles) {
-    const int64_t k = (int64_t)tiles * SWA__TILE * (s->head_dim + s->tail_dim);
+/* To the tile behind it. A tile's tail stands right behind its K, so both move alike. */
+static void swa__spot_next(swa__spot *to, const swa_shape *s) {
+    const int64_t k = (int64_t)SWA__TILE * (s->head_dim + s->tail_dim);
     int i;
     to->x[SWA__K] += k;
     to->x[SWA__TAIL] += k;
-    to->x[SWA__V] += (int64_t)tiles * SWA__TILE * to->dvp;
-    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += tiles * SWA__TILE;
+    to->x[SWA__V] += (int64_t)SWA__TILE * to->dvp;
+    for (i = 0; i < SWA__OPERANDS; i++) to->scale[i] += SWA__TILE;
 }
 
 /* Tile t's place, without a key. */
@@ -12086,7 +12086,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
     }
 
     swa__spot_of(keys, room, first / SWA__TILE, &to);
-    for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_move(&to, &keys->shape, 1)) {
+    for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_next(&to, &keys->shape)) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[t];
