@@ -1118,11 +1118,9 @@ TEST(attention_segments_misread) {
 TEST_EACH_ISA(attention_behind_the_last_key) {
     enum { N = 127, D = 64 };
     static const swa_type compute[] = { SWA_F32, SWA_BF16, SWA_BF16_TILE };
-    static void *(*volatile fill)(void *, int, size_t) = memset;
     float *k = t_random(N * D, 1.0f), *v = t_random(N * D, 1.0f), *q = t_random(16 * D, 1.0f), *out = t_floats(16 * D);
     for (int i = 0; i < 3 * 4; i++) {
         static const int rows[] = { 1, 8, 15, 16 };
-        unsigned char dirt[60000];
         swa_kv kv;
         swa_rows r;
         swa_attn a;
@@ -1146,7 +1144,7 @@ TEST_EACH_ISA(attention_behind_the_last_key) {
         a.out.p = out;
         a.compute = compute[i / 4];
         t_label("compute %d, %d rows", (int)a.compute, rows[i % 4]);
-        fill(dirt, 0x41, sizeof dirt);
+        t_dirty_stack();
         CHECK_OK(swa_attention(&r, &a));
         CHECK(out[0] < 4 && out[0] > -4 && out[rows[i % 4] * D - 1] < 4);
     }

@@ -929,12 +929,6 @@ TEST_EACH_ISA(parts_that_see_nothing) {
     }
 }
 
-/* What a call finds on the stack must not matter: it is full of numbers that are no pointers. */
-static void dirty_stack(void) {
-    static void *(*volatile fill)(void *, int, size_t) = memset; /* a compiler drops stores that nobody reads */
-    unsigned char x[60000];
-    fill(x, 0x41, sizeof x);
-}
 /* A ring whose slots begin off the grid of 16, read by few rows in every type and order of products: tiles of K are
    others than those of V and of positions. */
 TEST_EACH_ISA(rotations_by_compute) {
@@ -967,7 +961,7 @@ TEST_EACH_ISA(rotations_by_compute) {
                 CHECK_OK(swa_step_one(&kv, 0, i, 1));
                 for (int stored = 0; stored < 2; stored++) { /* which is one segment, and read in place */
                     a.mode = stored ? SWA_ATTEND_STORED : SWA_STORE_ONLY;
-                    dirty_stack();
+                    t_dirty_stack();
                     CHECK_OK(swa_attend(&kv, 0, &a));
                 }
             }
