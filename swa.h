@@ -120,7 +120,7 @@
    (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
    SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
    SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 473 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 481 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 81, SWA_NO_MLA (the
    block alone) 59, SWA_NO_BF16 (the type, and products in it) 122, SWA_NO_LISTS (lists of keys,
@@ -133,7 +133,7 @@
    and f16 alone, without the block, index, lists, masks and blobs, takes 210 KB; without latents
    and modifications too 190 (132 without AVX-512, 156 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (563 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (566 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -449,7 +449,8 @@ typedef struct {
                                      from one is NaN (a NaN in your own k or v is stored as the
                                      type has it), slots are not rounded up (LOST comes as
                                      max_rollback says), and what is legal but seldom meant is
-                                     ARG: no windows, v where k is without v_in_k. 2: and a list
+                                     ARG: no windows, q, k and v in one place (V in K without
+                                     v_in_k), a scale above 2, lists that overlap. 2: and a list
                                      (pick) with an entry >= 0 that names no key which its query
                                      sees, instead of being skipped                               */
 } swa_cache_desc;
@@ -1095,8 +1096,8 @@ typedef struct {
                                         latent row's width                                        */
     int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is
                                         rotated as if it stood at min(pos, sink_pos);
-                                        StreamingLLM: n_sink+W-1. Without pinned sinks ARG. 0 =
-                                        it stands at pos                                          */
+                                        StreamingLLM: n_sink+W-1 (another is ARG under audit).
+                                        Without pinned sinks ARG. 0 = it stands at pos            */
     swa_mla_path path;
     swa_type compute;                /* of the attention, as in swa_attn                          */
     const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields
@@ -1169,7 +1170,7 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
-/* as swa_attend_explain */
+/* as swa_attend_explain; with cache, h and out NULL what is wrong with mla by itself comes first */
 SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer, const swa_mla *mla,
                                     const float *h, float *out);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with
@@ -3071,7 +3072,8 @@ SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa_
     status = swa__layer_own(d, ring, l); /* its own fault, with its own status */
     if (status != SWA_OK) return status;
     if (!swa__same_rows(&shape, &l->shape) || window.n_sink != l->pinned) return SWA_ERR_ARG;
-    if (memcmp(type, l->type, sizeof type) != 0) return SWA_ERR_ARG;
+    for (i = 0; i < SWA__OPERANDS; i++)
+        if (type[i] != l->type[i]) return SWA_ERR_ARG;
     if (swa__reach(&window) > swa__reach(&l->window)) return SWA_ERR_ARG;
     l->window = window;
     l->shape = shape;
@@ -3081,21 +3083,23 @@ SWA__COLD static swa_status swa__layer_make(const swa_cache_desc *d, int i, swa_
 /* What is wrong with a desc that can be said without looking at a layer; NULL = nothing. A count and
    its array are given both or not at all: one alone was forgotten. */
 SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
-    const swa_shape none = { 0, 0, 0, 0, 0, 0 };
+    swa_shape s;
     int i;
 
     if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
+    s = d->shape;
     if (d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0 || d->n_k_rows < 0 || d->n_types < 0)
         return "a count below 0";
-    if ((d->n_windows > 0) != (d->windows != NULL)) return d->windows == NULL ? "n_windows without windows"
-                                                                    : "windows without n_windows";
+    if ((d->n_windows > 0) != (d->windows != NULL))
+        return d->windows == NULL ? "n_windows without windows" : "windows without n_windows";
     if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
     if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
     if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
     for (i = 0; i < d->n_k_rows; i++)
         if ((d->k_rows[i] & ~1) != 0) return "k_rows: neither 0 nor 1";
     /* said twice */
-    if (d->shapes != NULL && memcmp(&d->shape, &none, sizeof none) != 0)
+    if (d->shapes != NULL
+        && (s.n_heads | s.n_kv_heads | s.head_dim | s.v_dim | s.tail_dim | s.v_in_k) != 0)
         return "shape and shapes, of which one is meant";
     if (d->types != NULL && ((int)d->k_type | (int)d->v_type | (int)d->tail_type) != 0)
         return "types and k_type, v_type or tail_type, of which one is meant";
@@ -17365,13 +17369,17 @@ SWA__COLD SWA_API swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t
 static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_mla *mla,
                                    const float *h, float *out, swa__mla *x) {
     const swa__cache *c = swa__get(cache);
-    swa__verdict v;
+    const swa__layer *l;
+    swa__verdict v = swa__mla_check(mla, x->w);
 
-    v = swa__mla_check(mla, x->w);
     if (v.status != SWA_OK) return v;
     if (c == NULL || h == NULL || out == NULL)
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
+    l = swa__layer_of(c, layer);
+    if (c->d.audit > 0 && mla->sink_pos > 0 && l->window.kind == SWA__BAND && l->window.left >= 0
+        && mla->sink_pos != l->window.n_sink + l->window.left)
+        return swa__no(SWA_ERR_ARG, "sink_pos: not n_sink+W-1, under audit");
 
     x->c = c;
     x->layer = layer;
@@ -17379,7 +17387,7 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
     x->a[SWA__A_OUT].out = out;
     x->a[SWA__A_H].token = x->a[SWA__A_OUT].token = mla->hidden;
     x->a[SWA__A_H].head = x->a[SWA__A_OUT].head = 0;
-    return swa__mla_fit(mla, swa__layer_of(c, layer), x);
+    return swa__mla_fit(mla, l, x);
 }
 
 #define SWA__MLA_SCRATCH "scratch: none, or less than swa_mla_scratch_bytes says of so many tokens"

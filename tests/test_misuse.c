@@ -2192,6 +2192,29 @@ static void why_commit(const int32_t *path, int32_t n, const char *word) {
     CHECK(strstr(why, word) != NULL);
     t_label("trees");
 }
+/* Of the places from which pinned sinks may be seen, one is StreamingLLM's. */
+static void misuse_sink_pos(void) {
+    const swa_window win = swa_window_sinks(4, 2);
+    swa_mla m = good_mla();
+    swa_cache_desc d = w.desc;
+    swa_cache kv;
+    size_t bytes;
+    d.windows = &win;
+    d.n_windows = 1;
+    d.audit = 1;
+    d.shape = swa_mla_shape(&m, 0);
+    if (!t_cache_new(&kv, &d, 1)) return;
+    m.sink_pos = 5; /* angles of its own */
+    bytes = swa_mla_scratch_bytes(&m, &d, 1, 1);
+    CHECK_OK(swa_cache_set_scratch(&kv, t_alloc(bytes), bytes));
+    CHECK_OK(swa_step_one(&kv, 0, 0, 1));
+    for (m.sink_pos = 4; m.sink_pos <= 6; m.sink_pos += 2)
+        REFUSE(swa_mla_forward, (&kv, 0, &m, w.x, w.out), SWA_ERR_ARG);
+    m.sink_pos = 5;
+    ACCEPT(swa_mla_forward, (&kv, 0, &m, w.x, w.out));
+    m.eps = -1; /* told without a cache */
+    CHECK(strstr(swa_mla_explain(NULL, 0, &m, NULL, NULL), "eps") != NULL);
+}
 /* Under audit V where K is was copied and not changed; where V is in K, or is not read, it is not looked at. */
 static void misuse_audit(void) {
     const swa_window win = swa_window_sliding(4);
@@ -2310,6 +2333,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_parents();
     misuse_trees();
     misuse_audit();
+    misuse_sink_pos();
     misuse_rmsnorm();
     misuse_helpers();
     misuse_names();
