@@ -1219,26 +1219,30 @@ TEST(attention_wide_shapes) {
     swa_rows r;
     swa_attn a;
     swa_kv kv;
-    float *out = t_floats(1 << 17), *x = out + (1 << 16); /* q is said to go on for 8 GB behind x: out lies before */
+    float *out, *x;
     memset(&r, 0, sizeof r);
     memset(&a, 0, sizeof a);
     memset(&kv, 0, sizeof kv);
-    memset(x, 0, (1 << 16) * sizeof *x);
     r.shape.n_heads = r.shape.n_kv_heads = 1 << 16;
     r.shape.head_dim = 1 << 15;
     r.shape.v_dim = 1;
     r.n_tokens = 1;
     r.kv = &kv;
     r.n_kv = 1;
-    kv.k = kv.v = x;
+    kv.k = kv.v = &kv; /* until it is known how much there is */
     kv.n = 1;
     kv.k_token = kv.k_head = kv.v_token = kv.v_head = 1;
+    r.scratch_bytes = swa_attention_bytes(&r, 1);
+    /* q is said to go on for 8 GB behind x: out lies before; and scratch for terabytes: it lies behind all */
+    out = t_floats(((size_t)1 << 17) + r.scratch_bytes / sizeof *out + 1);
+    x = out + (1 << 16);
+    memset(x, 0, (1 << 16) * sizeof *x);
+    kv.k = kv.v = x;
     a.q.p = x;
     a.out.p = out;
     a.out.token = a.out.head = 1;
-    r.scratch_bytes = swa_attention_bytes(&r, 1);
-    r.scratch = t_alloc(r.scratch_bytes);
-    r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63; /* terabytes, of which part 0 has the first */
+    r.scratch = out + (1 << 17);
+    r.scratch_bytes = (r.scratch_bytes - 63) * (1 << 16) + 63; /* part 0 has the first */
     x[0] = out[0] = 1.5f;
     CHECK_OK(swa_attention_part(&r, &a, 0, 0, 1 << 16));
     CHECK(out[0] == 1.5f); /* one key: its V */
