@@ -843,7 +843,7 @@ typedef struct {
     int64_t  pos;                     /* position of the first row                                */
     int32_t  n;                       /* rows; 0 is legal: none                                   */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
-    int64_t  lost_;
+    int64_t  lost_;                   /* positions right before pos that a ring has overwritten   */
     const float *k_scale_, *v_scale_, *tail_scale_;
 } swa_kv;
 typedef struct {
@@ -1828,6 +1828,7 @@ static uint32_t swa__bits_of(float f) { uint32_t u; memcpy(&u, &f, 4); return u;
 
 /* By its bits, as -ffast-math lets a comparison say anything. */
 static int swa__finite(float x) { return (swa__bits_of(x) & 0x7f800000u) != 0x7f800000u; }
+static int swa__is_nan(float x) { return (swa__bits_of(x) & 0x7fffffffu) > 0x7f800000u; }
 
 /* Round to nearest even; overflow to infinity, as the F16C instructions do. No NaN comes here:
    masks refuse it, stored rows are cut to the type's range. */
@@ -2463,7 +2464,7 @@ static void swa__rope_neighbours(float *SWA__RESTRICT x, int n, const double *SW
 #endif
 /* apart: from a pair's first number to its second */
 static void swa__rope_pairs(float *x, int n, size_t apart, const double *c, const double *s) {
-    if (apart > 1 || n == 1) swa__rope_halves(x, x + apart, n, c, s);
+    if (apart > 1) swa__rope_halves(x, x + apart, n, c, s);
     else swa__rope_neighbours(x, n, c, s);
 }
 
@@ -3658,19 +3659,21 @@ static int64_t swa__readable(const swa__cache *c, int layer, int seq) {
 
 SWA__COLD SWA_API int swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]) {
     swa__cache *c = swa__check_layer(cache, seq, layer);
+    const swa__layer *l;
+    const swa__seq *s;
     swa__operand x[SWA__OPERANDS];
     swa__span span[3];
     int64_t first;
     int i, count;
 
     if (c == NULL || out == NULL) return -1;
+    l = swa__layer_of(c, layer);
+    s = swa__seq_of(c, seq);
     first = swa__first(c, layer, seq);
-    count = swa__spans(swa__layer_of(c, layer), swa__seq_of(c, seq), first,
-                       swa__readable(c, layer, seq), span);
+    count = swa__spans(l, s, first, swa__readable(c, layer, seq), span);
     swa__ring_operands(c, layer, seq, x);
     for (i = 0; i < count; i++)
-        out[i] = swa__span_view(x, &span[i], span[i].pos != first ? 0 :
-                                first - swa__floor(swa__layer_of(c, layer), swa__seq_of(c, seq)));
+        out[i] = swa__span_view(x, &span[i], span[i].pos == first ? first - swa__floor(l, s) : 0);
     return count;
 }
 
@@ -12350,15 +12353,15 @@ static void swa__stage_edges(const swa__geo *g, const int range[4], const swa__r
     for (i = 0; g->form == SWA__TILE_SINGLES && i < 4; i += 2)
         for (t = range[i] / SWA__TILE; t * SWA__TILE < range[i + 1]; t++) {
             swa__tile *tile = &b->tile[t];
+            const unsigned seen = swa__tile_seen(range, t);
             /* an empty range may lie within a tile that nobody has staged */
-            if (swa__tile_seen(range, t) == 0) continue;
+            if (seen == 0) continue;
             /* slots in place whose tiles begin off the keys' grid are floats, and tile t of K may
                not be there */
             if (b->shift == 0 && tile->k_scale != NULL)
                 swa__tile_scaled(g->dk, &tile->k_scale, (float *)(uintptr_t)tile->k);
             if (tile->v_scale == NULL) continue;
-            swa__values_scaled(swa__tile_seen(range, t), g->dvp, tile->v_scale,
-                               (float *)(uintptr_t)tile->v);
+            swa__values_scaled(seen, g->dvp, tile->v_scale, (float *)(uintptr_t)tile->v);
             tile->v_scale = NULL;
         }
     for (edge = 0; edge < 4; edge++) {
@@ -15302,7 +15305,7 @@ SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, 
    to head otherwise: a head stride was forgotten. Asked of one token, too. */
 static int swa__heads_torn(swa_in a, int a_dim, swa_in b, int b_dim, int heads) {
     const uint64_t x = (uint64_t)(uintptr_t)a.p, y = (uint64_t)(uintptr_t)b.p;
-    const int64_t a_head = a.head != 0 ? a.head : a_dim, b_head = b.head != 0 ? b.head : b_dim;
+    const int64_t a_head = swa__in(a, heads, a_dim).head, b_head = swa__in(b, heads, b_dim).head;
     const int64_t reach = (heads - 1) * (x < y ? a_head : b_head) + (x < y ? a_dim : b_dim);
 
     return x != 0 && y != 0 && heads > 1 && a_head != b_head
@@ -15576,23 +15579,19 @@ static int swa__inside(const swa__cache *c, const void *p) {
             && swa__touch(p, 1, c->scratch - c->scratch_ahead, c->scratch_bytes + 63));
 }
 
-/* Whether an array that a call looks at begins in its cache, or in rows' scratch (c NULL). */
-static int swa__any_inside(const swa__cache *c, const swa_rows *rows, const swa_shape *s,
-                           const swa_attn *a) {
+/* The arrays that a call looks at, by where they begin; how many. */
+static int swa__arrays_of(const swa_shape *s, const swa_attn *a, const void *x[14]) {
     const int tail = s->tail_dim > 0;
-    const void *const of_queries[] = { a->q.p,    a->out.p,       a->lse,  a->stat,
-                                       a->alibi,  a->sink_logits, a->bias, a->pick,
-                                       a->q_sink.p, tail ? a->q_tail.p : NULL,
-                                       tail ? a->q_sink_tail.p : NULL };
-    const void *const of_keys[] = { a->k.p, a->v.p, tail ? a->k_tail.p : NULL };
-    int i, found = 0;
+    const void *const all[14] = { a->q.p, a->out.p, a->lse, a->stat, a->alibi, a->sink_logits, a->bias,
+                                  a->pick, a->q_sink.p, tail ? a->q_tail.p : NULL,
+                                  tail ? a->q_sink_tail.p : NULL,
+                                  a->k.p, a->v.p, tail ? a->k_tail.p : NULL };
+    const int end = a->k.p != NULL ? 14 : 11;
+    int i, n = 0;
 
-    for (i = 0; i < 11 && a->q.p != NULL; i++)
-        if (of_queries[i] != NULL)
-            found |= c != NULL ? swa__inside(c, of_queries[i])
-                               : swa__touch(of_queries[i], 1, rows->scratch, rows->scratch_bytes);
-    for (i = 0; i < 3 && a->k.p != NULL; i++) found |= c != NULL && swa__inside(c, of_keys[i]);
-    return found;
+    for (i = a->q.p != NULL ? 0 : 11; i < end; i++)
+        if (all[i] != NULL) x[n++] = all[i];
+    return n;
 }
 
 SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes) {
@@ -15702,6 +15701,25 @@ SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_a
     return 1;
 }
 
+/* Under audit: what is legal, and seldom meant. */
+SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
+                                               int phase) {
+    const int v_in_k = swa__layer_of(c, layer)->shape.v_in_k;
+
+    if (SWA__LISTS && c->d.audit > 1 && a->pick != NULL && phase <= 0
+        && !swa__picks_seen(c, layer, a))
+        return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
+    if (a->k.p != NULL && a->k.p == a->v.p && !v_in_k)
+        return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
+    if (a->q.p != NULL && (a->q.p == a->k.p || a->q.p == a->v.p))
+        return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
+    if (a->q.p != NULL && a->scale > 2.0f)
+        return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
+    if (a->pick != NULL && c->n_tokens > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
+        return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
+    return swa__yes();
+}
+
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
 #define SWA__NO_SCRATCH "scratch: none was set, or too little for one part"
 enum { SWA__ASK = -1 };                  /* the phase of a call that is only asked about */
@@ -15730,19 +15748,8 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     if (trees && call->a.q.p != NULL
         && (call->a.pick != NULL || swa__rounds_to_bf16(call->a.compute)))
         return swa__no(SWA_ERR_UNSUPPORTED, "a tree with pick, or compute SWA_BF16, SWA_BF16_TILE");
-    if (SWA__LISTS && c->d.audit > 1 && call->a.pick != NULL && phase <= 0
-        && !swa__picks_seen(c, layer, &call->a))
-        return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
-    if (c->d.audit > 0 && call->a.k.p != NULL && call->a.k.p == call->a.v.p && !l->shape.v_in_k)
-        return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
-    if (c->d.audit > 0 && call->a.q.p != NULL
-        && (call->a.q.p == call->a.k.p || call->a.q.p == call->a.v.p))
-        return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
-    if (c->d.audit > 0 && call->a.q.p != NULL && call->a.scale > 2.0f)
-        return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
-    if (c->d.audit > 0 && call->a.pick != NULL && c->n_tokens > 1 && call->a.pick_token > 0
-        && call->a.pick_token < call->a.pick_n)
-        return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
+    if (c->d.audit > 0) v = swa__audit_check(c, layer, &call->a, phase);
+    if (v.status != SWA_OK) return v;
     /* last, because it leaves a trace: the layer's ticket */
     v = swa__layer_check(c, layer, &call->a, phase, part, parts);
     if (v.status != SWA_OK) return v;
@@ -15861,9 +15868,11 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
 static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
                                      int phase, int part, int parts, swa__call *call) {
     const swa__verdict v = swa__ring_call(c, layer, attn, phase, part, parts, call);
+    const void *arrays[14];
+    int i;
 
-    if (v.status == SWA_OK && swa__any_inside(c, NULL, &call->shape, &call->a))
-        return swa__no(SWA_ERR_ARG, SWA__INSIDE);
+    for (i = v.status == SWA_OK ? swa__arrays_of(&call->shape, &call->a, arrays) : 0; i > 0; i--)
+        if (swa__inside(c, arrays[i - 1])) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
     if (v.status == SWA_OK && c->n_tokens > 1
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
@@ -16080,14 +16089,16 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
                                     swa__call *call) {
     swa_shape s;
     swa__verdict v = swa__rows_check(rows, &s);
+    const void *arrays[14];
     int i;
 
     if (v.status != SWA_OK) return v;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
         return swa__no(SWA_ERR_ARG, "no attn, or q.p or rows' scratch is NULL");
     swa__call_begin(call, attn, SWA_ATTEND_STORED);      /* keys come from rows->kv */
-    if (swa__any_inside(NULL, rows, &s, &call->a))
-        return swa__no(SWA_ERR_ARG, "scratch: an array of the call begins in it");
+    for (i = swa__arrays_of(&s, &call->a, arrays); i > 0; i--)
+        if (swa__touch(arrays[i - 1], 1, rows->scratch, rows->scratch_bytes))
+            return swa__no(SWA_ERR_ARG, "scratch: an array of the call begins in it");
     for (i = 0; i < rows->n_kv; i++)
         if (rows->kv[i].n > 0 && swa__reads_written(&s, rows, &call->a, &rows->kv[i]))
             return swa__no(SWA_ERR_ARG, "kv: k, v or tail where the call writes, or in the scratch");
@@ -16197,7 +16208,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
             odd = NULL;
             for (i = 0; i < n; i++) {
                 const float *stat = stats[i] + 2 * (size_t)r;
-                if ((swa__bits_of(stat[1]) & 0x7fffffffu) > 0x7f800000u) odd = stat + 1;
+                if (swa__is_nan(stat[1])) odd = stat + 1;
                 if (!(stat[1] > 0.0f)) continue; /* an empty part is the identity                 */
                 memcpy(part, outs[i] + (size_t)r * (size_t)v_dim + d, (size_t)w * sizeof *part);
                 swa__fold_scalar(1, 64, &total, part, stat, stat + 1);
@@ -17390,7 +17401,6 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
     return swa__mla_fit(mla, l, x);
 }
 
-#define SWA__MLA_SCRATCH "scratch: none, or less than swa_mla_scratch_bytes says of so many tokens"
 /* What the parts of a block are given alike besides attention. */
 static uint64_t swa__mla_hash(const swa__mla *x) {
     const swa_mla *m = x->m;
@@ -17403,6 +17413,7 @@ static uint64_t swa__mla_hash(const swa__mla *x) {
     return swa__hash(swa__hash(0, arrays, sizeof arrays), numbers, sizeof numbers);
 }
 
+#define SWA__MLA_SCRATCH "scratch: none, or less than swa_mla_scratch_bytes says of so many tokens"
 /* Places the call's arrays, and readies the attention among them. To its checks, which are made in
    every phase of the block, attention is in phase 0 up to the one in which it attends, and in phase
    1 from then on. */
@@ -17600,7 +17611,7 @@ static size_t swa__index_carve(const swa__select *s, unsigned char *base, swa__p
        rank     0x007fffff   0x407fffff   0x80000000   0xbf800000   0xff800000   0xffffffff */
 static uint32_t swa__rank_of(float score) {
     uint32_t u = swa__bits_of(score);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return 0;
+    if (swa__is_nan(score)) return 0;
     if (u == 0x80000000u) u = 0;
     return u ^ ((0u - (u >> 31)) | 0x80000000u);
 }

@@ -894,6 +894,10 @@ TEST_EACH_ISA(attention_idle_arguments) {
         CHECK_BITS(out, want, total);
     }
 }
+static void give_scratch(swa_rows *r) {
+    r->scratch_bytes = swa_attention_bytes(r, 1);
+    r->scratch = t_alloc(r->scratch_bytes);
+}
 /* The last n tokens of a text of one head, over all of it as one segment. */
 static swa_rows one_head(const swa_kv *kv, int dim, int n, int isa) {
     swa_rows r;
@@ -905,8 +909,7 @@ static swa_rows one_head(const swa_kv *kv, int dim, int n, int isa) {
     r.n_tokens = n;
     r.kv = kv;
     r.n_kv = 1;
-    r.scratch_bytes = swa_attention_bytes(&r, 1);
-    r.scratch = t_alloc(r.scratch_bytes);
+    give_scratch(&r);
     return r;
 }
 /* An infinity in the caller's own half-width rows is one: it comes out where it is seen, and nowhere else. */
@@ -1052,8 +1055,7 @@ TEST(attention_over_lost_rows) {
             r.n_tokens = 1;
             r.kv = spans;
             r.n_kv = swa_cache_spans(&kv, 0, 0, spans);
-            r.scratch_bytes = swa_attention_bytes(&r, 1);
-            r.scratch = t_alloc(r.scratch_bytes);
+            give_scratch(&r);
             if (way == 3) {
                 a.pick = list; /* of a list what is not there is skipped, as it says */
                 a.pick_n = 2;
@@ -1075,23 +1077,17 @@ TEST(attention_segments_misread) {
         swa_rows r;
         swa_attn a;
         memset(&kv, 0, sizeof kv);
-        memset(&r, 0, sizeof r);
         memset(&a, 0, sizeof a);
         kv.k = kv_rows;
         kv.v = kv_rows + H * D;
         kv.k_token = kv.v_token = ROW;
         kv.n = N;
-        r.shape.n_heads = r.shape.n_kv_heads = H;
-        r.shape.head_dim = D;
-        r.window = swa_window_sliding(4);
-        r.pos = N - 1;
-        r.n_tokens = 1;
-        r.kv = &kv;
-        r.n_kv = 1;
         a.q.p = q;
         a.out.p = out;
-        r.scratch_bytes = swa_attention_bytes(&r, 1);
-        r.scratch = t_alloc(r.scratch_bytes);
+        r = one_head(&kv, D, 1, 0);
+        r.shape.n_heads = r.shape.n_kv_heads = H;
+        r.window = swa_window_sliding(4);
+        give_scratch(&r);
         if (bad == 1 || bad == 3) kv.k_token = 0;
         if (bad == 2 || bad == 3) kv.v_token = 0;
         if (bad == 4) kv.slots_ = 7;
@@ -1125,21 +1121,14 @@ TEST_EACH_ISA(attention_behind_the_last_key) {
         swa_rows r;
         swa_attn a;
         memset(&kv, 0, sizeof kv);
-        memset(&r, 0, sizeof r);
         memset(&a, 0, sizeof a);
         kv.k = k;
         kv.v = v;
         kv.n = N;
-        r.shape.n_heads = r.shape.n_kv_heads = 1;
-        r.shape.head_dim = D;
+        r = one_head(&kv, D, rows[i % 4], isa);
         r.window = swa_window_sinks(7, 21);
         r.pos = 537;
-        r.n_tokens = rows[i % 4];
-        r.kv = &kv;
-        r.n_kv = 1;
-        r.isa = isa;
-        r.scratch_bytes = swa_attention_bytes(&r, 1);
-        r.scratch = t_alloc(r.scratch_bytes);
+        give_scratch(&r);
         a.q.p = q;
         a.out.p = out;
         a.compute = compute[i / 4];
@@ -1159,8 +1148,7 @@ static int mixed_call(swa_rows *r, const float *q, const float *q_tail, float *o
     a.scale = 0.3f;
     a.out.p = out;
     a.stat = stat;
-    r->scratch_bytes = swa_attention_bytes(r, 1);
-    r->scratch = t_alloc(r->scratch_bytes);
+    give_scratch(r);
     return CHECK_OK(swa_attention(r, &a));
 }
 /* A key's arithmetic depends on how it is stored, and on no other key: neither on a segment out of sight, nor on one
