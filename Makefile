@@ -85,6 +85,9 @@ weight:         ## what swa.h costs: seconds to compile, text, lines, by part (A
 switches:       ## each SWA_NO_...: it compiles, leaves nothing behind, the rest works (ARGS=-m: what it saves)
 	@JOBS='$(JOBS)' python3 tests/check/switches.py $(ARGS)
 
+benches:        ## every program of bench/ runs, on its smallest case (ARGS=word: those with it in the name)
+	@CC='$(CC)' JOBS='$(JOBS)' bash tests/check/benches.sh $(ARGS)
+
 registers:      ## does every kernel leave the vector registers clean, at every level? (ARGS='-c gcc -o=-O1')
 	@JOBS='$(JOBS)' python3 tests/check/registers.py $(ARGS)
 
@@ -230,7 +233,7 @@ build/%: examples/%.c $(HEADERS) build/flags
 FORCE:
 .PHONY: figures same packaging install dist help run test check matrix sanitize emulate fuzz soak coverage
 .PHONY: mutate asan lint examples bench bench-beside bench-mla bench-rewind bench-lists bench-trees bench-generate bench-peers
-.PHONY: registers weight switches mca count clean FORCE total
+.PHONY: registers benches weight switches mca count clean FORCE total
 .SECONDARY:
 
 # ---- beyond one process: what needs MPI, and the browser ----

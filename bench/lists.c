@@ -12,7 +12,7 @@
 #include "../swa.h"
 #include "common.h"
 
-enum { SAMPLES = 41, LISTS = 32, LAYERS = 24 };
+enum { SAMPLES = 41, LISTS = 32, LAYERS = 24, STORED = 512 /* tokens a call, at most */ };
 
 typedef struct {
     const char *name;
@@ -50,8 +50,8 @@ static swa_attn attn_of(const side *x, swa_mode mode) {
     a.v.p = x->k;
     a.out.p = x->out;
     if (s->tail) {
-        a.q_tail.p = x->q;
-        a.k_tail.p = x->k;
+        a.q_tail.p = x->q + (size_t)(STORED * s->heads) * (size_t)s->dim;
+        a.k_tail.p = x->k + (size_t)(STORED * s->kv_heads) * (size_t)s->dim;
     }
     a.scale = 1.0f / sqrtf((float)(s->tail ? 192 : s->dim));
     return a;
@@ -60,7 +60,7 @@ static swa_attn attn_of(const side *x, swa_mode mode) {
 static void open_side(side *x, const spec *s, int64_t window) {
     swa_cache_desc d;
     const int rows = !window && s->block < 16;
-    const size_t most = 512 * (size_t)((s->dim + s->tail) * s->heads) + 256;
+    const size_t most = STORED * (size_t)((s->dim + s->tail) * s->heads) + 256;
     uint64_t seed = 1;
     size_t bytes;
     memset(&d, 0, sizeof d);
@@ -91,8 +91,8 @@ static void open_side(side *x, const spec *s, int64_t window) {
         x->q[i] = rng_uniform(&seed);
         x->k[i] = rng_uniform(&seed);
     }
-    for (int64_t p = window ? s->context - window : 0; p < s->context; p += 512) {
-        const int32_t n = (int32_t)(s->context - p < 512 ? s->context - p : 512);
+    for (int64_t p = window ? s->context - window : 0; p < s->context; p += STORED) {
+        const int32_t n = (int32_t)(s->context - p < STORED ? s->context - p : STORED);
         if (window && p == s->context - window) must(swa_cache_reset(&x->cache, 0, p, 0), "reset");
         must(swa_step_one(&x->cache, 0, p, n), "begin");
         for (int l = 0; l < x->layers; l++) {

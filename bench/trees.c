@@ -2,8 +2,8 @@
    16 places within a block of 256 positions. Where history and nodes of that block are more than 256, it is gone
    through again.
 
-   build/bench_trees [-q] [word]   -q: fewer samples; word: cases with it in the name. One core; times are of the
-   thread's own CPU clock, medians of samples taken in turn. */
+   build/bench_trees [-q] [word]   -q: fewer samples, of two places; word: cases with it in the name. One core; times
+   are of the thread's own CPU clock, medians of samples taken in turn. */
 #define _GNU_SOURCE
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
@@ -80,7 +80,7 @@ static double call(side *x) {
     must(swa_attend(&x->cache, 0, &x->a), "attend");
     return cpu_now() - began;
 }
-static void run(const spec *s, int samples) {
+static void run(const spec *s, int samples, int places) {
     const size_t row = (size_t)((s->dim + s->tail) * s->heads);
     float *q = noise(NODES * row), *out = noise(NODES * row);
     double tree_ms = 0, chain_ms = 0, worst = 0;
@@ -91,12 +91,12 @@ static void run(const spec *s, int samples) {
     a.mode = SWA_ATTEND_NO_STORE;
     a.q.p = a.k.p = a.v.p = q;
     a.out.p = out;
-    if (s->tail) a.q_tail.p = a.k_tail.p = q;
+    if (s->tail) a.q_tail.p = a.k_tail.p = q + NODES * (size_t)(s->dim * s->heads);
     a.scale = 0.1f;
     for (int i = 0; i < s->n; i++) parents[i] = i < 4 ? -1 : (i - 4) / 2; /* four roots, two to each node */
     open_side(&chain, s, &a);
     open_side(&tree, s, &a);
-    for (int place = 0; place < PLACES; place++) {
+    for (int place = 0; place < places; place++) {
         double t[2][MOST], x, y;
         begin(&chain, s, 8192 + place * 16 + 5, NULL);
         begin(&tree, s, 8192 + place * 16 + 5, parents);
@@ -107,8 +107,8 @@ static void run(const spec *s, int samples) {
         }
         x = median(t[0], samples);
         y = median(t[1], samples);
-        chain_ms += x / PLACES * 1e3;
-        tree_ms += y / PLACES * 1e3;
+        chain_ms += x / places * 1e3;
+        tree_ms += y / places * 1e3;
         if (y / x > worst) worst = y / x;
     }
     printf("%-10s %-4s %3d nodes  chain %8.3f ms  tree %8.3f ms  tree/chain %5.2f  at the worst place %5.2f\n", s->name,
@@ -123,11 +123,11 @@ static void run(const spec *s, int samples) {
 }
 int main(int argc, char **argv) {
     const char *word = "";
-    int samples = 7;
+    int samples = 7, places = PLACES;
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "-q") == 0) samples = 1;
+        if (strcmp(argv[i], "-q") == 0) samples = 1, places = 2;
         else word = argv[i];
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
-        if (strstr(specs[i].name, word)) run(&specs[i], samples);
+        if (strstr(specs[i].name, word)) run(&specs[i], samples, places);
     return 0;
 }

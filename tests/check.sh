@@ -21,6 +21,7 @@ n=10 whole=$SECONDS
 parts="test-$cc 600
     test-$other 300
     lint 60
+    benches 120
     registers 400
     switches 300
     matrix 900
@@ -104,6 +105,7 @@ part "test-$cc" bash tests/check/tests.sh "$make" "$cc" "$jobs"
 if command -v $other > /dev/null; then part "test-$other" bash tests/check/tests.sh "$make" "$other" "$jobs"
 else missing "test-$other" "$other is not installed"; fi
 part lint sh tests/lint.sh
+part benches bash tests/check/benches.sh
 if command -v python3 > /dev/null; then part registers python3 tests/check/registers.py
 else missing registers "python3 is not installed"; fi
 if command -v python3 > /dev/null; then part switches python3 tests/check/switches.py
