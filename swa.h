@@ -4600,6 +4600,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
      SCALE(p, n)            p * 2^n for integral n
      TRANSPOSE(x)           an array of N vectors
+     ZIP(a, b, high)        a's and b's lower (higher) halves by turns; where N is 4 or less it is
+                            left out, since compilers do as well
      AT(v, i)               number i of v in all lanes, where an FMA takes that at no cost:
                             numbers that lie in a row are then loaded by the vector
      ROW(type, p, x)        16 numbers in q8 or bf16, where that costs less than one by one
@@ -4884,6 +4886,9 @@ typedef struct {
     void (*unpack)(int nr, int rows, int dv, const float *o, const float *l, float *const *out);
     /* dst[d*nr + i] = src[i][d] * mul, transposed; nr: a panel's rows, or 16. */
     void (*pack)(const void *const *src, int type, int nr, int dim, float mul, float *dst);
+    /* The same of R = 4, 2 or 1 rows of f32, by whole vectors of dims; returns the first dim that
+       is left. NULL = there is none */
+    int (*step)(int R, const void *const *src, int dims, float mul, float *to);
     void (*widen)(int type, const void *src, float *dst, size_t n); /* n a multiple of 16         */
     /* exact values; n a multiple of 16 */
     void (*narrow)(int type, const float *src, void *dst, size_t n);
@@ -8399,6 +8404,40 @@ static SWV_TARGET void SWA__FN(pack)(const void *const *src, int type, int nr, i
             dst[(size_t)d * (size_t)nr + (size_t)r] = swa__load1(type, src[r], (size_t)d) * mul;
 }
 
+#ifdef SWV_ZIP
+/* The R rows of few rows' step become [dims][R], times mul, by whole vectors: returns the first dim
+   that is left. */
+SWV_INLINE SWV_TARGET int SWA__FN(step_by)(int R, const void *const *src, int dims, float mul,
+                                           float *to) {
+    const SWV y = SWV_SET1(mul);
+    SWV x[4], z[4];
+    int d, i;
+
+    for (d = 0; d + SWV_N <= dims; d += SWV_N, to += SWV_N * R) {
+        SWV_UNROLL for (i = 0; i < R; i++)
+            x[i] = SWV_MUL(SWV_LOAD((const float *)src[i] + d), y);
+        if (R == 4) {                    /* rows 0 and 2, 1 and 3, then both                      */
+            SWV_UNROLL for (i = 0; i < 4; i++) z[i] = SWV_ZIP(x[i / 2], x[i / 2 + 2], i % 2);
+            SWV_UNROLL for (i = 0; i < 4; i++) x[i] = SWV_ZIP(z[i / 2], z[i / 2 + 2], i % 2);
+        }
+        if (R == 2) {
+            z[0] = SWV_ZIP(x[0], x[1], 0);
+            x[1] = SWV_ZIP(x[0], x[1], 1);
+            x[0] = z[0];
+        }
+        SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(to + i * SWV_N, x[i]);
+    }
+    return d;
+}
+static SWV_TARGET int SWA__FN(step)(int R, const void *const *src, int dims, float mul, float *to) {
+    const int d = R == 4 ? SWA__FN(step_by)(4, src, dims, mul, to)
+                : R == 2 ? SWA__FN(step_by)(2, src, dims, mul, to)
+                         : SWA__FN(step_by)(1, src, dims, mul, to);
+    SWV_LEAVE();
+    return d;
+}
+#endif
+
 static SWV_TARGET void SWA__FN(widen)(int type, const void *src, float *dst, size_t n) {
     const size_t es = swa__type_size(type);
     size_t i;
@@ -9280,6 +9319,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_SCALE
 #undef SWV_PICK
 #undef SWV_TRANSPOSE
+#undef SWV_ZIP
 #undef SWV_LOAD_F16
 #undef SWV_LOAD_BF16
 #undef SWV_LOAD_Q8
@@ -10049,6 +10089,11 @@ SWA__INLINE SWA__AVX2_TARGET void swa__transpose_avx2(__m256 *r) {
     }
 }
 
+SWA__INLINE SWA__AVX2_TARGET __m256 swa__zip_avx2(__m256 a, __m256 b, int high) {
+    const __m256 x = _mm256_unpacklo_ps(a, b), y = _mm256_unpackhi_ps(a, b);
+    return high ? _mm256_permute2f128_ps(x, y, 0x31) : _mm256_permute2f128_ps(x, y, 0x20);
+}
+
 /* As swa__to_bf16_neon. */
 SWA__INLINE SWA__AVX2_TARGET __m256 swa__to_bf16_avx2(__m256 v) {
     __m256i u = _mm256_castps_si256(v),
@@ -10133,6 +10178,7 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
                                     _mm256_cmp_ps((x), (hi), _CMP_LT_OQ)))
 #define SWV_SINCE(x, lo, a, b)  _mm256_blendv_ps((b), (a), _mm256_cmp_ps((x), (lo), _CMP_GE_OQ))
 #define SWV_TRANSPOSE(r)        swa__transpose_avx2(r)
+#define SWV_ZIP(a, b, high)     swa__zip_avx2((a), (b), (high))
 #define SWV_LOAD_F16(p)         _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define SWV_LOAD_BF16(p)        swa__load_bf16_avx2(p)
 #define SWV_LOAD_Q8(p)          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32( \
@@ -10214,6 +10260,11 @@ SWA__INLINE SWA__AVX512_TARGET void swa__transpose_avx512(__m512 *r) {
         r[4 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0x88);
         r[12 + i] = _mm512_shuffle_f32x4(t[4 + i], t[12 + i], 0xdd);
     }
+}
+
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__zip_avx512(__m512 a, __m512 b, int high) {
+    const __m512i i = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(a, _mm512_add_epi32(i, _mm512_set1_epi32(8 * high)), b);
 }
 
 /* As swa__to_bf16_neon: where the last bit that stays is set, 0x8000 is added in place of
@@ -10341,6 +10392,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
                                     _mm512_cmp_ps_mask((x), (hi), _CMP_LT_OQ)), (b), (a))
 #define SWV_SINCE(x, lo, a, b)  _mm512_mask_blend_ps(_mm512_cmp_ps_mask((x), (lo), _CMP_GE_OQ), (b), (a))
 #define SWV_TRANSPOSE(r)        swa__transpose_avx512(r)
+#define SWV_ZIP(a, b, high)     swa__zip_avx512((a), (b), (high))
 #define SWV_LOAD_F16(p)         _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define SWV_LOAD_BF16(p)        _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32( \
                                     _mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
@@ -11121,11 +11173,11 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
    where the compiler knows the instruction, and swa__has_pairs says whether the CPU runs it. The
    macros behind it stand for a member and its comma, or for nothing where a switch has left the
    member out. */
-#define SWA__KERNELS(isa, nr, half, half_sums, pairs, half_pairs) { nr, swa__few_##isa, \
+#define SWA__KERNELS(isa, nr, step, half, half_sums, pairs, half_pairs) { nr, swa__few_##isa, \
     { { swa__many_##isa, half }, { swa__many_##isa, half }, { pairs, half_pairs }, \
       { swa__many_##isa, half_sums } }, \
     SWA__SUMS(isa) swa__fold_##isa, \
-    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, \
+    swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
     swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
     SWA__TO_FORM(isa) SWA__TO_ROWS(isa) SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
@@ -11172,23 +11224,23 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #endif
 
 static const swa__kernels *swa__kernels_of(int isa) {
-    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL);
+    static const swa__kernels scalar = SWA__KERNELS(scalar, 4, NULL, NULL, NULL, NULL, NULL);
 #if SWA__NEON
-    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL, NULL);
+    static const swa__kernels neon = SWA__KERNELS(neon, 8, NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_NEON) return &neon;
 #endif
 #if SWA__SIMD128
-    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL);
+    static const swa__kernels simd128 = SWA__KERNELS(simd128, 8, NULL, NULL, NULL, NULL, NULL);
     if (isa == SWA_ISA_SIMD128) return &simd128;
 #endif
 #if SWA__AVX2
     static const swa__kernels avx2 =
-        SWA__KERNELS(avx2, 24, SWA__MANY_HALF(avx2), SWA__MANY_HALF(avx2), NULL, NULL);
+        SWA__KERNELS(avx2, 24, swa__step_avx2, SWA__MANY_HALF(avx2), SWA__MANY_HALF(avx2), NULL, NULL);
     if (isa == SWA_ISA_AVX2) return &avx2;
 #endif
 #if SWA__AVX512
     static const swa__kernels avx512 =
-        SWA__KERNELS(avx512, 32, SWA__MANY_HALF(avx512), NULL, SWA__MANY_PAIRS,
+        SWA__KERNELS(avx512, 32, swa__step_avx512, SWA__MANY_HALF(avx512), NULL, SWA__MANY_PAIRS,
                      SWA__MANY_HALF_PAIRS);
     if (isa == SWA_ISA_AVX512) return &avx512;
 #endif
@@ -12798,14 +12850,14 @@ static void swa__q_integers(const swa__call *call, const void **src, int n, floa
     }
 }
 
-/* R rows as [dims][R], four dims at a time, which compilers make vectors of. */
-SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float mul,
+/* The dims from d on of R rows as [dims][R], four at a time, which compilers make vectors of. */
+SWA__INLINE void swa__pack_rows(int R, const void *const *src, int d, int dims, float mul,
                                 float *SWA__RESTRICT to) {
     const float *const *x = (const float *const *)src;
     const float *a = x[0], *b = x[R > 1], *c = x[R > 2 ? 2 : 0], *e = x[R > 2 ? 3 : 0];
-    int d = 0, i;
+    int i;
 
-    for (; d + 4 <= dims; d += 4, to += 4 * R)
+    for (to += d * R; d + 4 <= dims; d += 4, to += 4 * R)
         for (i = 0; i < 4; i++) {
             to[R * i] = a[d + i] * mul;
             if (R > 1) to[R * i + 1] = b[d + i] * mul;
@@ -12817,10 +12869,14 @@ SWA__INLINE void swa__pack_rows(int R, const void *const *src, int dims, float m
 }
 
 /* The R rows of a step, [dims][R]. */
-static void swa__pack_step(const void *const *src, int R, int dims, float mul, float *to) {
-    if (R == 4) swa__pack_rows(4, src, dims, mul, to);
-    else if (R == 2) swa__pack_rows(2, src, dims, mul, to);
-    else swa__pack_rows(1, src, dims, mul, to);
+static void swa__pack_step(const swa__kernels *kr, const void *const *src, int R, int dims,
+                           float mul, float *to) {
+    const int d = kr->step != NULL ? kr->step(R, src, dims, mul, to) : 0;
+
+    if (d == dims) return;
+    if (R == 4) swa__pack_rows(4, src, d, dims, mul, to);
+    else if (R == 2) swa__pack_rows(2, src, d, dims, mul, to);
+    else swa__pack_rows(1, src, d, dims, mul, to);
 }
 
 /* q in q8 beside q: sums of `step` rows, then four int8 at a time. */
@@ -12876,6 +12932,7 @@ SWA__NOINLINE void swa__q_singles(int dims, int step, float *q) {
 static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
                           float *q, float *scale) {
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
+    const swa__kernels *kr = j->call->kr;
     const void *src[4];
     float *to = q;
     int r, n, step;
@@ -12889,15 +12946,15 @@ static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in
             swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
         }
         /* integers stay integers: the call's factor is in their scale */
-        swa__pack_step(src, step, dk, q8 ? 1.0f : j->call->qscale, to);
+        swa__pack_step(kr, src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         if (dt > 0) {
             swa__q_rows(j, u, &in[1], r, n, step, src);
-            swa__pack_step(src, step, dt, j->call->qscale, to + dk * step);
+            swa__pack_step(kr, src, step, dt, j->call->qscale, to + dk * step);
         }
 #if SWA__BF16
         if (j->geo.form == SWA__PLAIN) continue;
         if (j->geo.rounds) {             /* number by number, in any order */
-            swa__q_to_form(j->call->kr, SWA__TILE_SINGLES, dk / 4, 16, to);
+            swa__q_to_form(kr, SWA__TILE_SINGLES, dk / 4, 16, to);
             continue;
         }
         swa__q_singles(dk, step, to);

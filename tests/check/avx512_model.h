@@ -249,6 +249,11 @@ MODEL __m512i model_maskz_slli_epi32(__mmask16 m, __m512i x, unsigned n) {
 /* a: which lane of b */
 MODEL_II(model_permutexvar_epi16, 32, w, b.w[a.w[j] & 31])
 MODEL_II(model_permutexvar_epi8, 64, b, b.b[a.b[j] & 63])
+MODEL __m512 model_permutex2var_ps(__m512 x, __m512i index, __m512 y) {
+    model_v a = MODEL_F(x), i = MODEL_I(index), b = MODEL_F(y), r;
+    MODEL_EACH(16) r.s[j] = (i.d[j] & 16 ? b.s : a.s)[i.d[j] & 15];
+    return r.f;
+}
 MODEL __m512i model_permutex2var_epi16(__m512i x, __m512i index, __m512i y) {
     model_v a = MODEL_I(x), i = MODEL_I(index), b = MODEL_I(y), r;
     MODEL_EACH(32) r.w[j] = (i.w[j] & 32 ? b.w : a.w)[i.w[j] & 31];
@@ -390,6 +395,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_or_si512 model_or_si512
 #undef _mm512_permute_ps
 #define _mm512_permute_ps model_permute_ps
+#undef _mm512_permutex2var_ps
+#define _mm512_permutex2var_ps model_permutex2var_ps
 #undef _mm512_permutex2var_epi16
 #define _mm512_permutex2var_epi16 model_permutex2var_epi16
 #undef _mm512_permutexvar_epi16
