@@ -447,9 +447,10 @@ typedef struct {
     int       audit;              /* 1: for debugging and an engine's tests, with the same bits
                                      out. Lost rows are filled with NaN, so that an output made
                                      from one is NaN (a NaN in your own k or v is stored as the
-                                     type has it), slots are not rounded up (LOST comes as
-                                     max_rollback says), and what is legal but seldom meant is
-                                     ARG: no windows, q, k and v in one place (V in K without
+                                     type has it), slots are not rounded up and rings count as
+                                     full (LOST comes as max_rollback says, in a short text
+                                     too), and what is legal but seldom meant is ARG: no windows
+                                     or more than layers, q, k and v in one place (V in K without
                                      v_in_k), a scale above 2, lists that overlap. 2: and a list
                                      (pick) with an entry >= 0 that names no key which its query
                                      sees, instead of being skipped                               */
@@ -528,9 +529,9 @@ SWA_API int64_t    swa_cache_slot(const swa_cache *cache, int seq, int layer, in
 /* Unrotate: rows pos..pos+n-1, oldest first, as f32. k [n][n_kv_heads][head_dim+tail_dim], v
    [n][n_kv_heads][v_dim]; either may be NULL; ARG if they overlap. ORDER: not stored yet. LOST:
    overwritten. (To shift a text by s, so that it goes on in a full context: read what stays,
-   swa_rope K by -s, swa_cache_reset, and one step of SWA_STORE_ONLY; rows that a window has lost
-   nobody will see. In a spare sequence, which is then forked back, a layer's rows at a time
-   do.) */
+   swa_rope K by -s (with mscale 0: YaRN's is in K already), swa_cache_reset, and one step of
+   SWA_STORE_ONLY; rows that a window has lost nobody will see. In a spare sequence, which is then
+   forked back, a layer's rows at a time do.) */
 SWA_CHECKED swa_status swa_cache_read(const swa_cache *cache, int seq, int layer, int64_t pos,
                                       int32_t n, float *k, float *v);
 #ifndef SWA_NO_BLOB
@@ -807,7 +808,7 @@ typedef struct {
    calls return its status. A layer that is left out shows at the next begin. MEMORY: no scratch was
    set. Cost: head_dim + tail_dim + v_dim multiply-adds per token, query head and key that it sees;
    a few tokens read their keys' rows once for all heads of a KV head, which is what decode waits
-   for. */
+   for; beside that 0.5 to 1 us per KV head and call, which over a few dozen keys is most of it. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
@@ -822,13 +823,19 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    phase 0 again (with q anew, where out is q: it may be overwritten). A part of phase 1 that is
    given others, or done twice, is refused by itself: call it as it should be. (A part left out of a
    second try looks as in the first one, if that was the same call.) If a part of phase 1 was left
-   out of a call that stores, that layer's phase 0 is SWA_ERR_ORDER, and the part's own in another,
-   at the latest the next step (of the first 64 parts): call it, or begin the step again. A host
-   without a join inside an op (ggml) makes two ops of it. Beside the parts of a step other threads
+   out of a call that stores, while others were called, that layer's phase 0 is SWA_ERR_ORDER, what
+   reads its ring too, and the part's own of another layer (part 0: every layer's); if all were, the
+   next step is, at the latest (of the first 64 parts): call it, or begin the step again. (In the
+   first step of a cache that was made again in the same memory, with the same scratch, a part that
+   phase 0 left out may pass for the old one's.) A host without a join inside an op (ggml) makes two
+   ops of it. Beside the parts of a step other threads
    may look at sequences that are not in it: end, first, slot, read, save, spans. All else on a cache
    is one call at a time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
+/* Why this part would be refused now, as swa_attend_explain. Not beside parts that run. */
+SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
+                                            const swa_attn *attn, int phase, int part, int parts);
 
 /* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
    A visible position that no segment holds is skipped; but one that stood in a ring and is
@@ -977,8 +984,8 @@ typedef enum {
    lie side by side, call it per token, q and k as so many heads together.) Rotations add up: a
    rotated row moves by pos, which may be negative. freq [rotary/2] are inverse frequencies, from
    swa_yarn; a pair of frequency 0 stands still (p-RoPE). Angles are computed in double: off by at
-   most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin: 0 = 1, below 0 or not
-   finite ARG. */
+   most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin, each time: 0 = 1,
+   below 0 or not finite ARG. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -3090,7 +3097,7 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
     s = d->shape;
     if (d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0 || d->n_k_rows < 0 || d->n_types < 0)
-        return "a count below 0";
+        return "a count below 0: was the desc zeroed?";
     if ((d->n_windows > 0) != (d->windows != NULL))
         return d->windows == NULL ? "n_windows without windows" : "windows without n_windows";
     if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
@@ -3109,6 +3116,8 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
     if (d->audit > 0 && d->windows == NULL)
         return "windows: none, under audit: say swa_window_causal() if full attention is meant";
+    if (d->audit > 0 && (d->n_windows > d->n_layers || d->n_shapes > d->n_layers))
+        return "n_windows or n_shapes above n_layers, under audit";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return "window: a constructor's numbers were out of "
                                                            "range (W below 1), or none made it";
@@ -3292,6 +3301,8 @@ static int64_t swa__first_if(const swa__cache *c, int layer, int seq, int64_t po
     return pos <= swa__seq_of(c, seq)->begun ? held->before : held->first;
 }
 
+static int64_t swa__stored_end(const swa__cache *c, int layer, int seq);
+
 /* The rollback law: if the sequence ended at pos, each layer would still hold every row that the
    query at pos needs. It asks for all rows from the needed one on, or for none. What that query
    needs is enough for all that follow, because no window's lower end moves back.
@@ -3299,13 +3310,19 @@ static int64_t swa__first_if(const swa__cache *c, int layer, int seq, int64_t po
        needed          first            pos
          |______ lost ____|____ held ____|        refused: the row at `needed` is overwritten
 
-   Sinks are not asked for: their slots are never given to another row. */
+   Sinks are not asked for: their slots are never given to another row. Under audit a ring that is
+   not full yet is asked as if it were: what is not permitted then fails in a short test too. */
 static int swa__exact(const swa__cache *c, int seq, int64_t pos) {
     const swa__seq *s = swa__seq_of(c, seq);
     int i;
     for (i = 0; i < c->d.n_layers; i++) {
-        const int64_t need = swa__needed(swa__layer_of(c, i), s, pos);
+        const swa__layer *l = swa__layer_of(c, i);
+        const int64_t need = swa__needed(l, s, pos);
         if (need < pos && need < swa__first_if(c, i, seq, pos)) return 0;
+        if (c->d.audit > 0 && need < pos && !l->bounded
+            && (l->window.kind == SWA__BAND ? pos - l->window.left : swa__lowest(&l->window, pos))
+                   < swa__stored_end(c, i, seq) - l->cap)
+            return 0;
     }
     return 1;
 }
@@ -3373,9 +3390,9 @@ static void swa__forget(const swa__cache *c, int seq, int64_t pos) {
 
 /* ---- calls by parts that did not end ---- */
 
-/* This step and this layer's ring in one number: of layers there are 2^20 at most. */
-static int64_t swa__wrote_here(const swa__cache *c, int layer) {
-    return c->step * ((int64_t)1 << 20) + swa__layer_of(c, layer)->ring;
+/* This step and a ring, by its layer, in one number: of layers there are 2^20 at most. */
+static int64_t swa__wrote_at(const swa__cache *c, int ring) {
+    return c->step * ((int64_t)1 << 20) + ring;
 }
 
 static int swa__open_any(const swa__cache *c) {
@@ -3525,6 +3542,7 @@ SWA__COLD SWA_API int64_t swa_cache_min_end(const swa_cache *cache, int seq) {
             if (next > floor && first > floor)
                 next = swa__min64(s->end, swa__next_query(&l->window, next, first));
         }
+    while (c->d.audit > 0 && pos < s->end && !swa__exact(c, seq, pos)) pos++;
     /* inside a tree nothing can end */
     return pos <= swa__settled(s) ? pos : s->end;
 }
@@ -4310,12 +4328,14 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->pos > swa__settled(s))
         return swa__no(SWA_ERR_ORDER, "pos is past the sequence's end, or a tree not committed");
     if (r->pos > least)
-        return swa__no(SWA_ERR_ORDER, "a layer has not stored the step before: swa_cache_unstored");
+        return swa__no(SWA_ERR_ORDER, "a layer has not stored the step before (swa_cache_unstored), or "
+                                      "its phase 1 was left out");
     /* back only if that is meant, or the last run died before all layers had stored it and is begun
        again */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
         return swa__no(SWA_ERR_ORDER,
-                       s->parents == NULL ? "pos is before the sequence's end, and rewind is 0"
+                       s->parents == NULL ? "pos is before the sequence's end, and rewind is 0: go on "
+                                            "at swa_cache_end, or swa_cache_truncate, _reset first"
                                           : "a tree waits for swa_cache_commit (rewind 1 drops it)");
     /* positions from the start on, which is pos if the run goes back before it */
     if (r->pos + r->n - swa__min64(r->pos, s->start) > c->limit)
@@ -5345,6 +5365,9 @@ static const float swa__sides[2][16] = {
 #endif /* SWA__KERNEL_PASS */
 
 #ifdef SWA__KERNEL_PASS
+#if SWA_VERSION != 900                   /* this file's                                           */
+#  error "another swa.h was found than the one that includes it: define SWA_HEADER_FILENAME"
+#endif
 /* ==== [SECTION 10] KERNEL TEMPLATE ===============================================================
    Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C;
    SWV is a vector. Functions stand before those that call them, so a kernel is read from its end:
@@ -7882,6 +7905,8 @@ SWV_INLINE SWV_TARGET void SWA__FN(list_exp)(int nv, const swa__block *b, float 
     const int nr = nv * SWV_N, keys = x->start[x->blocks];
     SWV y[4], top[SWV_VECTORS];
     int g, i, j, k;
+
+    SWA__HOLDS(nv > 0);                  /* as in mk_step                                         */
 
     /* the blocks' maxima, +0 for -0; places that fill a tile up are hidden first */
     for (g = 0; g < x->blocks; g++) {
@@ -15033,7 +15058,7 @@ static void swa__store_rows(swa__part *p) {
 
     swa__spot_of(&call->keys, &p->w->room, 0, &s.spot);
     if (p->part > 0 && p->part < SWA__PARTS)
-        swa__open_of(call->c)[SWA__OPEN_WROTE + p->part] = swa__wrote_here(call->c, call->layer);
+        swa__open_of(call->c)[SWA__OPEN_WROTE + p->part] = swa__wrote_at(call->c, l->ring);
     for (i = 0; i < call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int seq = call->runs[i].seq;
@@ -15371,16 +15396,37 @@ static int swa__heads_torn(swa_in a, int a_dim, swa_in b, int b_dim, int heads) 
 static int swa__tails_torn(const swa_shape *s, const swa_attn *a) {
     const int dk = s->head_dim, dt = s->tail_dim;
 
-    if (dt > 0
+    return dt > 0
         && ((a->q.p != NULL
              && (a->q.p == a->q_tail.p || swa__heads_torn(a->q, dk, a->q_tail, dt, s->n_heads)))
             || (a->k.p != NULL
                 && (a->k.p == a->k_tail.p
-                    || swa__heads_torn(a->k, dk, a->k_tail, dt, s->n_kv_heads)))))
-        return 1;
-    /* V may be the first numbers of K */
-    return a->k.p != NULL && !s->v_in_k && a->v.p != a->k.p
-        && swa__heads_torn(a->k, dk, a->v, s->v_dim, s->n_kv_heads);
+                    || swa__heads_torn(a->k, dk, a->k_tail, dt, s->n_kv_heads))));
+}
+
+#define SWA__TORN "q_tail, k_tail or v lies between the heads of q or k, and its head stride is " \
+                  "another, or its place the same"
+/* What is wrong with the place of V, which may be a part of K's rows: it lies between K's heads and
+   goes on otherwise; or rows of both share numbers of two heads, or of one without one lying within
+   the other, as in a fused [q | k | v] of which n_kv_heads was said wrong. NULL: nothing. */
+static const char *swa__v_misplaced(const swa_shape *s, const swa_attn *a) {
+    const int64_t k_head = swa__in(a->k, s->n_kv_heads, s->head_dim).head,
+                  v_head = swa__in(a->v, s->n_kv_heads, s->v_dim).head;
+    const uint64_t k = (uint64_t)(uintptr_t)a->k.p, v = (uint64_t)(uintptr_t)a->v.p,
+                   apart = (k < v ? v - k : k - v) / sizeof(float);
+    const int low = k < v ? s->head_dim : s->v_dim, high = k < v ? s->v_dim : s->head_dim;
+    int64_t h, at;
+
+    if (apart == 0
+        || apart >= (uint64_t)((s->n_kv_heads - 1) * (k < v ? k_head : v_head) + low)) return NULL;
+    if (s->n_kv_heads > 1 && k_head != v_head) return SWA__TORN;
+    /* the upper array's row 0 begins `at` numbers behind where the lower one's row h does */
+    h = s->n_kv_heads > 1 ? (int64_t)apart / k_head : 0;
+    at = (int64_t)apart - h * k_head;
+    if (h > 0 ? at < low : at < low && at + high > low)
+        return "a row of v shares numbers with k's: is n_kv_heads right, and v's place?";
+    return h + 1 < s->n_kv_heads && k_head - at < high
+         ? "a row of v shares numbers with another head's of k: is n_kv_heads right?" : NULL;
 }
 
 static int swa__rounds_to_bf16(swa_type compute) {
@@ -15472,11 +15518,12 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
     swa__verdict v = swa__yes();
 
     if ((int)a->mode < SWA_ATTEND || (int)a->mode > SWA_ATTEND_NO_STORE)
-        return swa__no(SWA_ERR_ARG, "mode: not one of swa_mode");
+        return swa__no(SWA_ERR_ARG, "mode: not one of swa_mode; was attn zeroed?");
     /* call_begin has dropped what the mode does not look at: the rest has to be there */
     if ((a->q.p == NULL) != (a->mode == SWA_STORE_ONLY)) return swa__no(SWA_ERR_ARG, "q.p is NULL");
     if ((a->k.p == NULL) != (a->mode == SWA_ATTEND_STORED))
-        return swa__no(SWA_ERR_ARG, "k.p is NULL");
+        return swa__no(SWA_ERR_ARG, "k.p is NULL (a layer that reads another's rows comes with mode "
+                                    "SWA_ATTEND_STORED)");
     if (a->q.p != NULL) {
         if (a->out.p == NULL) return swa__no(SWA_ERR_ARG, "out.p is NULL");
         if (s->tail_dim > 0 && a->q_tail.p == NULL)
@@ -15496,8 +15543,11 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
     if (!swa__strides_ok(s, a, n))
         return swa__no(SWA_ERR_ARG, "strides: rows of one array overlap, or one of two is missing");
     if (n > 0 && swa__tails_torn(s, a))
-        return swa__no(SWA_ERR_ARG, "q_tail, k_tail or v lies between the heads of q or k, and its "
-                                    "head stride is another, or its place the same");
+        return swa__no(SWA_ERR_ARG, SWA__TORN);
+    if (n > 0 && a->k.p != NULL && !s->v_in_k) {
+        const char *why = swa__v_misplaced(s, a);
+        if (why != NULL) return swa__no(SWA_ERR_ARG, why);
+    }
     if (a->q.p != NULL && swa__overlaps(s, a))
         return swa__no(SWA_ERR_ARG, "out, lse or stat begin where another array does");
     if (a->q.p != NULL) v = swa__pick_check(a);
@@ -15671,30 +15721,41 @@ SWA__COLD SWA_API swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, 
 static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_run *r,
                                     const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
-    /* not swa__stored_end: other parts are beginning this call, and write what it reads */
+    /* not swa__stored_end where the call stores: other parts are beginning it, and write what that
+       reads */
     const int64_t stored = swa__held_of(c, layer, r->seq)->stored;
 
+    if (!swa__stores(a) && swa__stored_end(c, layer, r->seq) < stored)
+        return swa__no(SWA_ERR_ORDER, "a part's phase 1 was left out of the call that stored");
     if (stored < r->pos)
         return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored an earlier step");
     if (stored < r->pos + r->n && a->mode == SWA_ATTEND_STORED)
         return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored this step's rows");
     if (stored > r->pos && swa__stores(a))
-        return swa__no(SWA_ERR_ORDER, "this layer has stored this step's rows already");
+        return swa__no(SWA_ERR_ORDER,
+                       l->ring == layer ? "this layer has stored this step's rows already"
+                                        : "this layer reads another's rows: mode SWA_ATTEND_STORED");
     /* the law of a ring that is stored first: room for W-1 older rows and the step's own */
     if (stored > r->pos && !l->bounded && r->n > l->cap - (swa__reach(&l->window) - 1))
         return swa__no(SWA_ERR_CAPACITY, "n > capacity-(W-1), stored already: raise max_rollback");
     return swa__yes();
 }
 
-/* Whether parts have written this step's rows although part 0, which says that they are there, was
-   left out: the ring is no longer what it was before the step. Nobody writes while phase 0 runs. */
-static int swa__half_stored(const swa__cache *c, int layer, int parts) {
-    const int64_t *wrote = swa__open_of(c) + SWA__OPEN_WROTE, here = swa__wrote_here(c, layer);
-    int part, found = 0;
+/* Whether parts have written this step's rows into some layer's ring although part 0, which says
+   that they are there, was left out: the ring is no longer what it was before the step, and another
+   layer's call would take the place of the word of that. Nobody writes while phase 0 runs. */
+static int swa__half_stored(const swa__cache *c, int parts) {
+    const swa_run *r = swa__runs_of(c);
+    const int64_t *wrote = swa__open_of(c) + SWA__OPEN_WROTE;
+    int part;
 
     if (parts == 1 && !swa__open_any(c)) return 0;
-    SWA__ROLLED for (part = 1; part < SWA__PARTS; part++) found |= wrote[part] == here;
-    return found && swa__held_of(c, layer, swa__runs_of(c)->seq)->stored <= swa__runs_of(c)->pos;
+    SWA__ROLLED for (part = 1; part < SWA__PARTS; part++) {
+        const int64_t ring = wrote[part] - swa__wrote_at(c, 0);
+        if (ring >= 0 && ring < c->d.n_layers && swa__held_of(c, (int)ring, r->seq)->stored <= r->pos)
+            return 1;
+    }
+    return 0;
 }
 
 /* In phase 1 a part may be writing stored: what phase 0 found stands on the layer's ticket. */
@@ -15715,7 +15776,7 @@ static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_a
             v = swa__no(SWA_ERR_ORDER, "a sequence, or its tree's parents, changed since begin");
         else v = swa__past_check(c, layer, r, a);
     }
-    if (phase <= 0 && v.status == SWA_OK && swa__half_stored(c, layer, parts))
+    if (phase <= 0 && v.status == SWA_OK && swa__half_stored(c, parts))
         v = swa__no(SWA_ERR_ORDER, "part 0 of phase 1 was left out, and others stored");
 
     /* one part speaks for all, which find the same */
@@ -15779,6 +15840,7 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
 
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
 #define SWA__NO_SCRATCH "scratch: none was set, or too little for one part"
+#define SWA__NO_PART    "phase or part: out of range"
 enum { SWA__ASK = -1 };                  /* the phase of a call that is only asked about */
 
 /* A call on a ring, checked, and made but for its scratch. */
@@ -15795,7 +15857,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     SWA__ROLLED for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     if (phase != SWA__ASK && !swa__part_ok(phase, SWA_PHASES, part, parts))
-        return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
+        return swa__no(SWA_ERR_ORDER, SWA__NO_PART);
     swa__call_begin(call, attn, attn->mode);
     l = swa__layer_of(c, layer);
     if (l->shape.v_in_k) call->a.v.p = NULL;
@@ -15830,17 +15892,24 @@ static void swa__parts_none(const swa__call *call) {
     swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
 }
 
-/* Whether a part that begins a call on the ring left out the end of one whose rows count as stored;
-   which one it is in from now on, if it stores. A call that is begun anew may have fewer parts. */
+/* Whether a part that begins a call on the ring has begun another layer's and not ended it, and that
+   one's rows count as stored. */
+static int swa__part_within(const swa__call *call, int phase, int part, int parts) {
+    const swa__cache *c = call->c;
+    const int64_t *open = swa__open_of(c);
+
+    return phase == 0 && parts > 1 && part < SWA__PARTS && open[part] != 0
+        && open[part] != call->layer + 1
+        && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos;
+}
+
+/* If it has not: which call it is in from now on, if that stores. One that is begun anew may have
+   fewer parts. */
 static int swa__part_enter(const swa__call *call, int phase, int last, int part, int parts) {
     const swa__cache *c = call->c;
     int64_t *open = swa__open_of(c);
 
-    /* this part has begun another layer's call and not ended it, and its rows count as stored */
-    if (phase == 0 && parts > 1 && part < SWA__PARTS && open[part] != 0
-        && open[part] != call->layer + 1
-        && swa__held_of(c, (int)open[part] - 1, call->runs->seq)->stored > call->runs->pos)
-        return 0;
+    if (swa__part_within(call, phase, part, parts)) return 0;
     if (!swa__stores(&call->a)) return 1;
     if (phase == last && part == 0) swa__parts_close(c, call->layer, parts > 1 ? parts : 0);
     if (parts == 1 || part >= SWA__PARTS) return 1;
@@ -15889,33 +15958,44 @@ static uint64_t swa__attn_hash(uint64_t h, const swa_attn *a) {
     return swa__hash(h, floats, sizeof floats);
 }
 
-/* Whether every part has been through the phase before; then this one leaves word of its own. */
-static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
-                                    int parts) {
+/* What a part leaves word of. */
+static swa__ticket swa__ticket_of(const swa__call *call, int parts) {
     const swa_rows *rows = call->rows;
-    unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
     swa__ticket mine;
-    int i;
 
     mine.owner = swa__attn_hash((uint64_t)(uintptr_t)call->c ^ call->asked, &call->a);
     mine.step = (uint64_t)(rows != NULL ? rows->pos : call->c->step);
     mine.split_rows = call->split_rows;
     mine.layer = rows != NULL ? rows->n_tokens : call->layer;
     mine.parts = parts;
+    return mine;
+}
 
-    /* every part looks at every slice, so that all of them say the same */
-    for (i = 0; i < parts && phase > 0; i++) {
-        const unsigned char *slice = call->scratch + (size_t)i * call->part_bytes;
-        if (memcmp(slice + (size_t)(phase - 1) * sizeof mine, &mine, sizeof mine) != 0)
-            return SWA_ERR_ORDER;
-    }
-    /* a phase is not done twice: MLA's norms and rotations are in place */
-    if (phase > 0 && memcmp(own + (size_t)phase * sizeof mine, &mine, sizeof mine) == 0)
+/* Whether every part has been through the phase before, and this one not through its own: a phase
+   is not done twice, as MLA's norms and rotations are in place. Every part looks at every slice, so
+   that all of them say the same. */
+static int swa__tickets_there(const swa__call *call, const swa__ticket *mine, int phase, int part,
+                              int parts) {
+    const unsigned char *slice = call->scratch;
+    int i;
+
+    for (i = 0; i < parts && phase > 0; i++, slice += call->part_bytes)
+        if (memcmp(slice + (size_t)(phase - 1) * sizeof *mine, mine, sizeof *mine) != 0) return 0;
+    slice = call->scratch + (size_t)part * call->part_bytes;
+    return phase == 0 || memcmp(slice + (size_t)phase * sizeof *mine, mine, sizeof *mine) != 0;
+}
+
+/* If so, this part leaves word: last, only if it goes to work. */
+static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
+                                    int parts) {
+    const swa__ticket mine = swa__ticket_of(call, parts);
+    unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
+
+    if (!swa__tickets_there(call, &mine, phase, part, parts)) return SWA_ERR_ORDER;
+    if (call->rows == NULL
+        && (!swa__part_enter(call, phase, last, part, parts)
+            || !swa__scratch_ours(call, phase, part, mine.owner)))
         return SWA_ERR_ORDER;
-
-    /* word is left last: only by a part that goes to work */
-    if (rows == NULL && !swa__part_enter(call, phase, last, part, parts)) return SWA_ERR_ORDER;
-    if (rows == NULL && !swa__scratch_ours(call, phase, part, mine.owner)) return SWA_ERR_ORDER;
     if (phase == 0) memset(own, 0, (size_t)(last + 1) * sizeof mine);
     memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
     return SWA_OK;
@@ -15945,6 +16025,31 @@ SWA__COLD SWA_API const char *swa_attend_explain(const swa_cache *cache, int lay
     if (why != NULL) return why;
     return swa__call_scratch(&call, c->scratch, c->scratch_bytes, 1) == SWA_OK
          ? NULL : SWA__NO_SCRATCH;
+}
+
+SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
+                                                      const swa_attn *attn, int phase, int part,
+                                                      int parts) {
+    const swa__cache *c = swa__get(cache);
+    swa__call call;
+    swa__ticket mine;
+    const char *why;
+
+    if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA__NO_PART;
+    /* phase 0 leaves a trace where it is checked */
+    why = swa__attend_ring(c, layer, attn, phase > 0 ? phase : SWA__ASK, part, parts, &call).why;
+    if (why != NULL) return why;
+    if (swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts) != SWA_OK)
+        return "scratch: none was set, or too little for so many parts";
+    if (swa__part_within(&call, phase, part, parts))
+        return "this part's phase 1 of another layer was left out";
+    mine = swa__ticket_of(&call, parts);
+    if (phase > 0
+        && !(swa__tickets_there(&call, &mine, phase, part, parts)
+             && swa__scratch_ours(&call, phase, part, mine.owner)))
+        return "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch, or "
+               "another call came in between; or this part is done";
+    return NULL;
 }
 
 SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn, int phase,
@@ -17483,7 +17588,7 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     swa_attn a;
 
     if (phase != SWA__ASK && !swa__part_ok(phase, SWA_MLA_PHASES, part, parts))
-        return swa__no(SWA_ERR_ORDER, "phase or part: out of range");
+        return swa__no(SWA_ERR_ORDER, SWA__NO_PART);
     if (c->status != SWA_OK) return swa__no(c->status, SWA__NO_STEP);
 
     x->part = part;

@@ -106,6 +106,16 @@ for cc in gcc clang; do for language in c c++; do ignored $cc $language; done; d
 sed -n '/PUBLIC API =/,/SWA_H_INCLUDED \*\//p' swa.h | grep -nE '^SWA_API +swa_status ' > $dir/out
 if [ -s $dir/out ]; then fail "a status that may be ignored: SWA_API instead of SWA_CHECKED"; else pass; fi
 
+# A renamed copy that does not say its name, beside a file of the old one: its kernels are not taken from there.
+mkdir -p $dir/mixed
+cp swa.h $dir/mixed/mine.h
+sed 's/SWA_VERSION 900/SWA_VERSION 899/; s/SWA_VERSION != 900/SWA_VERSION != 899/' swa.h > $dir/mixed/swa.h
+printf '#define SWA_IMPLEMENTATION\n#include "mine.h"\n' > $dir/mixed/impl.c
+if cmp -s swa.h $dir/mixed/swa.h || $CC -std=c99 -fsyntax-only $dir/mixed/impl.c > $dir/out 2>&1
+then fail "kernels of another version's file were taken"
+elif grep -q 'error.*SWA_HEADER_FILENAME' $dir/out; then pass
+else fail "kernels of another version's file"; fi
+
 # Programs, without SIMD, which compile in a tenth of the time: one unit with the implementation, one without; static
 # in both; and as C++, with no more of it than the program uses.
 program() {   # name, compiler, flags, use.h for main's unit, use.h for the other

@@ -105,7 +105,22 @@ static inline int md_resident(const md *m, int layer, const md_seq *s, int64_t p
     c = &s->cell[layer][md_slot(m, l, s, pos)];
     return c->pos == pos && c->id == s->id[pos - s->start];
 }
+/* Under audit a ring counts as full: whether, with as many rows as it can hold before the last one that was stored, one
+   that the query at pos sees would be gone, were there positions enough. */
+static inline int md_full_lost(const md *m, int layer, const md_seq *s, int64_t pos) {
+    const int l = layer % m->n_windows;
+    or_window w = m->see[l];
+    int64_t end = s->end, k;
+    if (!m->desc.audit || m->bounded[l] || pos <= w.pinned) return 0;
+    while (end > s->start && !md_resident(m, layer, s, end - 1)) end--;
+    k = (end - m->cap[l] < pos ? end - m->cap[l] : pos) - 1;
+    w.pinned = 0;
+    if (w.chunk > 0) return k >= 0 && or_sees(&w, pos, k);
+    return or_sees(&w, pos + MD_LONG, k + MD_LONG); /* no place below 0 */
+}
 static inline int md_exact(const md *m, const md_seq *s, int64_t pos) {
+    for (int layer = 0; layer < m->desc.n_layers; layer++)
+        if (md_full_lost(m, layer, s, pos)) return 0;
     for (int layer = 0; layer < m->desc.n_layers; layer++)
         for (int64_t k = s->start; k < pos; k++)
             if (or_sees(&m->see[layer % m->n_windows], pos, k) && !md_resident(m, layer, s, k)) return 0;

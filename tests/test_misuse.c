@@ -115,6 +115,16 @@ static void refused(const char *name, const char *call, swa_status got, swa_stat
         t_check_status(got_, SWA_OK, #name #args, __FILE__, __LINE__);                                                 \
     } while (0)
 
+/* Each part is asked about first: words exactly where it is refused. */
+static swa_status asked_part(swa_cache *kv, int layer, const swa_attn *a, int phase, int part, int parts) {
+    const char *why = swa_attend_part_explain(kv, layer, a, phase, part, parts);
+    const swa_status got = swa_attend_part(kv, layer, a, phase, part, parts);
+    name_called("swa_attend_part_explain");
+    CHECK((why == NULL) == (got == SWA_OK));
+    return got;
+}
+#define swa_attend_part(kv, layer, a, phase, part, parts) asked_part(kv, layer, a, phase, part, parts)
+
 static const int bad_index[] = { INT32_MIN, -2, -1, 3, 4, 1 << 24, INT32_MAX }; /* of 3 sequences or 2 layers */
 enum { BAD = (int)(sizeof bad_index / sizeof *bad_index) };
 
@@ -175,6 +185,7 @@ static int spoil_desc(swa_cache_desc *d, swa_window *odd, int i, swa_status *wan
     case 45: d->shape.n_heads = (1 << 20) + 1; return 1;
     case 46: d->n_layers = (1 << 20) + 1; return 1;
     case 47: d->n_seqs = (1 << 24) + 1; *want = SWA_ERR_OVERFLOW; return 1;
+    case 48: d->audit = 1; d->n_layers = 1; return 1; /* of two windows */
     default: return 0;
     }
     /* clang-format on */
@@ -999,6 +1010,47 @@ static void misuse_compute(void) {
         else REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_UNSUPPORTED);
     }
 }
+/* k and v in one array, of which rows run into other rows: n_kv_heads was said wrong, or v's place. */
+static void misuse_crossed(void) {
+    static float x[512], out[512];
+    static const struct {
+        int heads, k, v, v_dim, stride;
+        swa_status want;
+    } ways[] = {
+        { 2, 16, 24, 4, 0, SWA_OK },      { 4, 16, 24, 4, 0, SWA_ERR_ARG }, /* [q | k | v], two KV heads or four */
+        { 4, 24, 16, 4, 0, SWA_ERR_ARG }, { 2, 16, 20, 4, 8, SWA_OK },      /* [head][k | v] */
+        { 2, 20, 16, 4, 8, SWA_OK },      { 2, 16, 18, 4, 8, SWA_ERR_ARG }, { 2, 16, 22, 4, 8, SWA_ERR_ARG },
+        { 1, 17, 16, 5, 0, SWA_OK },      { 1, 18, 16, 5, 0, SWA_ERR_ARG }, /* K within V */
+        { 1, 16, 18, 2, 0, SWA_OK },      { 1, 16, 18, 4, 0, SWA_ERR_ARG }, /* V within K; half in it */
+        { 2, 16, 17, 3, 4, SWA_OK },      { 2, 16, 21, 3, 4, SWA_ERR_ARG }, { 2, 16, 16, 4, 0, SWA_OK },
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const swa_window window = swa_window_sliding(8);
+        swa_cache_desc d = { 0 };
+        swa_cache kv;
+        swa_attn a = { 0 };
+        d.shape.n_heads = 4;
+        d.shape.n_kv_heads = ways[i].heads;
+        d.shape.head_dim = 4;
+        d.shape.v_dim = ways[i].v_dim;
+        d.n_layers = d.n_windows = 1;
+        d.windows = &window;
+        if (!t_cache_new(&kv, &d, 1)) return;
+        a.q.p = x;
+        a.k.p = x + ways[i].k;
+        a.v.p = x + ways[i].v;
+        a.k.head = a.v.head = ways[i].stride;
+        a.out.p = out;
+        a.q.token = a.k.token = a.v.token = 64;
+        for (int n = 1; n < 3; n++) {
+            t_label("k and v in one array, way %d, %d tokens", (int)i, n);
+            CHECK_OK(swa_step_one(&kv, 0, 0, n));
+            CHECK((swa_attend_explain(&kv, 0, &a) == NULL) == (ways[i].want == SWA_OK));
+            CHECK_STATUS(swa_attend(&kv, 0, &a), ways[i].want);
+            CHECK_OK(swa_cache_reset(&kv, 0, 0, 0));
+        }
+    }
+}
 static void misuse_attend(void) {
     if (!begin_anew(&w.kv)) return;
     misuse_attn_fields(&w.kv, w.attn, 0);
@@ -1009,6 +1061,7 @@ static void misuse_attend(void) {
         misuse_gaps(dv);
     }
     misuse_tangled_tail();
+    misuse_crossed();
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
     REFUSE(swa_attend_part, (&w.kv, 0, NULL, 0, 0, 1), SWA_ERR_ARG);

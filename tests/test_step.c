@@ -693,8 +693,42 @@ TEST(a_part_left_out_is_not_forgotten) {
         for (int phase = 0; phase < SWA_PHASES; phase++)
             for (int p = 0; p < parts; p++) CHECK_OK(swa_attend_part(&c, 1, &a, phase, p, parts));
         if (parts == 0) CHECK_OK(swa_attend(&c, 1, &a));
+        for (int mode = SWA_ATTEND_STORED; mode <= SWA_ATTEND_NO_STORE; mode++) { /* rows that nobody wrote */
+            swa_attn b = a;
+            b.mode = (swa_mode)mode;
+            CHECK_STATUS(swa_attend(&c, 0, &b), SWA_ERR_ORDER);
+            CHECK_STATUS(swa_attend_part(&c, 0, &b, 0, 0, 2), SWA_ERR_ORDER);
+        }
         CHECK_STATUS(swa_step_one(&c, 0, 3, 1), SWA_ERR_ORDER);
         CHECK_INT(swa_cache_unstored(&c, 0), 0);
+    }
+}
+/* Part 0, which says that rows are stored: what the others have written over is told, whoever is called before it is
+   asked for; and the part may still come. */
+TEST(part_0_left_out_of_phase_1) {
+    const swa_window w = swa_window_sliding(9);
+    for (int how = 0; how < 4; how++) {
+        swa_cache c;
+        swa_attn a, b;
+        REQUIRE(two_layers(&c, &a, &w, 2));
+        t_label("way %d", how);
+        CHECK_OK(swa_step_one(&c, 0, 0, 3));
+        for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, 0, p, 2));
+        CHECK_OK(swa_attend_part(&c, 0, &a, 1, 1, 2));
+        for (int p = 0; p < 2; p++)
+            if (how == 1) CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, p, 2), SWA_ERR_ORDER);
+        if (how == 2) CHECK_STATUS(swa_attend(&c, 1, &a), SWA_ERR_ORDER);
+        b = a;
+        b.mode = SWA_ATTEND_NO_STORE;
+        CHECK_STATUS(swa_attend(&c, 0, &b), SWA_ERR_ORDER);
+        if (how == 3) { /* a new try ends the call */
+            CHECK_STATUS(swa_attend(&c, 0, &a), SWA_ERR_ORDER);
+            CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 0, 2), SWA_ERR_ORDER);
+            CHECK_OK(swa_step_one(&c, 0, 0, 3));
+            CHECK_OK(swa_attend(&c, 0, &a));
+        } else CHECK_OK(swa_attend_part(&c, 0, &a, 1, 0, 2));
+        CHECK_OK(swa_attend(&c, 1, &a));
+        CHECK_OK(swa_step_one(&c, 0, 3, 1));
     }
 }
 /* A call of another layer between two phases has the scratch; a phase is done once by each part. */
