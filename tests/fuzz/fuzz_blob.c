@@ -47,7 +47,7 @@ static void open_cache(cache *c, fuzz_in *in) {
     c->d.n_layers = fuzz_pick(in, 1, 3);
     c->d.n_seqs = fuzz_pick(in, 1, 3);
     c->d.windows = c->windows;
-    c->d.n_windows = fuzz_pick(in, 1, 2);
+    c->d.n_windows = fuzz_pick(in, 1, c->d.n_layers > 1 ? 2 : 1);
     c->d.max_context = kind == 0 ? 40 : 0;
     c->d.capacity = fuzz_pick(in, 0, 1) ? 9 : 0;
     c->d.k_type = types[fuzz_pick(in, 0, 3)];
