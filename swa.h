@@ -15185,6 +15185,9 @@ static int swa__parts_ok(int parts) { return parts >= 1 && parts <= 1 << 16; }
 static int swa__part_ok(int phase, int phases, int part, int parts) {
     return phase >= 0 && phase < phases && part >= 0 && part < parts && swa__parts_ok(parts);
 }
+enum { SWA__ASK = -1 };                  /* the phase of a call that is only asked about          */
+/* A caller's phase: one below 0 is out of range, and no question. */
+static int swa__phase_of(int phase) { return phase < 0 ? INT32_MAX : phase; }
 
 /* A call as it is asked for, in this mode and without what that does not look at; the rest of it
    zero, but for what swa__call_base and swa__call_slices fill in whole. */
@@ -15841,7 +15844,6 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
 #define SWA__NO_SCRATCH "scratch: none was set, or too little for one part"
 #define SWA__NO_PART    "phase or part: out of range"
-enum { SWA__ASK = -1 };                  /* the phase of a call that is only asked about */
 
 /* A call on a ring, checked, and made but for its scratch. */
 static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_attn *attn, int phase,
@@ -16056,7 +16058,8 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
                                    int part, int parts) {
     const swa__cache *c = swa__get(cache);
     swa__call call;
-    swa_status status = swa__attend_ring(c, layer, attn, phase, part, parts, &call).status;
+    swa_status status =
+        swa__attend_ring(c, layer, attn, swa__phase_of(phase), part, parts, &call).status;
     if (status == SWA_OK)
         status = swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts);
     if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
@@ -17639,7 +17642,7 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
                                         int parts) {
     swa__mla x;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x).status;
-    if (status == SWA_OK) status = swa__mla_ready(&x, phase, part, parts).status;
+    if (status == SWA_OK) status = swa__mla_ready(&x, swa__phase_of(phase), part, parts).status;
     if (status == SWA_OK)
         status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
@@ -18400,7 +18403,8 @@ SWA__COLD SWA_API const char *swa_select_rows_explain(const swa_rows *rows,
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
                                    int part, int parts) {
     swa__select s;
-    swa_status status = swa__select_ring(cache, layer, index, phase, part, parts, &s).status;
+    swa_status status =
+        swa__select_ring(cache, layer, index, swa__phase_of(phase), part, parts, &s).status;
     if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
     if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
     return status;

@@ -1269,6 +1269,7 @@ static void misuse_phase_fields(void) {
     t_label("phase 1 with another attn");
     if (!begin_anew(&w.kv)) return;
     ACCEPT(swa_attend_part, (&w.kv, 0, &w.attn, 0, 0, 1));
+    REFUSE(swa_attend_part, (&w.kv, 0, &w.attn, -1, 0, 1), SWA_ERR_ORDER); /* no phase, though all else is right */
 #define DIFFER(change)                                                                                                 \
     do {                                                                                                               \
         a = w.attn;                                                                                                    \
@@ -1594,6 +1595,7 @@ static void misuse_mla_phases(const swa_mla *m) {
                 for (int part = 0; part < 2; part++)
                     if (phase < bad - 1 || part != left_out)
                         ACCEPT(swa_mla_forward_part, (&c, 0, m, w.x, w.out, phase, part, 2));
+            REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, -1, 0, 2), SWA_ERR_ORDER);
             REFUSE(swa_mla_forward_part, (&c, 0, m, w.x, w.out, bad, 0, 1), SWA_ERR_ORDER);
             REFUSE(swa_mla_forward_part, (&c, 0, m, w.apart, w.out, bad, 0, 2), SWA_ERR_ORDER);
             other = *m; /* parts are given the same */
@@ -1897,6 +1899,7 @@ static void misuse_index_order(void) {
         memset(scratch, 0, bytes);
         for (int part = 0; part < 2; part++)
             if (part != left_out) ACCEPT(swa_select_part, (&w.kv, 1, &ix, 0, part, 2));
+        REFUSE(swa_select_part, (&w.kv, 1, &ix, -1, 0, 2), SWA_ERR_ORDER);
         REFUSE(swa_select_part, (&w.kv, 1, &ix, 1, 0, 1), SWA_ERR_ORDER);
         for (int field = 0; field < 4; field++) { /* parts are given the same */
             swa_index other = ix;
