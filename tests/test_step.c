@@ -650,7 +650,10 @@ TEST(a_part_that_leaves_out_phase_1) {
                     for (int p = 0; p < k; p++) CHECK_STATUS(swa_attend_part(&c, layer, &a, 0, p, k), SWA_ERR_ORDER);
                 CHECK_STATUS(swa_attend(&c, layer, &a), SWA_ERR_ORDER);
                 CHECK(swa_attend_explain(&c, layer, &a) != NULL);
-                if (layer == 0 && part > 0) CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, part, parts), SWA_ERR_ORDER);
+                if (layer == 0 && part > 0) {
+                    CHECK(swa_attend_part_explain(&c, 1, &a, 0, part, parts) != NULL);
+                    CHECK_STATUS(swa_attend_part(&c, 1, &a, 0, part, parts), SWA_ERR_ORDER);
+                }
                 CHECK_STATUS(swa_step_one(&c, 0, N, 1), SWA_ERR_ORDER);
                 CHECK_INT(swa_cache_unstored(&c, 0), layer);
                 CHECK_OK(swa_step_one(&c, 0, 0, N));
