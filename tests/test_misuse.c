@@ -1980,6 +1980,9 @@ static void misuse_index_rows(void) {
         REFUSE(swa_select_rows_part, (&r, &ix, bad_index[i], 0, 1), SWA_ERR_ORDER);
         REFUSE(swa_select_rows_part, (&r, &ix, 0, bad_index[i], 2), SWA_ERR_ORDER);
     }
+    bad = ix; /* lists where the call works */
+    bad.pick = (int32_t *)r.scratch;
+    REFUSE(swa_select_rows, (&r, &bad), SWA_ERR_ARG);
     REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, 0), SWA_ERR_ORDER);
     REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, INT32_MAX), SWA_ERR_ORDER);
     x = r;
