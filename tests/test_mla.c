@@ -1437,7 +1437,8 @@ TEST(misuse_of_weights) {
     misuse u;
     swa_mla m, merged;
     if (!misuse_open(&u, SWA_MLA_AUTO)) return;
-    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG); /* and nobody to read it */
+    INVALID(m.w_uk.type = SWA_OPAQUE, SWA_ERR_ARG);                          /* and nobody to read it */
+    REFUSED((m.w_uk.type = SWA_OPAQUE, m.gemm = host_product), SWA_ERR_ARG); /* products do, the naive path cannot */
     INVALID(m.w_uk.block_rows = -1, SWA_ERR_ARG);
     INVALID(m.w_uk.block_cols = -1, SWA_ERR_ARG);
     INVALID(m.w_uk.block_rows = 32, SWA_ERR_ARG); /* heads of 16 rows begin inside a block */
