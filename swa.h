@@ -828,9 +828,8 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    next step is, at the latest (of the first 64 parts): call it, or begin the step again. (In the
    first step of a cache that was made again in the same memory, with the same scratch, a part that
    phase 0 left out may pass for the old one's.) A host without a join inside an op (ggml) makes two
-   ops of it. Beside the parts of a step other threads
-   may look at sequences that are not in it: end, first, slot, read, save, spans. All else on a cache
-   is one call at a time. */
+   ops of it. Beside the parts of a step other threads may look at sequences that are not in it: end,
+   first, slot, read, save, spans. All else on a cache is one call at a time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 /* Why this part would be refused now, as swa_attend_explain. Not beside parts that run. */

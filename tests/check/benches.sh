@@ -16,7 +16,7 @@ try() {       # NAME ARGUMENTS...
         timeout "$(within 200)" "$dir/$name" "$@" >> "$log" 2>&1 && grep -q '[0-9]' "$log"
     code=$?
     if [ $code = 124 ] && [ "$(left)" -lt 5 ]; then echo "SKIPPED: bench/$name.c, cut by the budget"
-    elif [ $code = 0 ] && ! grep -qE 'WRONG  |FAILED  ' "$log"; then echo "ok: bench/$name.c"
+    elif [ $code = 0 ]; then echo "ok: bench/$name.c"   # a wrong row is in the program's exit code
     else echo "FAILED: bench/$name.c"; tail -n 5 "$log"; fi > "$dir/$name.row"
 }
 one() {
@@ -36,8 +36,8 @@ for source in bench/*.c; do
     name=$(basename "$source" .c)
     case $name in side | count) continue ;; *"$word"*) echo "$name" ;; esac
 done | xargs -P "$jobs" -I {} bash -c 'one {}'
-cat "$dir"/*.row
-passed=$(cat "$dir"/*.row | grep -c '^ok') failed=$(cat "$dir"/*.row | grep -c '^FAILED')
-skipped=$(cat "$dir"/*.row | grep -c '^SKIPPED')
+cat "$dir"/*.row | tee "$dir/all"
+count() { grep -c "^$1" "$dir/all"; }
+passed=$(count ok) failed=$(count FAILED) skipped=$(count SKIPPED)
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
