@@ -4646,6 +4646,8 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
        SWA__SPLIT_BYTES = 1 << 26,       /* most that a stateless call keeps of keys split over
                                             parts                                                 */
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
+       SWA__TOGETHER = 256,              /* numbers of a K row and its tail of the KV heads that
+                                            share a unit: a tile of each is 16 KB of L1          */
        SWA__PANEL = 32,                  /* rows of the widest panel                              */
        SWA__HALF = 16,                   /* of a half one, in any instance                        */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
@@ -4757,6 +4759,9 @@ typedef struct {
                                 from 16*i - shift on, so there is one more of them                */
     int          again;      /* few rows: so many keys ahead V is asked for again, see
                                 swa__fetches_twice                                                */
+    int          heads, apart, skip;     /* few rows: of so many KV heads, the tiles of each `apart`
+                                            behind those of the one before; those staged now
+                                            begin at tile `skip`                                  */
     swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
 } swa__block;
 
@@ -5371,11 +5376,12 @@ static const float swa__sides[2][16] = {
    Included once per instruction set by [SECTION 11], which lists the operations. Reads as plain C;
    SWV is a vector. Functions stand before those that call them, so a kernel is read from its end:
 
-       few                   few_score_pieces, few_scores: by rows and kind of product
-                                 few_keys4, ...: few_qk by width; few_fours, few_rest, few_tail
-                                 pair_keys: pair_qk, pair_dims; the instance's DOTS
-                             few_shifted: the same off the grid
-                             few_mask, few_exp, row by row
+       few                   few_head, by KV head; of two with a tile each few_two
+                                 few_score_pieces, few_scores: by rows and kind of product
+                                     few_keys4, ...: few_qk by width; few_fours, few_rest, few_tail
+                                     pair_keys: pair_qk, pair_dims; the instance's DOTS
+                                 few_shifted: the same off the grid
+                             few_weights: few_mask, few_exp, row by row
                              few_value_pieces: by rows and kind of product
                                  few_values4, ...: few_dims by width; few_pv, few_rows
                                  pair_values: pair_rows; few_stream
@@ -6760,9 +6766,9 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
 }
 
 /* p = exp2(s - m) in place over the vectors of both intervals; lanes: sums by key mod 16; then
-   times V's scale. */
-static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, const int v[4],
-                                        float lanes[SWA__TILE]) {
+   times V's scale, that of the row's tiles. */
+static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, const swa__tile *tile, float *s,
+                                        float m, const int v[4], float lanes[SWA__TILE]) {
     enum { PER = SWA__TILE / SWV_N };
     const int bf16 = swa__form_of(b->g) != SWA__PLAIN;
     SWV vm = SWV_SET1(m), sum[SWA__TILE / SWV_N], none, p;
@@ -6776,7 +6782,7 @@ static SWV_TARGET void SWA__FN(few_exp)(const swa__block *b, float *s, float m, 
 
     /* tile by tile, so that lane n of vector i is key i*SWV_N + n mod 16 */
     for (x = from; x < to; x = x + PER == gap ? v[2] : x + PER) {
-        const float *scale = b->tile[x / PER].v_scale;
+        const float *scale = tile[x / PER].v_scale;
         SWV_UNROLL for (i = 0; i < PER; i++) {
             float *at = s + (x + i) * SWV_N;
             SWV y = SWV_LOAD(at);
@@ -6857,20 +6863,23 @@ static SWV_TARGET void SWA__FN(few_scores)(int rows, const swa__block *b, const 
    scores, of which there are none. With a shift of 3:
 
        number in the tiles    0  1  2  3  4  ...  255 | 256  257  258 in last
-       key of the block       .  .  .  0  1  ...  252 | 253  254  255 */
+       key of the block       .  .  .  0  1  ...  252 | 253  254  255
+
+   at: the vector of tiles that stands for vector 0, of a KV head that is not the block's first; its
+   tiles are not the last ones. */
 static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const swa__sight *n,
-                                            const float *q, const int32_t *qi, float *s) {
+                                            const float *q, const int32_t *qi, float *s, int at) {
     enum { PER = SWA__TILE / SWV_N, END = SWA_BLOCK / SWV_N };
     const int from = (n->lo[1] + b->shift) / SWA__TILE * PER,
               to = (n->hi[1] + b->shift + SWA__TILE - 1) / SWA__TILE * PER;
-    float *last = s + SWA__FEW * SWA_BLOCK;
+    float *last = s + SWA__FEW * SWA_BLOCK, *own = s - at * SWV_N;
     int i, x;
 
-    SWA__FN(few_scores)(rows, b, q, qi, s, from, to < END ? to : END);
+    SWA__FN(few_scores)(rows, b, q, qi, own, from + at, (to < END ? to : END) + at);
     /* vector END is stored 256 numbers on, which is at `last`: row after row, as in s */
     if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
     for (x = from; swa__tail_dims(b->g) > 0 && x < to; x++)
-        SWA__FN(few_tail)(b, rows, q, x < END ? s : last - SWA_BLOCK, x);
+        SWA__FN(few_tail)(b, rows, q, x < END ? own : last - SWA_BLOCK, x + at);
 
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
@@ -6884,26 +6893,27 @@ SWV_INLINE const float *SWA__FN(few_q)(const swa__geo *g, const float *q, int r)
     return q + (SWV_PAIRED(g) ? (size_t)r : (size_t)r * (size_t)(g->dk + g->dt));
 }
 
-/* Scores of all rows over the vectors [v, v1), `most` at once, piece by piece, so that rows beyond
-   those find K in L1. With 12 rows, four at once:
+/* Scores of the rows [row[0], row[1]) of q, which s begins with, over the vectors [v, v1), `most` at
+   once, piece by piece, so that rows beyond those find K in L1. With 12 rows, four at once:
 
        keys     piece 0    piece 0    piece 0     piece 1    ...
        rows     0 .. 3     4 .. 7     8 .. 11     0 .. 3     ... */
-static SWV_TARGET void SWA__FN(few_score_pieces)(int rows, int most, const swa__block *b,
+static SWV_TARGET void SWA__FN(few_score_pieces)(const int row[2], int most, const swa__block *b,
                                                  const float *q, float *s, int v, int v1) {
     const swa__geo *g = b->g;
     const int type = v < v1 ? swa__tile_of(b, v * SWV_N)->k_type : SWA_F32,
-              piece = swa__few_piece(rows <= most, 16384, g->dk, type) / SWV_N;
+              piece = swa__few_piece(row[1] - row[0] <= most, 16384, g->dk, type) / SWV_N;
     int r, x, end, step;
 
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
-        for (r = 0; r < rows; r += step) {
+        for (r = row[0]; r < row[1]; r += step) {
             const float *qr = SWA__FN(few_q)(g, q, r);
-            step = swa__few_pass(rows - r, most);
-            SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), s + r * SWA_BLOCK, v, end);
+            float *to = s + (r - row[0]) * SWA_BLOCK;
+            step = swa__few_pass(row[1] - r, most);
+            SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), to, v, end);
             for (x = v; swa__tail_dims(g) > 0 && x < end; x++)
-                SWA__FN(few_tail)(b, step, qr, s + r * SWA_BLOCK, x);
+                SWA__FN(few_tail)(b, step, qr, to, x);
         }
     }
 }
@@ -6984,27 +6994,118 @@ SWV_TREE(few_top, c > a ? c : a)
 SWV_TREE(few_sum, a + c)
 #undef SWV_TREE
 
+/* The sight's intervals in whole tiles of keys, as vectors. */
+SWV_INLINE void SWA__FN(few_vectors)(const swa__sight *n, int v[4]) {
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
+        v[2 * i + 1] = n->lo[i] < n->hi[i]
+                         ? (n->hi[i] + SWA__TILE - 1) / SWA__TILE * SWA__TILE / SWV_N
+                         : v[2 * i];
+    }
+}
+
+/* The scores of all rows become p: masks, each row's maximum, p and its sum. `each` rows are of one
+   KV head. Row after row in each loop: the rows' latencies overlap. */
+static SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__sight *n, int each,
+                                            const int v[4], float *s, const swa__total *to) {
+    const float *s2 = s + SWA__FEW * SWA_BLOCK;
+    const int rows = each * b->heads;
+    const swa__tile *tile = b->tile;
+    float lanes[4][16];                  /* maxima, then sums */
+    int r, i, x, step, left = each;
+
+    for (r = 0; r < rows; r += step) {
+        step = swa__min(4, rows - r);
+        for (i = r; i < r + step; i++)
+            SWV_STORE(lanes[i - r],
+                      SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
+        for (i = r; i < r + step; i++) {
+            /* a vector gave SWV_N maxima, the tree takes 16 */
+            for (x = SWV_N; x < SWA__TILE; x++) lanes[i - r][x] = SWA__NONE;
+            /* of +0 and -0 either may have come out: make it +0 */
+            to->m[i] = SWA__FN(few_top)(lanes[i - r]) + 0.0f;
+        }
+        for (i = r; i < r + step; i++) {
+            SWA__FN(few_exp)(b, tile, s + i * SWA_BLOCK, to->m[i], v, lanes[i - r]);
+            if (--left > 0) continue;
+            tile += b->apart;            /* the next KV head's */
+            left = each;
+        }
+        for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
+    }
+}
+
+/* Scores of one KV head's rows, [row[0], row[1]) of the block's, into s, which is theirs: by q[1], and
+   the sinks' by q[0] behind. at: see few_shifted. */
+static SWV_TARGET void SWA__FN(few_head)(const swa__block *b, const swa__sight *n, const int row[2],
+                                         int most, const float *const q[2], float *s, int at) {
+    const swa__geo *g = b->g;
+    float *own = s - at * SWV_N;
+    int v[4], r, step;
+
+    if (b->shift == 0) {
+        SWA__FN(few_vectors)(n, v);
+        SWA__FN(few_score_pieces)(row, most, b, q[0], own + SWA__FEW * SWA_BLOCK, v[0] + at,
+                                  v[1] + at);
+        SWA__FN(few_score_pieces)(row, most, b, q[1], own, v[2] + at, v[3] + at);
+        return;
+    }
+    /* off the grid step by step */
+    for (r = row[0]; r < row[1]; r += step, s += step * SWA_BLOCK) {
+        step = swa__few_step(row[1] - r);
+        SWA__FN(few_shifted)(step, b, n, SWA__FN(few_q)(g, q[1], r), swa__few_integers(g, q[1], r),
+                             s, at);
+    }
+}
+
+#if SWV_N == 16 && !SWA__SMALL
+/* q.k of four rows of each of two KV heads with the one tile of each, in f32: eight chains, where
+   those of one head would wait for themselves. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_two)(int dims, const float *q, const swa__tile *one,
+                                               const swa__tile *two, float *s) {
+    const float *k0 = (const float *)one->k, *k1 = (const float *)two->k, *other = q + 4 * dims;
+    SWV acc[8], x;
+    int i;
+
+    SWV_UNROLL for (i = 0; i < 8; i++) acc[i] = SWV_SET1(0.0f);
+    for (; dims > 0; dims--, q += 4, other += 4, k0 += SWV_N, k1 += SWV_N) {
+        x = SWV_LOAD(k0);
+        SWV_UNROLL for (i = 0; i < 4; i++) acc[i] = SWV_FMA(SWV_SET1(q[i]), x, acc[i]);
+        x = SWV_LOAD(k1);
+        SWV_UNROLL for (i = 0; i < 4; i++) acc[4 + i] = SWV_FMA(SWV_SET1(other[i]), x, acc[4 + i]);
+    }
+    SWV_UNROLL for (i = 0; i < 8; i++) SWV_STORE(s + i * SWA_BLOCK, acc[i]);
+}
+
+/* The tile that KV head h and the one behind it have of their own, if few_two takes it; or NULL. */
+SWV_INLINE const swa__tile *SWA__FN(few_lone)(const swa__block *b, int h, int rows,
+                                              const int v[4]) {
+    const swa__tile *t = b->tile + h * b->apart + v[2], *next = t + b->apart;
+
+    if (rows != 4 || h + 1 >= b->heads || v[3] - v[2] != 1 || v[0] < v[1] || b->shift != 0
+        || swa__tail_dims(b->g) > 0)
+        return NULL;
+    return t->k_type == SWA_F32 && t->k_scale == NULL && next->k_type == SWA_F32 ? t : NULL;
+}
+#endif
+
 /* One block, few rows: all scores, then row by row masks, maximum, p and its sum, then p.v. What
    lies between these is in s:
 
        s     [16 rows][256 keys]    scores of the window's keys; p, when few_mask has joined s2
        s2    [16 rows][256 keys]    scores of interval 0, the sinks, by q[0]
 
-   o, m and l are this block's alone, from zero: that is what is folded, at once or in phase 1. */
+   Several KV heads go through each of these one after the other, so that the chains of one overlap
+   with the next one's. o, m and l are this block's alone, from zero: that is what is folded, at once
+   or in phase 1. */
 static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
-    float *s2 = s + SWA__FEW * SWA_BLOCK, lanes[4][16];    /* maxima, then sums, of a step's rows */
-    int v[4], range[4], i, r, x, step, most = 4;
+    int v[4], range[4], h, i, most = 4;
     /* pairs and what is rounded here go by four rows */
     const int all = SWV_PAIRED(g) || SWV_ROUNDED(g) ? (rows + 3) / 4 * 4 : rows;
-
-    for (i = 0; i < 2; i++) {            /* intervals in whole tiles of keys, as vectors */
-        v[2 * i] = n->lo[i] / SWA__TILE * SWA__TILE / SWV_N;
-        v[2 * i + 1] = n->lo[i] < n->hi[i]
-                         ? (n->hi[i] + SWA__TILE - 1) / SWA__TILE * SWA__TILE / SWV_N
-                         : v[2 * i];
-    }
 
     /* the keys of p.v, which in bf16 takes whole tiles: there hidden keys have p = 0, V is
        staged */
@@ -7016,39 +7117,33 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     if (!SWV_ROUNDED(g) && all >= 8) most = swa__few_most(b, range, SWV_EIGHT * SWV_N);
 #endif
 
-    /* scores of all rows; those off the grid step by step below */
-    if (b->shift == 0) {
-        SWA__FN(few_score_pieces)(all, most, b, q[0], s2, v[0], v[1]);
-        SWA__FN(few_score_pieces)(all, most, b, q[1], s, v[2], v[3]);
-    }
-
-    /* each row's maximum, p and sum */
-    for (r = 0; r < rows; r += step) {
-        const float *qr = SWA__FN(few_q)(g, q[1], r);
-        step = swa__few_step(all - r);
-        if (b->shift != 0)
-            SWA__FN(few_shifted)(step, b, n, qr, swa__few_integers(g, q[1], r), s + r * SWA_BLOCK);
-        if (step > rows - r) step = rows - r;
-
-        for (i = r; i < r + step; i++) /* row after row in each loop: the rows' latencies overlap */
-            SWV_STORE(lanes[i - r],
-                      SWA__FN(few_mask)(b, n, i, s + i * SWA_BLOCK, s2 + i * SWA_BLOCK, v));
-        for (i = r; i < r + step; i++) {
-            /* a vector gave SWV_N maxima, the tree takes 16 */
-            for (x = SWV_N; x < SWA__TILE; x++) lanes[i - r][x] = SWA__NONE;
-            /* of +0 and -0 either may have come out: make it +0 */
-            to->m[i] = SWA__FN(few_top)(lanes[i - r]) + 0.0f;
+    SWA__FN(few_vectors)(n, v);
+    for (h = 0; h < b->heads; h++) {
+        const int row[2] = { h * rows, h * rows + all };
+#if SWV_N == 16 && !SWA__SMALL
+        const swa__tile *t = SWA__FN(few_lone)(b, h, rows, v);
+        if (t != NULL) {
+            SWA__FN(few_two)(g->dk, q[1] + row[0] * g->dk, t, t + b->apart,
+                             s + row[0] * SWA_BLOCK + v[2] * SWV_N);
+            h++;
+            continue;
         }
-        for (i = r; i < r + step; i++)
-            SWA__FN(few_exp)(b, s + i * SWA_BLOCK, to->m[i], v, lanes[i - r]);
-        for (i = r; i < r + step; i++) to->l[i] = SWA__FN(few_sum)(lanes[i - r]);
-    }
-
-    SWA__FN(few_value_pieces)(0, all, most, b, range, s, to->o);
-#ifdef SWV_ROUNDS
-    if (SWV_ROUNDED(g) && all >= 8 && !SWA__FN(finite)(to->o, g->dvp))
-        SWA__FN(few_value_pieces)(1, all, most, b, range, s, to->o);
 #endif
+        SWA__FN(few_head)(b, n, row, most, q, s + row[0] * SWA_BLOCK,
+                          h * b->apart * (SWA__TILE / SWV_N));
+    }
+    SWA__FN(few_weights)(b, n, rows, v, s, to);
+
+    for (h = 0; h < b->heads; h++) {
+        const int at = h * b->apart * SWA__TILE;
+        float *p = s + (h * rows * SWA_BLOCK - at), *o = to->o + h * rows * g->dvp;
+        for (i = 0; i < 4; i++) range[i] += h > 0 ? b->apart * SWA__TILE : 0;
+        SWA__FN(few_value_pieces)(0, all, most, b, range, p, o);
+#ifdef SWV_ROUNDS
+        if (SWV_ROUNDED(g) && all >= 8 && !SWA__FN(finite)(o, g->dvp))
+            SWA__FN(few_value_pieces)(1, all, most, b, range, p, o);
+#endif
+    }
     SWV_LEAVE();
 }
 
@@ -7068,7 +7163,7 @@ static SWV_TARGET int SWA__FN(index_scores)(int rows, swa__block *b, const swa__
     range[0] = v[0];
     range[1] = v[1];
     if (b->shift != 0) {
-        SWA__FN(few_shifted)(rows, b, n, q, qi, x->s);
+        SWA__FN(few_shifted)(rows, b, n, q, qi, x->s, 0);
         return v[0];
     }
 
@@ -11308,8 +11403,8 @@ static int swa__has_dots(const swa__kernels *kr) {
 
 /* ==== [SECTION 12] ATTENTION =====================================================================
    Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see
-   (ring spans, pinned sinks, the new rows, the caller's own). A job has units: one KV head, some of
-   its rows, and its blocks of 256 positions. Each block goes
+   (ring spans, pinned sinks, the new rows, the caller's own). A job has units: one KV head (of a few
+   keys several), some of its rows, and its blocks of 256 positions. Each block goes
 
        window -> segments -> operands (where K, tail and V of a head lie) -> tiles -> kernel -> fold
 
@@ -12124,17 +12219,17 @@ static void swa__stage_slots(const swa__source *src, int64_t slot, int lo, int h
         const int64_t at = slot - shift, tile = SWA__TILE * x->row;
         const float *scale = x->scale != NULL ? x->scale + at : NULL;
         if (i == SWA__V && scale != NULL && b->shift > 0) {
-            float *moved = room->scale + SWA__V * SWA_BLOCK;
+            float *moved = room->scale + SWA__V * SWA_BLOCK + b->skip * SWA__TILE;
             /* those that are seen: behind the last slot's there are no more */
             memcpy(moved + lo, scale + lo, (size_t)(hi - lo) * sizeof(float));
             scale = moved;
         }
         for (t = (lo + shift) / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
-            swa__tile_put(&b->tile[t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL,
+            swa__tile_put(&b->tile[b->skip + t], i, x->dim > 0 ? x->p + at * x->row + t * tile : NULL,
                           x->type, scale != NULL ? scale + t * SWA__TILE : NULL);
     }
     for (t = lo / SWA__TILE; t * SWA__TILE < hi + b->shift; t++)
-        b->tile[t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
+        b->tile[b->skip + t].v_token = src->x[SWA__V].row / (int64_t)src->x[SWA__V].size;
 }
 
 static int swa__has_staged(const swa__source *src) {
@@ -12168,11 +12263,11 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         }
     }
 
-    swa__spot_of(keys, room, first / SWA__TILE, &to);
+    swa__spot_of(keys, room, b->skip + first / SWA__TILE, &to);
     for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_next(&to, &keys->shape)) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
-        swa__tile *tile = &b->tile[t];
+        swa__tile *tile = &b->tile[b->skip + t];
         unsigned missing = 0;
         /* between the sinks and the window there may be tiles that nobody sees */
         if (!swa__tile_range(range, t, &lo, &hi)) continue;
@@ -12590,6 +12685,7 @@ typedef struct {
     swa__keys keys;
     int64_t keys_from, keys_to;          /* positions between which segments lie                  */
     swa__blocks all;                     /* those that any of its tokens touches                  */
+    int heads;                           /* KV heads that may share a unit                        */
     /* of a ring's job: three segments at the most and the new rows; all slots, and those rows */
     swa_kv kv[4];
     swa__source ring, fresh;
@@ -12626,6 +12722,9 @@ static int64_t swa__keys_seen(const swa__job *j, int t) {
 
 /* How many blocks the positions [0, pos) touch; pos + 255 could overflow. */
 static int64_t swa__blocks_until(int64_t pos) { return pos / SWA_BLOCK + (pos % SWA_BLOCK != 0); }
+
+/* A distance from the block's start, as a key of it: before it 0, behind it all 256. */
+static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
 /* How many of the blocks [lo, hi) hold a key. lo goes along, so that a block in which two segments
    meet counts once. */
@@ -12781,6 +12880,30 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
     j->keys.dots = j->geo.dots && !j->few && !j->geo.v_in_k && j->geo.dk >= 4 && !gathered;
 }
 
+/* How many KV heads share a unit: rows and tiles of all of them are one block. A few keys are less
+   work than what goes on around them, which is done once then; and q.k's chains, of which a tile is
+   too few to keep the units busy, overlap with the next head's. There are 16 rows and 16 tiles; a
+   head off the grid has one more than it sees. */
+static int swa__job_heads(const swa__job *j) {
+    const swa_shape *s = &j->call->shape;
+    int64_t lo, hi, none, pos;
+    int from, tiles, heads;
+
+    if (!j->few || j->all.n != 1 || swa__form_of(&j->geo) != SWA__PLAIN
+        || (j->call->ops != NULL && j->call->ops->stage != NULL))
+        return 1;
+    pos = swa__block_from(&j->keys, &j->all, 0) * SWA_BLOCK;
+    swa__window_of(j, 0, &lo, &none);
+    swa__window_of(j, j->n - 1, &none, &hi);
+    if (j->all.sinks > 0) lo = j->keys_from;
+    hi = swa__max64(hi, swa__sinks_of(j, j->n - 1));
+    from = swa__clip(lo - pos) / SWA__TILE;
+    tiles = (swa__clip(hi - pos) + SWA__TILE - 1) / SWA__TILE + 1 - from;
+    heads = swa__min(SWA__FEW / j->rows, SWA__TOGETHER / (s->head_dim + s->tail_dim));
+    heads = swa__min(heads, (SWA_BLOCK / SWA__TILE - from) / tiles);
+    return heads > 1 ? heads : 1;
+}
+
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
@@ -12799,13 +12922,15 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     }
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
+    j->heads = swa__job_heads(j);
 }
 
 /* ---- rows: q in, bounds, results out ---- */
 
-/* Rows r0..r0+n-1 of a KV head: row r is token r / group, head h*group + r % group. */
+/* Rows r0..r0+n-1 of a KV head: row r is token r / group, head h*group + r % group. Of several KV
+   heads the same rows, head after head. */
 typedef struct {
-    int h, r0, n;                        /* KV head; rows                                         */
+    int h, heads, r0, n;                 /* the first KV head, how many; rows of each             */
     int blocks;                          /* how many of the list, from block number `at` on       */
     int64_t at;
     swa__blocks list;
@@ -12830,12 +12955,12 @@ static void swa__places(const swa__job *j, int64_t token, int64_t head, int h, i
     }
 }
 
-/* n rows of the unit from row r on, for nr places: those that are left get the last one again. */
-static void swa__q_rows(const swa__job *j, const swa__unit *u, const swa_in *in, int r, int n,
-                        int nr, const void **src) {
+/* n rows of KV head h from row r on, for nr places: those that are left get the last one again. */
+static void swa__q_rows(const swa__job *j, const swa_in *in, int h, int r, int n, int nr,
+                        const void **src) {
     int64_t at[SWA__PANEL];
     int i;
-    swa__places(j, in->token, in->head, u->h, u->r0 + r, n, at);
+    swa__places(j, in->token, in->head, h, r, n, at);
     SWA__ROLLED for (i = 0; i < nr; i++) src[i] = in->p + at[i < n ? i : n - 1];
 }
 
@@ -12952,27 +13077,29 @@ SWA__NOINLINE void swa__q_singles(int dims, int step, float *q) {
 }
 #endif
 
-/* q of few rows: steps of R, [dk+dt][R], one behind the other. */
-static void swa__pack_few(const swa__job *j, const swa__unit *u, const swa_in in[2], float *row,
-                          float *q, float *scale) {
+/* q of few rows, of KV head h of the unit's: steps of R, [dk+dt][R], one behind the other, and behind
+   those of the heads before. */
+static void swa__pack_few(const swa__job *j, const swa__unit *u, int h, const swa_in in[2],
+                          float *row, float *q, float *scale) {
     const int dk = j->geo.dk, dt = swa__tail_dims(&j->geo), q8 = j->call->a.compute == SWA_Q8;
     const swa__kernels *kr = j->call->kr;
     const void *src[4];
-    float *to = q;
+    const int first = h * u->n;
+    float *to = q + first * (dk + dt);
     int r, n, step;
 
     for (r = 0; r < u->n; r += step, to += (dk + dt) * step) {
         step = j->geo.rounds ? 4 : swa__few_step(u->n - r);
         n = swa__min(step, u->n - r);
-        swa__q_rows(j, u, &in[0], r, n, step, src);
+        swa__q_rows(j, &in[0], u->h + h, u->r0 + r, n, step, src);
         if (q8) {
-            swa__q_integers(j->call, src, step, row, scale + r);
-            swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, r));
+            swa__q_integers(j->call, src, step, row, scale + first + r);
+            swa__pack_dots(src, step, dk, swa__few_integers(&j->geo, q, first + r));
         }
         /* integers stay integers: the call's factor is in their scale */
         swa__pack_step(kr, src, step, dk, q8 ? 1.0f : j->call->qscale, to);
         if (dt > 0) {
-            swa__q_rows(j, u, &in[1], r, n, step, src);
+            swa__q_rows(j, &in[1], u->h + h, u->r0 + r, n, step, src);
             swa__pack_step(kr, src, step, dt, j->call->qscale, to + dk * step);
         }
 #if SWA__BF16
@@ -13004,7 +13131,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
     int n, nr;
 
     if (j->few && form != SWA__PAIRS) {
-        swa__pack_few(j, u, in, row, q, scale);
+        for (n = 0; n < u->heads; n++) swa__pack_few(j, u, n, in, row, q, scale);
         return;
     }
 
@@ -13016,7 +13143,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
 
         /* K's part of the rows, then (below) the tail's behind it; idle places of the panel get the
            last row again, whose results nobody writes */
-        swa__q_rows(j, u, &in[0], r, n, nr, src);
+        swa__q_rows(j, &in[0], u->h, u->r0 + r, n, nr, src);
         if (q8) swa__q_integers(j->call, src, nr, row, scale + r);
         kr->pack(src, SWA_F32, nr, dk, q8 ? 1.0f : j->call->qscale, q);
 #if SWA__BF16
@@ -13030,16 +13157,13 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
 #endif
 
         if (dt == 0) continue;
-        swa__q_rows(j, u, &in[1], r, n, nr, src);
+        swa__q_rows(j, &in[1], u->h, u->r0 + r, n, nr, src);
         kr->pack(src, SWA_F32, nr, dt, j->call->qscale, to);
 #if SWA__BF16
         if (form != SWA__PLAIN) swa__q_to_form(kr, form, dt, nr, to);
 #endif
     }
 }
-
-/* A distance from the block's start, as a key of it: before it 0, behind it all 256. */
-static int swa__clip(int64_t x) { return x < 0 ? 0 : x > SWA_BLOCK ? SWA_BLOCK : (int)x; }
 
 /* What rows [r, r+n) of the unit see of the block at pos, as intervals. Bounds rise with the token,
    so the first and the last one tell; but in a tree, whose tokens all see these blocks to the
@@ -13104,6 +13228,23 @@ static int swa__modifies(const swa__job *j, int bias) {
     return SWA__MODS && (j->geo.softcap_log2 > 0.0f || j->geo.alibi || bias);
 }
 
+/* The other KV heads' rows see what the first one's do. */
+static void swa__sight_heads(const swa__job *j, const swa__unit *u, swa__sight *l) {
+    const int group = j->call->group;
+    int i;
+
+    for (i = u->n; i < u->n * u->heads; i++) {
+        l->first[i] = l->first[i - u->n];
+        l->last[i] = l->last[i - u->n];
+        l->sink[i] = l->sink[i - u->n];
+    }
+    for (i = u->n; l->mods && i < u->n * u->heads; i++) {
+        const int r = u->r0 + i % u->n;
+        l->q[i] = l->q[i - u->n];
+        swa__sight_mods(j, j->row + r / group, (u->h + i / u->n) * group + r % group, i, l);
+    }
+}
+
 /* What rows [r, r+n) of the unit see of the block at pos: the intervals, and what each row needs to
    be masked and modified. */
 static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int r,
@@ -13148,6 +13289,7 @@ static void swa__sight_make(const swa__job *j, const swa__unit *u, const swa__sc
             t++;
         }
     }
+    if (u->heads > 1) swa__sight_heads(j, u, l);
 }
 
 /* The learned logit is one more block without values: maximum the logit, sum 1; none (sum 0) if it
@@ -13206,25 +13348,28 @@ static void swa__rows_clear(int rows, float *m, float *l) {
     }
 }
 
-/* n finished rows o [n][dvp], m, l at the start of the scratch, of KV head h from row r0 on, go
-   out. */
-static void swa__rows_out(const swa__job *j, int h, int r0, int n, const swa__scratch *w) {
+/* n finished rows of each of some KV heads, from head h and row r0 on, o [heads][n][dvp], m, l at
+   the start of the scratch, go out. */
+static void swa__rows_out(const swa__job *j, int h, int heads, int r0, int n,
+                          const swa__scratch *w) {
     const int dvp = j->geo.dvp;
     const swa_out *rows = &j->call->a.out;
     float *out[SWA__FEW], *zeros = w->room.row;
     int64_t at[SWA__FEW];
-    int i;
+    int i, all = 0;
 
     if (j->call->a.sink_logits != NULL) memset(zeros, 0, (size_t)dvp * sizeof(float));
-    swa__places(j, rows->token, rows->head, h, r0, n, at);
-    for (i = 0; i < n; i++) {
-        const swa__total to = { w->o + (size_t)i * (size_t)dvp, w->m + i, w->l + i };
-        out[i] = rows->p + at[i];
-        /* the logit goes in as a last block, whose o is zeros */
-        if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
-            j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
+    for (; heads > 0; heads--, h++) {
+        swa__places(j, rows->token, rows->head, h, r0, n, at);
+        for (i = 0; i < n; i++, all++) {
+            const swa__total to = { w->o + (size_t)all * (size_t)dvp, w->m + all, w->l + all };
+            out[all] = rows->p + at[i];
+            /* the logit goes in as a last block, whose o is zeros */
+            if (swa__row_end(j, h, r0 + i, *to.m, to.l, w->mb, w->lb))
+                j->call->kr->fold(1, dvp, &to, zeros, w->mb, w->lb);
+        }
     }
-    j->call->kr->finish(n, dvp, j->geo.dv, w->o, w->l, out);
+    j->call->kr->finish(all, dvp, j->geo.dv, w->o, w->l, out);
 }
 
 #define SWA__IS_OUT (-1.0f)              /* in place of a sum: the panel is written               */
@@ -13757,13 +13902,13 @@ static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scr
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
     const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     float *partial = u->partial;
-    const int first = partial == NULL && swa__panel_empty(u->n, w->m);
+    const int rows = u->n * u->heads, first = partial == NULL && swa__panel_empty(rows, w->m);
     int i;
 
     /* the block alone, from zero: folded at once or in phase 1, the same numbers go in. Folded into
        nothing it would stay as it is, but for a zero's sign, which finish and later folds remove */
     kr->few(b, l, u->n, q, w->s, first ? &all : &own);
-    if (partial == NULL && !first) kr->fold(u->n, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+    if (partial == NULL && !first) kr->fold(rows, j->geo.dvp, &all, w->ob, w->mb, w->lb);
     /* o, m, l one behind the other, as swa__fold_rows takes them */
     for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
         memcpy(partial, w->ob + (size_t)i * dvp, dvp * sizeof(float));
@@ -14068,6 +14213,8 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
     b->stream = b->again = 0;
+    b->heads = 1;
+    b->apart = b->skip = 0;
     b->next_pos = -1;
     b->present = NULL;                   /* these two are the stage's to say */
     b->shift = 0;
@@ -14105,16 +14252,17 @@ static void swa__unit_begin(const swa__job *j, const swa__unit *u, const swa__sc
     b->again = swa__fetches_twice() && swa__unit_cold(j) ? 2 * SWA__TILE : 0;
     if (!swa__packs_late(j)) swa__pack_both(j, u, w, 0, u->n, 0);
     /* whole panels: the kernel folds their idle places too */
-    swa__rows_clear(j->few ? u->n : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
+    swa__rows_clear(j->few ? u->n * u->heads : (u->n + call->kr->nr - 1) / call->kr->nr * call->kr->nr, w->m,
                     w->l);
 }
 
 /* The results of rows that are not out yet go out. */
 static void swa__unit_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
+    const int rows = u->n * u->heads;
     int i, nr;
-    if (j->few && swa__panel_empty(u->n, w->m))
-        memset(w->o, 0, (size_t)u->n * (size_t)j->geo.dvp * sizeof(float));
-    if (j->few) swa__rows_out(j, u->h, u->r0, u->n, w);
+    if (j->few && swa__panel_empty(rows, w->m))
+        memset(w->o, 0, (size_t)rows * (size_t)j->geo.dvp * sizeof(float));
+    if (j->few) swa__rows_out(j, u->h, u->heads, u->r0, u->n, w);
     for (i = 0; !j->few && i < u->n; i += nr) {
         nr = swa__panel_rows(j, u->n - i);
         if (w->l[i] > SWA__IS_OUT) swa__panel_out(j, u, i, u->n - i < nr ? u->n - i : nr, i, w);
@@ -14579,6 +14727,17 @@ static void swa__unit_windows(const swa__job *j, int t0, int tokens, const swa__
     }
 }
 
+/* Tiles of all KV heads of a unit; nothing is fetched for so few. */
+static void swa__heads_stage(const swa__unit *u, swa__cursor *in, const int range[4],
+                             const swa__room *room, swa__block *b) {
+    b->heads = u->heads;
+    b->apart = (range[3] + SWA__TILE - 1) / SWA__TILE + 1 - range[0] / SWA__TILE;
+    for (; in->h < u->h + u->heads; *in = swa__cursor_at(in->keys, in->h + 1), b->skip += b->apart)
+        swa__stage(in, range, room, b);
+    b->t0 = b->t1 = 0;
+    swa__no_fetch(b, range[0] / SWA__TILE, range[0] / SWA__TILE + b->skip);
+}
+
 /* Block number `at` as tiles, in the form that its rows multiply, and what is fetched while they
    do. last: the unit's last token, counted from its first. */
 static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, int last,
@@ -14591,6 +14750,10 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
 
     /* keys of both intervals, none twice */
     swa__ranges(l, 1, range);
+    if (u->heads > 1) {
+        swa__heads_stage(u, in, range, room, b);
+        return;
+    }
     if (expand) call->ops->stage(call->ops->user, &j->keys, u->h, range, room, b);
     else swa__stage(in, range, room, b);
     /* forms of bf16 are made of what was staged, whoever did it */
@@ -14667,8 +14830,9 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
        shares     |     0     |     1      |           a unit goes to where its middle lies: u0, u1
                                                        to part 0, u2 to u4 to part 1 */
 
-/* How a phase is cut: rows of a unit in each shape, and whether each block is a unit of its own. */
-typedef struct { int few, many, split; } swa__cut;
+/* How a phase is cut: rows of a unit in each shape, whether each block is a unit of its own, and
+   whether KV heads with few keys are together. */
+typedef struct { int few, many, split, together; } swa__cut;
 
 /* Units and partial results of a cut; what phase 0 walks and phase 1 folds. In double: there may
    be more than an int64 counts. */
@@ -14678,13 +14842,14 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
     *units = *partials = 0;
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
-        const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads;
+        const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads,
+                  each = cut->together ? j->heads : 1;
         if (j->rows == 0) continue;
         /* a token with a list is a unit, or several; its keys are never split */
         if (swa__listed(p->call))
             *units += (double)j->n * ((p->call->group + most - 1) / most) * heads;
         else
-            *units += (double)(((int64_t)j->rows + most - 1) / most) * heads
+            *units += (double)(((int64_t)j->rows + most - 1) / most) * ((heads + each - 1) / each)
                     * (cut->split ? j->all.n : 1);
         /* a row keeps one of each block of its job, seen or not */
         *partials += (double)j->rows * heads * j->all.n;
@@ -14739,11 +14904,15 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.few = SWA__FEW;
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
+    cut.together = 1;
     if (parts == 1) return cut;
     if (swa__listed(p->call)) {          /* rows that share a list gather it once */
         (void)swa__cut_rows(p, &cut, parts);
         return cut;
     }
+    swa__count(p, &cut, &units, &partials);
+    if (units >= 4.0 * parts) return cut;
+    cut.together = 0;
     swa__count(p, &cut, &units, &partials);
     if (units >= 4.0 * parts || swa__cut_even(p, &cut)) return cut;
 
@@ -14765,7 +14934,7 @@ static double swa__cost(const swa__job *j, const swa__unit *u) {
     keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     /* of a split one block's share */
     return 1.0
-         + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->blocks
+         + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->heads * u->blocks
                / (u->list.n > 0 ? u->list.n : 1);
 }
 
@@ -14816,11 +14985,13 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     u.list = j->all;
     u.partial = NULL;
     u.h = u.r0 = 0;
+    u.heads = 1;
 
     while (u.h < heads && u.r0 < j->rows) {
         u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
         /* of one token */
         if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
+        if (cut->together) u.heads = swa__min(j->heads, heads - u.h);
         if (cut->split) {
             swa__unit_split(p, &u, base, share);
         } else {
@@ -14834,7 +15005,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
         }
 
         if (listed) u.r0 += u.n;
-        else u.h++;
+        else u.h += u.heads;
         if (u.h == heads) {
             u.h = 0;
             u.r0 += u.n;
@@ -14896,7 +15067,7 @@ static void swa__fold_rows(swa__part *p) {
                 for (b = 0; b < j->all.n; b++, partial += size)
                     p->call->kr->fold(1, j->geo.dvp, &to, partial, partial + dvp,
                                       partial + dvp + 1);
-                swa__rows_out(j, h, r, 1, w);
+                swa__rows_out(j, h, 1, r, 1, w);
             }
     }
 }
@@ -15729,8 +15900,6 @@ static swa__verdict swa__past_check(const swa__cache *c, int layer, const swa_ru
 
     if (!swa__stores(a) && swa__stored_end(c, layer, r->seq) < stored)
         return swa__no(SWA_ERR_ORDER, "a part's phase 1 was left out of the call that stored");
-    if (stored < r->pos)
-        return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored an earlier step");
     if (stored < r->pos + r->n && a->mode == SWA_ATTEND_STORED)
         return swa__no(SWA_ERR_ORDER, "this layer, or its owner, has not stored this step's rows");
     if (stored > r->pos && swa__stores(a))
@@ -15923,16 +16092,21 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
 /* Whether no other call has had the cache's scratch since this one began. Tickets do not show that
    for MLA: its arrays lie before them in the scratch, and another call may have overwritten those
    alone. */
-static int swa__scratch_ours(const swa__call *call, int phase, int part, uint64_t owner) {
-    int64_t *has = swa__open_of(call->c) + SWA__OPEN_OWNER, mine;
+static int64_t swa__scratch_word(const swa__call *call, uint64_t owner) {
+    int64_t word;
 
     owner ^= (uint64_t)(call->layer + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)call->c->step << 20;
-    memcpy(&mine, &owner, sizeof mine);
-    if (phase == 0 && part == 0) {
-        *has = mine;
-        swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
-    }
-    return phase == 0 || *has == mine;
+    memcpy(&word, &owner, sizeof word);
+    return word;
+}
+static int swa__scratch_ours(const swa__call *call, uint64_t owner) {
+    return swa__open_of(call->c)[SWA__OPEN_OWNER] == swa__scratch_word(call, owner);
+}
+/* Part 0 of phase 0 begins it. */
+static void swa__scratch_take(const swa__call *call, uint64_t owner) {
+    int64_t *open = swa__open_of(call->c);
+    open[SWA__OPEN_OWNER] = swa__scratch_word(call, owner);
+    open[SWA__OPEN_CALLED] = call->c->step;
 }
 
 /* All of attn, arrays by address: phase 1 stores the k and v, and folds into the out, that phase 0
@@ -15993,10 +16167,12 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
 
     if (!swa__tickets_there(call, &mine, phase, part, parts)) return SWA_ERR_ORDER;
-    if (call->rows == NULL
-        && (!swa__part_enter(call, phase, last, part, parts)
-            || !swa__scratch_ours(call, phase, part, mine.owner)))
+    /* before it is marked: a part that is refused has not been there */
+    if (call->rows == NULL && phase > 0 && !swa__scratch_ours(call, mine.owner))
         return SWA_ERR_ORDER;
+    if (call->rows == NULL && !swa__part_enter(call, phase, last, part, parts))
+        return SWA_ERR_ORDER;
+    if (call->rows == NULL && phase == 0 && part == 0) swa__scratch_take(call, mine.owner);
     if (phase == 0) memset(own, 0, (size_t)(last + 1) * sizeof mine);
     memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
     return SWA_OK;
@@ -16047,7 +16223,7 @@ SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, in
     mine = swa__ticket_of(&call, parts);
     if (phase > 0
         && !(swa__tickets_there(&call, &mine, phase, part, parts)
-             && swa__scratch_ours(&call, phase, part, mine.owner)))
+             && swa__scratch_ours(&call, mine.owner)))
         return "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch, or "
                "another call came in between; or this part is done";
     return NULL;
@@ -16091,6 +16267,7 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     /* as much of a call as the list of blocks depends on */
     memset(&call, 0, sizeof call);
     call.rows = r;
+    call.shape = *s;
     call.group = 1;
     swa__job_make(&call, 0, &j);
     rows = (double)r->n_tokens * s->n_heads * j.all.n;
@@ -17262,6 +17439,7 @@ static void swa__expand_stage(void *user, const swa__keys *keys, int h, const in
     rows.form = SWA__PLAIN;
     e->latents.present = room->present;
     latents.pos = b->pos;
+    latents.skip = 0;
     swa__stage(&in, range, &e->latents, &latents);
     b->present = latents.present;
     b->shift = 0;
@@ -17983,7 +18161,7 @@ static void swa__index_pack(const swa__picker *x, const swa__unit *u) {
     for (i = 0; i < u->n; i += SWA__FEW) {
         few.r0 = u->r0 + i;
         few.n = u->n - i < SWA__FEW ? u->n - i : SWA__FEW;
-        swa__pack_few(j, &few, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s),
+        swa__pack_few(j, &few, 0, q, w->room.row, w->q + (size_t)(i / SWA__FEW) * swa__index_q(s),
                       w->q_scale + i);
     }
     /* scores are linear in q's scale as long as it is positive, so it goes into the weight */
@@ -18032,6 +18210,7 @@ static void swa__index_batch(swa__picker *x, int t0, int n, int64_t skip, int64_
     int64_t at, b;
     swa__unit u;
 
+    u.heads = 1;
     u.r0 = t0 * s->call.group;
     u.n = n * s->call.group;
     u.list = swa__blocks_of(j, t0, t0 + n - 1);

@@ -645,6 +645,59 @@ TEST_EACH_ISA(bits_few_rows) {
         }
 }
 
+/* Few rows over few keys, where several KV heads share a unit: each by itself, as they are with so many parts, they give
+   the same. All that is done to a score, sinks, tails, rings off the grid, and the caller's rows. */
+TEST_EACH_ISA(bits_few_keys) {
+    static const int dims[] = { 16, 24, 33, 64, 128 };
+    static const int types[] = { SWA_F32, SWA_F16, SWA_F32, SWA_BF16, SWA_Q8, SWA_F32, SWA_Q8_32, SWA_E5M2 };
+    for (int f = 0; f < 60; f++) {
+        const t_block *mark = t_.blocks;
+        const int group = 1 + f % 5, heads = 2 + f % 7, last = f % 3 == 0 ? 20 : 70;
+        at_case c = at_new(group * heads, heads, dims[f % 5], f % 2 ? dims[f % 5] : dims[f % 4], last);
+        at_how how = plain(t_other(isa));
+        const size_t n = (size_t)last * at_o_row(&c), lines = (size_t)last * (size_t)c.shape.n_heads;
+        float *want = t_floats(n), *want_lse = t_floats(lines), *out = t_floats(n), *lse = t_floats(lines);
+        at_data d;
+        at_sliding(&c, 5 + f * 7 % 60);
+        if (f % 6 == 4) at_pinned(&c, 30, 3);
+        c.q_sink = f % 12 == 4;
+        c.start = f % 6 == 4 ? 0 : f * 37;
+        c.k_type = (swa_type)types[f % 8];
+        c.v_type = (swa_type)types[(f + f / 8) % 8];
+        if (f % 10 == 7) c.shape.tail_dim = 5;
+        if (f % 4 == 1) c.softcap = 3.0f;
+        c.alibi = f % 4 == 2;
+        c.bias = f % 8 == 3;
+        c.sink_logits = f % 3 == 1;
+        if (c.k_type == SWA_Q8 && f < 30 && c.shape.tail_dim == 0) c.compute = SWA_Q8;
+        d = at_make(&c);
+        how.chunk = 1;
+        how.parts = 9;
+        how.max_parts = 9;
+        t_label("case %d", f);
+        REQUIRE(at_ring(&c, &d, &how, want, want_lse));
+        for (int way = 0; way < 3; way++) {
+            how = plain(isa);
+            how.chunk = 1 + way;
+            if (way == 1) how.capacity = 67 + f % 16;
+            if (way == 2) how.others = 9, how.parts = how.max_parts = 2;
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+            CHECK_BITS(lse, want_lse, lines);
+        }
+        if (c.compute == SWA_F32 && c.k_type != SWA_Q8 && c.v_type != SWA_Q8) {
+            at_data s = at_stored(&c, &d);
+            how = plain(isa);
+            how.layout = f % 3;
+            how.chunk = 1;
+            how.cuts = f % 4;
+            REQUIRE(at_rows(&c, &s, &how, out, lse));
+            CHECK_BITS(out, want, n);
+        }
+        t_free_to(mark);
+    }
+}
+
 /* The same of many rows: panels of both widths, blocks' edges, all that is done to a score, rings of any rotation, in
    parts. The reference takes token after token, which is few rows, by another instruction set; so does way 0. */
 TEST_EACH_ISA(bits_q8_products_of_many_rows) {

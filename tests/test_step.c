@@ -702,6 +702,8 @@ TEST(a_part_left_out_is_not_forgotten) {
             CHECK_STATUS(swa_attend(&c, 0, &b), SWA_ERR_ORDER);
             CHECK_STATUS(swa_attend_part(&c, 0, &b, 0, 0, 2), SWA_ERR_ORDER);
         }
+        /* late, when the other layer has had the scratch, it is refused, and has not been there for that */
+        CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 2, 3), SWA_ERR_ORDER);
         CHECK_STATUS(swa_step_one(&c, 0, 3, 1), SWA_ERR_ORDER);
         CHECK_INT(swa_cache_unstored(&c, 0), 0);
     }
