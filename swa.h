@@ -206,7 +206,7 @@ typedef enum {
                             max_context: copy the sequence into a larger cache, or shift it:
                             swa_cache_read()                                                      */
     SWA_ERR_UNSUPPORTED, /* legal, but not with this type, instruction set or window (a ring with
-                            a right extent)                                                       */
+                            a right extent or a prefix)                                           */
     SWA_ERR_BLOB         /* save blob cut, altered, or of another geometry                        */
 } swa_status;
 
@@ -227,7 +227,7 @@ typedef enum {
    Rapids, one thread, head_dim 128); error beside exact K and V (relative L2, bench/outliers.c:
    normal numbers, then 2 channels of K 20 times as large):
                                        Q8      Q8_32    E4M3     E5M2
-     decode, W 4096, groups of 4       0.67    1.5      1.4      1.4         AVX2: 0.82, 1.4-1.7
+     decode, W 4096, groups of 4       0.7     1.6      1.5      1.6         AVX2: 0.82, 1.4-1.7
      prefill 8192, W 1024              1.0     1.1      1.2      1.2
      ... W 4096, in chunks of 512      1.0     1.0      1.1      1.1
      error of K; of V                  1.1e-2  8.9e-3   4.3e-2   9.5e-2
@@ -354,8 +354,9 @@ typedef enum {
 } swa_compressed;
 /* tile size; 0 = invalid */
 SWA_API int        swa_compressed_block(swa_compressed kind, int head_dim);
-/* Visible keys per row of the picture: W, but from three tiles on two tiles and the rest of W, as
-   the kernel fills in what lies between. 0 = invalid */
+/* Visible keys per row of the picture: W, but above three tiles (310P: from three on) two tiles and
+   the rest of W, as the kernel fills in what lies between; of no rest PY and 910B take a tile. 0 =
+   invalid */
 SWA_API int64_t    swa_compressed_band(swa_compressed kind, int64_t W, int head_dim);
 SWA_CHECKED swa_status swa_mask_compressed(swa_compressed kind, int64_t W, int head_dim,
                                            swa_type type, float masked, void *out /* [512][512] */,
@@ -390,7 +391,8 @@ typedef struct { swa_type k, v, tail; } swa_types;
        (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens of a run
        than capacity-(W-1), W the reader's own. Decoding fits (but where capacity is W-1), causal
        layers fit always; for chunks set max_rollback to the longest one, since the call that does
-       not fit comes when other layers have stored theirs, and then swa_cache_reset alone helps.
+       not fit comes when other layers have stored theirs; then only a reset or a rewind to the
+       start helps.
      * For any number of tokens: each is given the same k and v, and the last one to be called
        stores them (SWA_ATTEND), all before it do not (SWA_ATTEND_NO_STORE). */
 typedef struct {
@@ -458,8 +460,8 @@ typedef struct {
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
 
-/* What is wrong with a desc, by its field; NULL = nothing. *layer (may be NULL): the first layer
-   that is wrong, -1 = no single one, or a window or type of a list. */
+/* What is wrong with a desc, by its field; NULL = nothing (init looks at mem, too). *layer (may be
+   NULL): the first layer that is wrong, -1 = no single one, or a window or type of a list. */
 SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
    slots: heads of 8 take half as much again as their numbers. */
@@ -503,7 +505,7 @@ SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_
 /* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for
    n_heads (else ARG). Capacity, max_rollback, max_context and all else may differ, so that a cache
    which has become too small is copied into a larger one; a smaller one takes the latest rows that
-   it has slots for. FULL: end - start > its max_context. The scratch is not copied: each cache has
+   it has slots for. FULL: where begin would be. The scratch is not copied: each cache has
    what was set for it. */
 SWA_CHECKED swa_status swa_cache_copy(swa_cache *to, int dst, const swa_cache *from, int src,
                                       int64_t end);
@@ -543,7 +545,7 @@ SWA_CHECKED swa_status swa_cache_save(const swa_cache *cache, int seq, void *blo
    sequence goes into any sequence of any cache that swa_cache_copy could copy it to, with slots,
    scratch and parts of its own; a blob of all (seq -1) into a cache of as many sequences, with seq
    -1. Else SWA_ERR_BLOB, or FULL as there. Cost of either: every row is moved number by number and
-   hashed, which takes some 20 times as long as a copy of its bytes. */
+   hashed, which takes some 5 times as long as a copy of its bytes, in cache 15. */
 SWA_CHECKED swa_status swa_cache_load(swa_cache *cache, int seq, const void *blob, size_t bytes);
 /* Why load would refuse this blob, in words; NULL = it would not. Only looks. */
 SWA_API const char *swa_cache_load_explain(const swa_cache *cache, int seq, const void *blob,
@@ -565,8 +567,9 @@ typedef struct {
     int32_t n;
     int64_t pos;
     int64_t prefix;     /* > pos: the run's tokens before position prefix all see each other
-                           (prefix-LM, image spans) besides what the window shows them; the span
-                           must lie within the run; 0 = none                                      */
+                           (prefix-LM, image spans) besides what the window shows them, also what
+                           lies left of the window; the span must lie within the run, so that
+                           prefix <= pos is ARG: 0 = none, as for what is decoded behind it       */
     int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
                            anew); neither 0 nor 1: ARG. A begin that is accepted sets it back to
                            0, so that a run which is used again rewinds only if that is meant     */
@@ -584,17 +587,18 @@ typedef struct {
    no layer has been called to store; then exact or SWA_ERR_LOST, since of a chunk of more than
    max_rollback tokens the rows that were there are overwritten: call the layers that
    swa_cache_unstored() names before any other begin, for a refused one changes no sequence, but
-   leaves no step, also not the one before: every attend returns its status, and where a layer
-   still lacks rows of such a chunk only swa_cache_reset helps (truncate to within it is accepted,
-   and mends nothing). One step at a time per cache: ORDER, too, if none of its layers
-   was called and none of its sequences is in this one, as where each sequence of a batch is begun
-   by itself; begin them together, or again. Reset, truncate, commit, fork, copy and load of a
-   sequence of the step end it for all of its sequences (attend: ORDER), which are begun again as
-   above. Cost: a few comparisons per run and layer; no row is touched. */
+   leaves no step, also not the one before: every attend returns its status, and where a layer still
+   lacks rows of such a chunk only swa_cache_reset, or a rewind to the start, helps (truncate to
+   within it is accepted, and mends nothing). One step at a time per cache: ORDER, too, if none of
+   its layers was called and none of its sequences is in this one, as where each sequence of a batch
+   is begun by itself; begin them together, or again. Reset, truncate, commit, fork, copy and load
+   of a sequence of the step end it for all of its sequences (attend: ORDER), which are begun again
+   as above. Cost: a few comparisons per run and layer; no row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
-/* Why begin would refuse this run now, by itself, in words; NULL = it would not. (Of swa_step_one: a
-   run of zeros with its seq, pos and n.) Behind the refused begin of a batch begun in pieces it
-   still tells so, although the begin, called once more, would drop the others' step. */
+/* Why begin would refuse this run now, by itself, in words; NULL = it would not. (Of swa_step_one:
+   a run of zeros with its seq, pos and n.) A second run of a sequence is known by the status that
+   begin left in it. Behind the refused begin of a batch begun in pieces it still tells so, although
+   the begin, called once more, would drop the others' step. */
 SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run);
 /* Begins n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -710,8 +714,8 @@ typedef enum {
      AVX-512 without fast
      pairs (Granite       (over bf16 rows half of each: 1.05; 1.15 and
      Rapids)              1.1; 1.2 of SWA_F32's time over the same)
-     by Intel's tiles,    -                     prefill 0.25; W=1024  -
-     over bf16 rows                             0.29, 512 causal 0.43,
+     by Intel's tiles,    -                     prefill 0.24; W=1024  -
+     over bf16 rows                             0.26, 512 causal 0.38,
      (Granite Rapids)                           W=128 0.65; chunks of
                                                 4 to 16 tokens 0.35;
                                                 MLA 0.19, 16 heads 0.43;
@@ -748,9 +752,9 @@ typedef struct {
     float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out
                                stays unnormalised, for swa_merge; NULL = none                     */
     float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
-                               which. At most 1e38                                                */
+                               which. Else from 1e-37 to 1e38                                     */
     float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before bias and mask
-                               (Gemma 2); 0 = off; at most 1e38                                   */
+                               (Gemma 2); 0 = off; else from 1e-37 to 1e38                        */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
                                     exp(score) (gpt-oss); scale and softcap do not apply to it.
                                     -inf is no sink (0 is one, of weight 1), NaN or above
@@ -770,19 +774,19 @@ typedef struct {
                                     bias_n <= 2^23. Blocks that no column reaches cost nothing    */
     /* A list of keys per token and KV head (DeepSeek's DSA, MiniMax's MSA, ...): of the keys that
        the window shows, a query sees those on the list, those that pick_window shows, and pinned
-       sinks: a union, under one softmax. Entry j of packed row t and KV head g is pick[t*pick_token
-       + g*pick_head + j], a position divided by pick_block. A list is a set: any order of it, and
-       entries that stand twice, give the same bits; one of all keys gives those of a call without a
-       list. Entries that name nothing are skipped: negative ones (-1 = none), positions that the
-       window hides (after the query, but for a prefix or a right extent; or lost by a ring), or
-       that no segment holds; with the cache's audit = 2 all but the negative ones are ARG. Cost
-       follows the list, not the context: keys in whole aligned tiles of 16 are read in place,
-       others are gathered, for which rows are faster (k_rows, or swa_attention's segments). Heads
-       that share a list gather it once; parts share it by tokens, KV heads and then query heads,
-       never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those add p.v of
-       neighbours by position in one instruction, and a listed key seldom has its neighbour. Only
-       q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine: its products
-       are f32's, and more exact */
+       sinks up to itself: a union, under one softmax. Entry j of packed row t and KV head g is
+       pick[t*pick_token + g*pick_head + j], a position divided by pick_block. A list is a set: any
+       order of it, and entries that stand twice, give the same bits; one of all keys gives those of
+       a call without a list. Entries that name nothing are skipped: negative ones (-1 = none),
+       positions that the window hides (after the query, but for a prefix or a right extent; or lost
+       by a ring), or that no segment holds; with the cache's audit = 2 all but the negative ones
+       are ARG. Cost follows the list, not the context: keys in whole aligned tiles of 16 are read
+       in place, others are gathered, for which rows are faster (k_rows, or swa_attention's
+       segments). Heads that share a list gather it once; parts share it by tokens, KV heads and
+       then query heads, never by keys. With compute SWA_BF16 or SWA_BF16_TILE UNSUPPORTED: those
+       add p.v of neighbours by position in one instruction, and a listed key seldom has its
+       neighbour. Only q.k could gain, a sixth of a call over 2048 latents. A cache in bf16 is fine:
+       its products are f32's, and more exact */
     const int32_t *pick;         /* NULL = no list: all that the window shows; then pick_n is 0
                                     and pick_window NULL                                          */
     int64_t  pick_token, pick_head;   /* strides, taken as they are: 0 = the same list for all
@@ -825,11 +829,12 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    second try looks as in the first one, if that was the same call.) If a part of phase 1 was left
    out of a call that stores, while others were called, that layer's phase 0 is SWA_ERR_ORDER, what
    reads its ring too, and the part's own of another layer (part 0: every layer's); if all were, the
-   next step is, at the latest (of the first 64 parts): call it, or begin the step again. (In the
-   first step of a cache that was made again in the same memory, with the same scratch, a part that
-   phase 0 left out may pass for the old one's.) A host without a join inside an op (ggml) makes two
-   ops of it. Beside the parts of a step other threads may look at sequences that are not in it: end,
-   first, slot, read, save, spans. All else on a cache is one call at a time. */
+   next step is, at the latest (of the first 64 parts): call it, before any other call, or begin the
+   step again. (In the first step of a cache that was made again in the same memory, with the same
+   scratch, a part that phase 0 left out may pass for the old one's.) A host without a join inside
+   an op (ggml) makes two ops of it. Beside the parts of a step other threads may look at sequences
+   that are not in it: end, first, slot, read, save, spans. All else on a cache is one call at a
+   time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 /* Why this part would be refused now, as swa_attend_explain. Not beside parts that run. */
@@ -871,8 +876,8 @@ typedef struct {
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
    without its rows until the layer has stored them; what they will push out is there no more. A
    query before the sequence's end sees older keys than the next token does: for one n positions
-   before it max_rollback has to be n+1 (a drafter that begins at the sure token: the drafts and
-   one). */
+   before it max_rollback has to be n (a drafter that begins at the sure token, its drafts behind
+   it: the drafts and one). */
 SWA_API int        swa_cache_spans(const swa_cache *cache, int seq, int layer, swa_kv out[3]);
 /* 0 = invalid or overflow. With one part it depends on the shape and on whether there are sinks;
    with more also on n_tokens and the keys, and not monotonously: few tokens split their keys and
@@ -1069,9 +1074,9 @@ typedef enum {
    side by side may be one matrix with the rows of both. Then give it twice, m.w_uk = m.w_uv =
    wkv_b: w_uq and w_qr have [nope | rope] of each head (DeepSeek's wq_b), w_dkv and w_kr
    [kv_lora_rank | rope] once (wkv_a), w_uk and w_uv [nope | v] of each head (wkv_b). ARG: NULL for
-   one that is read; the same p with another type, stride or blocks; w_qr, w_uv that begin behind
-   the first head of w_uq, w_uk; heads that do not begin at blocks of block_rows, where a matrix is
-   cut at heads: all that have heads but a shared w_uq (with w_uqk that, too). */
+   one that is read; the same p with another type, stride or blocks; w_qr, w_uv that begin right
+   behind the first head of w_uq, w_uk; heads that do not begin at blocks of block_rows, where a
+   matrix is cut at heads: all that have heads but a shared w_uq (with w_uqk that, too). */
 typedef struct {
     int hidden, n_heads;
     int q_lora_rank;                 /* 0: no W_DQ, W_UQ and W_QR read the hidden state           */
@@ -1166,9 +1171,9 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
 /* Attends and stores the step that was begun. out may be h. Bits depend on the path, which AUTO
    takes from each run's own length and history, and on nothing else. Serial, or OpenMP over as many
    parts as the scratch holds.
-   ARG: NULL; a dimension or number out of range (a norm with eps 0, eps without a norm, a negative
-   scale); freq without rope_dim or the reverse; w_dq, w_uq, w_dkv, w_uk or w_o missing; pick as in
-   swa_attn; a cache of neither shape of swa_mla_shape (another v_dim, ...);
+   ARG: NULL; a dimension or number out of range (a norm with eps 0, eps without a norm, a
+   scale that swa_attn refuses); freq without rope_dim or the reverse; w_dq, w_uq, w_dkv, w_uk or
+   w_o missing; pick as in swa_attn; a cache of neither shape of swa_mla_shape (another v_dim, ...);
    ABSORBED, w_uqk or pick over an expanded cache; w_uqk or pick with NAIVE; w_uvo without w_uqk;
    OPAQUE weights without gemm, or without rows where a run may be naive; rows without OPAQUE
    weights; heads that begin inside a block. UNSUPPORTED: weights of type Q8 (make them OPAQUE).
@@ -2698,6 +2703,7 @@ SWA_API swa_status swa_rmsnorm(float *out, const float *x, const float *w, int32
 typedef struct {
     int64_t start, end, origin;
     int64_t begun, mark;    /* where its last run began; in the step that is being checked        */
+    int64_t step;           /* the last one that it was in                                        */
     const int32_t *parents; /* [end - begun] its last rows are a tree; NULL = they are positions  */
     uint64_t tree;          /* a hash of what begin found there: it is the caller's memory        */
 } swa__seq;
@@ -2711,7 +2717,8 @@ typedef struct {
 enum {
     SWA__PARTS = 64,        /* parts of which is known whether they ended a call                  */
     SWA__OPEN_FLAGS = SWA__PARTS, SWA__OPEN_OWNER = SWA__PARTS + SWA__PARTS / 8,
-    SWA__OPEN_CALLED, SWA__OPEN_WROTE, SWA__OPEN = SWA__OPEN_WROTE + SWA__PARTS
+    SWA__OPEN_CALLED, SWA__OPEN_WHOLE, SWA__OPEN_WROTE, SWA__OPEN_BEGAN = SWA__OPEN_WROTE + SWA__PARTS,
+    SWA__OPEN = SWA__OPEN_BEGAN + SWA__PARTS
 };
 
 /* K, tail and V of a row differ in nothing but what stands here, so that whatever lays out, reads,
@@ -2809,7 +2816,9 @@ static int64_t *swa__tickets_of(const swa__cache *c) {
    and not ended; 0 = none. FLAGS: a byte per part that may have such a call, to see at one look
    that none has, as always with one thread. OWNER: the call that has the scratch, as its tickets
    say; 0 = one without parts. CALLED: the last step of which a layer was called; -1: begin was
-   refused because none had been. WROTE: by part, the step and the ring in which it stored last. */
+   refused because none had been. WHOLE: how many calls without parts there were. WROTE: by part, the
+   step and the ring in which it stored last. BEGAN: by part, WHOLE and the layer when it came to a
+   phase 0. */
 static int64_t *swa__open_of(const swa__cache *c) { return swa__tickets_of(c) + c->d.n_layers; }
 
 /* [n_seqs]: of the step that was begun, in packed order; n_runs of them are set. */
@@ -3201,7 +3210,7 @@ SWA__COLD static const char *swa__layer_fault(const swa_cache_desc *d, int i) {
     if (status == SWA_OK) return NULL;
     if (!swa__shape_resolve(&l.shape)) return swa__shape_fault(&s);
     if (status == SWA_ERR_UNSUPPORTED)
-        return "window with a prefix (a run has it) or with keys to the right; or a tail left out";
+        return "window with a prefix (a run has it) or keys to the right; or, SWA_NO_LATENTS, a tail";
     if (status == SWA_ERR_OVERFLOW) return "more slots or bytes than can be counted";
     return l.bounded ? "max_context, which full attention needs"
                      : "capacity is below W-1+max_rollback";
@@ -3408,7 +3417,8 @@ static int64_t swa__stored_end(const swa__cache *c, int layer, int seq) {
     int64_t stored = swa__held_of(c, layer, seq)->stored;
     int part, i;
 
-    if (!swa__open_any(c)) return stored;
+    /* while parts work, other threads may ask about sequences that are not in the step */
+    if (s->step != c->step || !swa__open_any(c)) return stored;
     for (part = 0; part < SWA__PARTS; part++)
         for (i = 0; open[part] != 0 && i < c->n_runs; i++) {
             const swa_run *r = &swa__runs_of(c)[i];
@@ -4307,6 +4317,7 @@ static swa__verdict swa__tree_check(const swa__cache *c, const swa_run *r) {
 /* Whether a run may follow what its sequence holds, in all layers; nothing is changed. The
    arguments come first, then what is out of order, then what the rings cannot hold, or cannot give
    back any more. */
+#define SWA__SEQ_TWICE "seq: twice in one step"
 static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     const swa__seq *s;
     int64_t least;
@@ -4316,7 +4327,7 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     if (r->rewind != 0 && r->rewind != 1)
         return swa__no(SWA_ERR_ARG, "rewind: neither 0 nor 1; was the run zeroed?");
     s = swa__seq_of(c, r->seq);
-    if (s->mark != 0) return swa__no(SWA_ERR_ARG, "seq: twice in one step");
+    if (s->mark != 0) return swa__no(SWA_ERR_ARG, SWA__SEQ_TWICE);
     /* the end, too, is less than INT64_MAX, where no query stands */
     if (r->pos > INT64_MAX - 1 - r->n) return swa__no(SWA_ERR_OVERFLOW, "pos + n");
     if (r->prefix != 0 && (r->prefix <= r->pos || r->prefix > r->pos + r->n))
@@ -4325,7 +4336,9 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
 
     least = swa__least_stored(c, r->seq);
     if (r->pos > swa__settled(s))
-        return swa__no(SWA_ERR_ORDER, "pos is past the sequence's end, or a tree not committed");
+        return swa__no(SWA_ERR_ORDER, r->pos > s->end ? "pos is past the sequence's end"
+                                                      : "a tree waits for swa_cache_commit, and pos "
+                                                        "is behind where it begins");
     if (r->pos > least)
         return swa__no(SWA_ERR_ORDER, "a layer has not stored the step before (swa_cache_unstored), or "
                                       "its phase 1 was left out");
@@ -4360,6 +4373,7 @@ static void swa__run_commit(swa__cache *c, const swa_run *r) {
     swa__forget(c, r->seq, r->pos);
     swa__append(c, r->seq, r->n);
     swa__seq_of(c, r->seq)->begun = r->pos;
+    swa__seq_of(c, r->seq)->step = c->step + 1;
     swa__seq_of(c, r->seq)->parents = r->parents;
     swa__seq_of(c, r->seq)->tree = swa__tree_hash(r->parents, r->n);
     swa__audit(c, r->seq, r->pos);
@@ -4431,11 +4445,13 @@ SWA_API swa_status swa_step_begin(swa_cache *cache, swa_run *runs, int n_runs) {
 SWA__COLD SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run) {
     const swa__cache *c = swa__get(cache);
 
-    const char *why;
+    swa__verdict v;
 
     if (c == NULL || run == NULL) return "no cache, one that init refused, or no run";
-    why = swa__run_check(c, run).why;
-    if (why != NULL) return why;
+    v = swa__run_check(c, run);
+    /* by itself it is no second run */
+    if (run->status == SWA_ERR_ARG && v.status != SWA_ERR_ARG) return SWA__SEQ_TWICE;
+    if (v.why != NULL) return v.why;
     /* it would be, or the begin that was refused has been */
     return swa__begun_apart(c, run, 1)
                    || (c->status == SWA_ERR_ORDER && swa__open_of(c)[SWA__OPEN_CALLED] < 0)
@@ -5415,7 +5431,8 @@ static const float swa__sides[2][16] = {
      fold    blocks from left to right: M = max(m, mi), a = exp2(m - M), c = exp2(mi - M),
              l = fma(li, c, l*a), o = fma(oi, c, o*a); an empty row (m = SWA__NONE, l = o = 0) is
              the identity
-     finish  o * (1/l) + 0; the + 0 removes the sign of a zero */
+     finish  fma(o, 1/l, 0), which removes the sign of a zero. One FMA by name: compilers make one
+             of a product and a sum where they like */
 
 #ifdef SWV_LOOPS /* scalar and SSE2: plain loops and calls, the same sums, a tenth of the code    */
 #  define SWV_INLINE static
@@ -8462,9 +8479,9 @@ static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o
     for (i = 0; i < rows; i++, o += dvp) {
         const SWV x = SWA__FN(inverse)(SWV_SET1(l[i]));
         for (d = 0; d + SWV_N <= dv; d += SWV_N)
-            SWV_STORE(out[i] + d, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
+            SWV_STORE(out[i] + d, SWV_FMA(SWV_LOAD(o + d), x, SWV_SET1(0.0f)));
         if (d >= dv) continue;
-        SWV_STORE(numbers, SWV_ADD(SWV_MUL(SWV_LOAD(o + d), x), SWV_SET1(0.0f)));
+        SWV_STORE(numbers, SWV_FMA(SWV_LOAD(o + d), x, SWV_SET1(0.0f)));
         memcpy(out[i] + d, numbers, (size_t)(dv - d) * sizeof(float));
     }
     SWV_LEAVE();
@@ -8482,14 +8499,14 @@ static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o,
         y = SWA__FN(inverse)(SWV_LOAD(l + r));
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
-                x[i] = SWV_ADD(SWV_MUL(SWV_LOAD(o + (d + i) * nr + r), y), SWV_SET1(0.0f));
+                x[i] = SWV_FMA(SWV_LOAD(o + (d + i) * nr + r), y, SWV_SET1(0.0f));
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
         }
         /* dims that fill no vector: a number of each row at a time */
         for (; d < dv; d++) {
-            SWV_STORE(numbers, SWV_ADD(SWV_MUL(SWV_LOAD(o + d * nr + r), y), SWV_SET1(0.0f)));
+            SWV_STORE(numbers, SWV_FMA(SWV_LOAD(o + d * nr + r), y, SWV_SET1(0.0f)));
             for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = numbers[i];
         }
     }
@@ -15338,10 +15355,13 @@ static void swa__fresh(const swa_shape *s, const swa_in *in, int dim, swa__opera
     x->dim = dim;
     x->type = SWA_F32;
     x->size = (size_t)size;
-    if (dim > 0) x->p = (const unsigned char *)in->p;
     x->step = size;
-    x->head = size * (in->head != 0 ? in->head : dim);
-    x->row = size * (in->token != 0 ? in->token : (int64_t)s->n_kv_heads * dim);
+    if (dim == 0 || in->p == NULL) return;
+    x->p = (const unsigned char *)in->p;
+    /* of one head or token they are not looked at, and may be any number */
+    x->head = (int64_t)((uint64_t)size * (uint64_t)(in->head != 0 ? in->head : dim));
+    x->row = (int64_t)((uint64_t)size
+                       * (uint64_t)(in->token != 0 ? in->token : (int64_t)s->n_kv_heads * dim));
 }
 
 /* The parts' slices begin at base. */
@@ -15758,7 +15778,7 @@ static void swa__call_base(swa__call *call, const swa_shape *s, int isa) {
     geo->softcap_log2 = a->softcap > 0.0f ? (float)((double)a->softcap * SWA__LOG2E) : 0.0f;
     geo->alibi = a->alibi != NULL;
     geo->bias = a->bias != NULL;
-    geo->bias_first = a->bias_first;
+    geo->bias_first = a->bias != NULL ? a->bias_first : 0;
     geo->bias_n = a->bias_n;
     geo->by_distance = a->bias_by_distance != 0;
 
@@ -16060,6 +16080,7 @@ static void swa__parts_none(const swa__call *call) {
     if (swa__stores(&call->a)) swa__parts_close(call->c, call->layer, 0);
     swa__open_of(call->c)[SWA__OPEN_OWNER] = 0;
     swa__open_of(call->c)[SWA__OPEN_CALLED] = call->c->step;
+    swa__open_of(call->c)[SWA__OPEN_WHOLE]++;
 }
 
 /* Whether a part that begins a call on the ring has begun another layer's and not ended it, and that
@@ -16099,14 +16120,26 @@ static int64_t swa__scratch_word(const swa__call *call, uint64_t owner) {
     memcpy(&word, &owner, sizeof word);
     return word;
 }
-static int swa__scratch_ours(const swa__call *call, uint64_t owner) {
-    return swa__open_of(call->c)[SWA__OPEN_OWNER] == swa__scratch_word(call, owner);
+static int swa__scratch_ours(const swa__call *call, int parts, uint64_t owner) {
+    const int64_t *open = swa__open_of(call->c), *began = open + SWA__OPEN_BEGAN;
+    int part;
+
+    /* nor between two parts of phase 0, of which part 0 may be the last */
+    for (part = 1; part < parts && part < SWA__PARTS; part++)
+        if (began[part] != began[0]) return 0;
+    return open[SWA__OPEN_OWNER] == swa__scratch_word(call, owner);
 }
-/* Part 0 of phase 0 begins it. */
-static void swa__scratch_take(const swa__call *call, uint64_t owner) {
+/* Phase 0: part 0 begins the call. */
+static void swa__scratch_take(const swa__call *call, int part, int parts, uint64_t owner) {
     int64_t *open = swa__open_of(call->c);
+
+    if (part < SWA__PARTS)
+        open[SWA__OPEN_BEGAN + part] = open[SWA__OPEN_WHOLE] * call->c->d.n_layers + call->layer;
+    if (part > 0) return;
     open[SWA__OPEN_OWNER] = swa__scratch_word(call, owner);
     open[SWA__OPEN_CALLED] = call->c->step;
+    /* the other parts read it now */
+    if (parts == 1) open[SWA__OPEN_WHOLE]++;
 }
 
 /* All of attn, arrays by address: phase 1 stores the k and v, and folds into the out, that phase 0
@@ -16168,11 +16201,11 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
 
     if (!swa__tickets_there(call, &mine, phase, part, parts)) return SWA_ERR_ORDER;
     /* before it is marked: a part that is refused has not been there */
-    if (call->rows == NULL && phase > 0 && !swa__scratch_ours(call, mine.owner))
+    if (call->rows == NULL && phase > 0 && !swa__scratch_ours(call, parts, mine.owner))
         return SWA_ERR_ORDER;
     if (call->rows == NULL && !swa__part_enter(call, phase, last, part, parts))
         return SWA_ERR_ORDER;
-    if (call->rows == NULL && phase == 0 && part == 0) swa__scratch_take(call, mine.owner);
+    if (call->rows == NULL && phase == 0) swa__scratch_take(call, part, parts, mine.owner);
     if (phase == 0) memset(own, 0, (size_t)(last + 1) * sizeof mine);
     memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
     return SWA_OK;
@@ -16223,7 +16256,7 @@ SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, in
     mine = swa__ticket_of(&call, parts);
     if (phase > 0
         && !(swa__tickets_there(&call, &mine, phase, part, parts)
-             && swa__scratch_ours(&call, mine.owner)))
+             && swa__scratch_ours(&call, parts, mine.owner)))
         return "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch, or "
                "another call came in between; or this part is done";
     return NULL;
@@ -16331,7 +16364,7 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
         || kv->tail_scale_ != NULL)
         return swa__no(SWA_ERR_ARG, "kv: a private field is set; was it zeroed?");
     if (!swa__kv_strides_ok(s, kv))
-        return swa__no(SWA_ERR_ARG, "kv: a stride below 0, below a row, or one of two that is missing");
+        return swa__no(SWA_ERR_ARG, "kv: a stride below a row or above 2^44, or one of two that is missing");
     if (swa__kv_tangled(s, kv))
         return swa__no(SWA_ERR_ARG, "kv: k and v run into each other: a token stride was forgotten");
     if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
@@ -16435,7 +16468,7 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
 
     if (v.status != SWA_OK) return v;
     if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
-        return swa__no(SWA_ERR_ARG, "no attn, or q.p or rows' scratch is NULL");
+        return swa__no(SWA_ERR_ARG, "no attn or index, or q.p or rows' scratch is NULL");
     swa__call_begin(call, attn, SWA_ATTEND_STORED);      /* keys come from rows->kv */
     for (i = swa__arrays_of(&s, &call->a, arrays); i > 0; i--)
         if (swa__touch(arrays[i - 1], 1, rows->scratch, rows->scratch_bytes))
@@ -18394,7 +18427,8 @@ SWA__COLD static void swa__index_resolve(swa__select *s, const swa_shape *shape,
     if (x->pick_list == 0) x->pick_list = x->top;
     if (x->pick_token == 0) x->pick_token = (int64_t)x->lists * x->top;
     if (x->score_list == 0) x->score_list = x->score_n;
-    if (x->score_token == 0 && x->score != NULL) x->score_token = x->lists * x->score_n;
+    if (x->score_token == 0 && x->score != NULL) /* in range or not: that is looked at later */
+        x->score_token = (int64_t)((uint64_t)x->lists * (uint64_t)x->score_n);
 
     s->call.shape = *shape;
     s->call.shape.v_dim = s->call.shape.v_in_k = 1; /* V is not looked at, and needs no room */

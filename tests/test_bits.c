@@ -645,8 +645,8 @@ TEST_EACH_ISA(bits_few_rows) {
         }
 }
 
-/* Few rows over few keys, where several KV heads share a unit: each by itself, as they are with so many parts, they give
-   the same. All that is done to a score, sinks, tails, rings off the grid, and the caller's rows. */
+/* Few rows over few keys, where several KV heads share a unit: each by itself, as they are with so many parts, they
+   give the same. All that is done to a score, sinks, tails, rings off the grid, and the caller's rows. */
 TEST_EACH_ISA(bits_few_keys) {
     static const int dims[] = { 16, 24, 33, 64, 128 };
     static const int types[] = { SWA_F32, SWA_F16, SWA_F32, SWA_BF16, SWA_Q8, SWA_F32, SWA_Q8_32, SWA_E5M2 };
@@ -695,6 +695,26 @@ TEST_EACH_ISA(bits_few_keys) {
             CHECK_BITS(out, want, n);
         }
         t_free_to(mark);
+    }
+}
+
+/* Outputs too small for a number: their zero's sign is the same everywhere, as long as no compiler joins what ends a
+   row to an FMA by itself. Few rows, and many. */
+TEST(bits_of_the_smallest) {
+    for (int heads = 2; heads <= 32; heads += 15) {
+        at_case c = at_new(heads, 1, 8, 21, 4);
+        const size_t n = 4 * at_o_row(&c);
+        float *want = t_floats(n), *out = t_floats(n), *lse = t_floats(4 * (size_t)heads);
+        at_how how = plain(SWA_ISA_SCALAR);
+        at_data d = at_make(&c);
+        for (int i = 0; i < 4 * 21; i++) d.v[i] = (float)(i % 3 - 1) * 0x1p-149f;
+        REQUIRE(at_ring(&c, &d, &how, want, lse));
+        FOR_ISA(isa) {
+            how.isa = isa;
+            t_label("%d heads, %s", heads, swa_isa_name(isa));
+            REQUIRE(at_ring(&c, &d, &how, out, lse));
+            CHECK_BITS(out, want, n);
+        }
     }
 }
 

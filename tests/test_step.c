@@ -235,6 +235,7 @@ TEST(begin_refuses_and_names_the_run) {
     check_refused(&t, r, 2, SWA_ERR_LOST, 1);
     r[1] = t_run(0, 2, 1);
     check_refused(&t, r, 2, SWA_ERR_ARG, 1); /* twice */
+    CHECK(strstr(swa_step_explain(&t.kv, &r[1]), "twice") != NULL);
     r[1] = t_run(SEQS, 0, 1);
     check_refused(&t, r, 2, SWA_ERR_ARG, 1);
     r[1] = t_run(-1, 0, 1);
@@ -751,6 +752,32 @@ TEST(phases_of_one_call_go_together) {
     for (int phase = 0; phase < SWA_PHASES; phase++)
         for (int p = 0; p < 2; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, 2));
     CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, 1, 2), SWA_ERR_ORDER);
+}
+/* ... also where the other call comes between two parts of phase 0, of which part 0 is the last. */
+TEST(a_call_within_phase_0) {
+    const swa_window w = swa_window_sliding(9);
+    for (int how = 0; how < 4; how++) {
+        swa_cache c;
+        swa_attn a;
+        REQUIRE(two_layers(&c, &a, &w, 3));
+        t_label("way %d", how);
+        CHECK_OK(swa_step_one(&c, 0, 0, 3));
+        if (how != 3) CHECK_OK(swa_attend_part(&c, 0, &a, 0, 1, 3));
+        if (how == 0) CHECK_OK(swa_attend(&c, 1, &a));
+        if (how == 1) CHECK_OK(swa_attend_part(&c, 1, &a, 0, 0, 1)); /* and never ends */
+        if (how == 2) CHECK_OK(swa_attend_part(&c, 1, &a, 0, 1, 3));
+        if (how == 3) CHECK_OK(swa_attend(&c, 1, &a)); /* before it all is as it should be */
+        if (how == 3) CHECK_OK(swa_attend_part(&c, 0, &a, 0, 1, 3));
+        CHECK_OK(swa_attend_part(&c, 0, &a, 0, 2, 3));
+        CHECK_OK(swa_attend_part(&c, 0, &a, 0, 0, 3));
+        for (int p = 0; p < 3; p++) {
+            CHECK((swa_attend_part_explain(&c, 0, &a, 1, p, 3) == NULL) == (how == 3));
+            CHECK_STATUS(swa_attend_part(&c, 0, &a, 1, p, 3), how == 3 ? SWA_OK : SWA_ERR_ORDER);
+        }
+        if (how == 3) continue;
+        for (int phase = 0; phase < SWA_PHASES; phase++) /* once more */
+            for (int p = 0; p < 3; p++) CHECK_OK(swa_attend_part(&c, 0, &a, phase, p, 3));
+    }
 }
 /* What changes a sequence of the step, also between two phases, ends it for all: no phase stores, no layer attends, and
    the sequences that were not changed are begun again. A change of another sequence ends nothing. */

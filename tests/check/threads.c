@@ -116,7 +116,7 @@ typedef struct {
     pthread_barrier_t gate;
     job *j;
     const swa_rows *rows;
-    int layer, threads, stop;
+    int layer, threads, stop, idle; /* idle: a sequence that is not in the step */
     int bad[MAX_THREADS];
 } pool;
 typedef struct {
@@ -142,9 +142,26 @@ static void *work(void *arg) {
         }
     }
 }
+/* Beside the parts another thread looks at a sequence that sits out. */
+static void look(pool *p) {
+    const swa_cache *c = &p->j->cache;
+    const int64_t end = swa_cache_end(c, p->idle);
+    const size_t bytes = swa_cache_save_bytes(c, p->idle);
+    unsigned char *blob;
+    float k[K], v[K];
+    if (end == 0) return;
+    blob = (unsigned char *)malloc(bytes);
+    if (blob == NULL || swa_cache_read(c, p->idle, p->layer, end - 1, 1, k, v) != SWA_OK
+        || swa_cache_save(c, p->idle, blob, bytes) != SWA_OK)
+        p->j->bad = 1;
+    free(blob);
+}
 static void layer_run(pool *p) {
     int i;
-    for (i = 0; i < 1 + SWA_PHASES; i++) pthread_barrier_wait(&p->gate);
+    for (i = 0; i < 1 + SWA_PHASES; i++) {
+        pthread_barrier_wait(&p->gate);
+        if (i < SWA_PHASES && p->rows == NULL) look(p);
+    }
 }
 static void pool_run(job *j, int threads) {
     pthread_t thread[MAX_THREADS];
@@ -162,6 +179,7 @@ static void pool_run(job *j, int threads) {
         if (pthread_create(&thread[i], NULL, work, &w[i]) != 0) exit(2);
     }
     for (t = 0; t < STEPS; t++) {
+        p.idle = (SEQS - t % SEQS) % SEQS;
         if (swa_step_begin(&j->cache, runs, runs_make(j, t, runs)) != SWA_OK) j->bad = 1;
         for (p.layer = 0; p.layer < LAYERS; p.layer++) {
             layer_run(&p);
