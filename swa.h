@@ -120,20 +120,20 @@
    (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
    SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
    SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 484 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 490 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
-   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 81, SWA_NO_MLA (the
-   block alone) 59, SWA_NO_BF16 (the type, and products in it) 122, SWA_NO_LISTS (lists of keys,
-   trees) 40, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 22, SWA_NO_Q8 13, SWA_NO_MODS (softcap,
-   ALiBi, bias) 8, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 3, SWA_NO_MASKS
-   3, SWA_NO_AVX512 183, SWA_NO_AVX2 90, SWA_NO_SIMD 283 (all vectors), and SWA_SMALL 115: fewer
+   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 83, SWA_NO_MLA (the
+   block alone) 61, SWA_NO_BF16 (the type, and products in it) 120, SWA_NO_LISTS (lists of keys,
+   trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 20, SWA_NO_Q8 13, SWA_NO_MODS (softcap,
+   ALiBi, bias) 8, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4, SWA_NO_MASKS
+   3, SWA_NO_AVX512 184, SWA_NO_AVX2 90, SWA_NO_SIMD 284 (all vectors), and SWA_SMALL 114: fewer
    shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels
    of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32
    on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32
-   and f16 alone, without the block, index, lists, masks and blobs, takes 210 KB; without latents
-   and modifications too 190 (132 without AVX-512, 156 with SWA_SMALL); SWA_STATIC, which drops
+   and f16 alone, without the block, index, lists, masks and blobs, takes 226 KB; without latents
+   and modifications too 205 (146 without AVX-512, 171 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (569 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (572 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -812,7 +812,7 @@ typedef struct {
    calls return its status. A layer that is left out shows at the next begin. MEMORY: no scratch was
    set. Cost: head_dim + tail_dim + v_dim multiply-adds per token, query head and key that it sees;
    a few tokens read their keys' rows once for all heads of a KV head, which is what decode waits
-   for; beside that 0.5 to 1 us per KV head and call, which over a few dozen keys is most of it. */
+   for; beside that 0.3 to 1 us per KV head and call, which over a few dozen keys is most of it. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
@@ -918,7 +918,7 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
      mla.pick = list; mla.pick_token = mla.pick_n = index.top;      // set for each step
-    mla.pick_block = index.block;         // swa_attn, lists > 1: pick_token *= lists, pick_head = top
+     mla.pick_block = index.block;        // swa_attn, lists > 1: pick_token *= lists, pick_head = top
      if (swa_mla_forward(&kv, l, &mla, h, out) != SWA_OK) return 1;
    DeepSeek's index q reads c_q, which the host computes for it: W_DQ, q_norm.
      score(t, list, k) = sum over the list's heads h of w[t][h] * max(q[t][h] . k, 0)
@@ -987,9 +987,9 @@ typedef enum {
    [n][n_heads][head_dim] in place; token t is at pos[t]. (x is packed: where q, k and v of a token
    lie side by side, call it per token, q and k as so many heads together.) Rotations add up: a
    rotated row moves by pos, which may be negative. freq [rotary/2] are inverse frequencies, from
-   swa_yarn; a pair of frequency 0 stands still (p-RoPE). Angles are computed in double: off by at
-   most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin, each time: 0 = 1,
-   below 0 or not finite ARG. */
+   swa_yarn (scale 0: plain ones); a pair of frequency 0 stands still (p-RoPE). Angles are computed
+   in double: off by at most 1e-9 at any position, for freq up to 1. mscale multiplies cos and sin,
+   each time: 0 = 1, below 0 or not finite ARG. */
 SWA_CHECKED swa_status swa_rope(float *x, int32_t n, int n_heads, int head_dim, const int64_t *pos,
                                 const double *freq, int rotary, swa_rope_pairs pairs,
                                 double mscale);
@@ -4341,7 +4341,8 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
                                                         "is behind where it begins");
     if (r->pos > least)
         return swa__no(SWA_ERR_ORDER, "a layer has not stored the step before (swa_cache_unstored), or "
-                                      "its phase 1 was left out");
+                                      "its phase 1 was left out; begin comes once a step, before "
+                                      "layer 0");
     /* back only if that is meant, or the last run died before all layers had stored it and is begun
        again */
     if (r->pos < s->end && !r->rewind && !(r->pos == s->begun && least < s->end))
@@ -4775,10 +4776,10 @@ typedef struct {
                                 from 16*i - shift on, so there is one more of them                */
     int          again;      /* few rows: so many keys ahead V is asked for again, see
                                 swa__fetches_twice                                                */
+    swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
     int          heads, apart, skip;     /* few rows: of so many KV heads, the tiles of each `apart`
                                             behind those of the one before; those staged now
                                             begin at tile `skip`                                  */
-    swa__tile    tile[SWA_BLOCK / SWA__TILE + 1];
 } swa__block;
 
 /* Products in bf16 come in two orders, each as an instruction has it, and each in f32 on rounded
@@ -7025,7 +7026,7 @@ SWV_INLINE void SWA__FN(few_vectors)(const swa__sight *n, int v[4]) {
 
 /* The scores of all rows become p: masks, each row's maximum, p and its sum. `each` rows are of one
    KV head. Row after row in each loop: the rows' latencies overlap. */
-static SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__sight *n, int each,
+SWV_INLINE SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__sight *n, int each,
                                             const int v[4], float *s, const swa__total *to) {
     const float *s2 = s + SWA__FEW * SWA_BLOCK;
     const int rows = each * b->heads;
@@ -7056,7 +7057,7 @@ static SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__sigh
 
 /* Scores of one KV head's rows, [row[0], row[1]) of the block's, into s, which is theirs: by q[1], and
    the sinks' by q[0] behind. at: see few_shifted. */
-static SWV_TARGET void SWA__FN(few_head)(const swa__block *b, const swa__sight *n, const int row[2],
+SWV_INLINE SWV_TARGET void SWA__FN(few_head)(const swa__block *b, const swa__sight *n, const int row[2],
                                          int most, const float *const q[2], float *s, int at) {
     const swa__geo *g = b->g;
     float *own = s - at * SWV_N;
@@ -12899,14 +12900,14 @@ static void swa__job_kernel(const swa__call *call, swa__job *j) {
 
 /* How many KV heads share a unit: rows and tiles of all of them are one block. A few keys are less
    work than what goes on around them, which is done once then; and q.k's chains, of which a tile is
-   too few to keep the units busy, overlap with the next head's. There are 16 rows and 16 tiles; a
-   head off the grid has one more than it sees. */
+   too few to keep the units busy, overlap with the next head's: 8 rows are enough for that. There are
+   16 tiles; a head off the grid has one more than it sees. */
 static int swa__job_heads(const swa__job *j) {
     const swa_shape *s = &j->call->shape;
     int64_t lo, hi, none, pos;
     int from, tiles, heads;
 
-    if (!j->few || j->all.n != 1 || swa__form_of(&j->geo) != SWA__PLAIN
+    if (!j->few || j->all.n != 1 || s->n_kv_heads == 1 || swa__form_of(&j->geo) != SWA__PLAIN
         || (j->call->ops != NULL && j->call->ops->stage != NULL))
         return 1;
     pos = swa__block_from(&j->keys, &j->all, 0) * SWA_BLOCK;
@@ -12916,7 +12917,7 @@ static int swa__job_heads(const swa__job *j) {
     hi = swa__max64(hi, swa__sinks_of(j, j->n - 1));
     from = swa__clip(lo - pos) / SWA__TILE;
     tiles = (swa__clip(hi - pos) + SWA__TILE - 1) / SWA__TILE + 1 - from;
-    heads = swa__min(SWA__FEW / j->rows, SWA__TOGETHER / (s->head_dim + s->tail_dim));
+    heads = swa__min(8 / j->rows, SWA__TOGETHER / (s->head_dim + s->tail_dim));
     heads = swa__min(heads, (SWA_BLOCK / SWA__TILE - from) / tiles);
     return heads > 1 ? heads : 1;
 }
