@@ -676,11 +676,12 @@ TEST_EACH_ISA(bits_few_keys) {
         how.max_parts = 9;
         t_label("case %d", f);
         REQUIRE(at_ring(&c, &d, &how, want, want_lse));
-        for (int way = 0; way < 3; way++) {
+        for (int way = 0; way < 4; way++) {
             how = plain(isa);
-            how.chunk = 1 + way;
-            if (way == 1) how.capacity = 67 + f % 16;
+            how.chunk = 1 + way % 3;
+            if (way % 2 == 1) how.capacity = 67 + f % 16;
             if (way == 2) how.others = 9, how.parts = how.max_parts = 2;
+            how.put_first = way == 3; /* all keys in one segment of the ring: off its grid, in place */
             REQUIRE(at_ring(&c, &d, &how, out, lse));
             CHECK_BITS(out, want, n);
             CHECK_BITS(lse, want_lse, lines);
