@@ -7027,7 +7027,7 @@ SWV_INLINE void SWA__FN(few_vectors)(const swa__sight *n, int v[4]) {
 /* The scores of all rows become p: masks, each row's maximum, p and its sum. `each` rows are of one
    KV head. Row after row in each loop: the rows' latencies overlap. */
 SWV_INLINE SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__sight *n, int each,
-                                            const int v[4], float *s, const swa__total *to) {
+                                                const int v[4], float *s, const swa__total *to) {
     const float *s2 = s + SWA__FEW * SWA_BLOCK;
     const int rows = each * b->heads;
     const swa__tile *tile = b->tile;
@@ -7057,8 +7057,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_weights)(const swa__block *b, const swa__
 
 /* Scores of one KV head's rows, [row[0], row[1]) of the block's, into s, which is theirs: by q[1], and
    the sinks' by q[0] behind. at: see few_shifted. */
-SWV_INLINE SWV_TARGET void SWA__FN(few_head)(const swa__block *b, const swa__sight *n, const int row[2],
-                                         int most, const float *const q[2], float *s, int at) {
+SWV_INLINE SWV_TARGET void SWA__FN(few_head)(const swa__block *b, const swa__sight *n,
+                                             const int row[2], int most, const float *const q[2],
+                                             float *s, int at) {
     const swa__geo *g = b->g;
     float *own = s - at * SWV_N;
     int v[4], r, step;
@@ -7115,13 +7116,12 @@ SWV_INLINE const swa__tile *SWA__FN(few_lone)(const swa__block *b, int h, int ro
        s     [16 rows][256 keys]    scores of the window's keys; p, when few_mask has joined s2
        s2    [16 rows][256 keys]    scores of interval 0, the sinks, by q[0]
 
-   Several KV heads go through each of these one after the other, so that the chains of one overlap
-   with the next one's. o, m and l are this block's alone, from zero: that is what is folded, at once
-   or in phase 1. */
+   Several KV heads go through each of these one after the other. o, m and l are this block's alone,
+   from zero: that is what is folded, at once or in phase 1. */
 static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, int rows,
                                     const float *const q[2], float *s, const swa__total *to) {
     const swa__geo *g = b->g;
-    int v[4], range[4], h, i, most = 4;
+    int v[4], range[4], keys[4], h, i, most = 4;
     /* pairs and what is rounded here go by four rows */
     const int all = SWV_PAIRED(g) || SWV_ROUNDED(g) ? (rows + 3) / 4 * 4 : rows;
 
@@ -7141,7 +7141,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 #if SWV_N == 16 && !SWA__SMALL
         const swa__tile *t = SWA__FN(few_lone)(b, h, rows, v);
         if (t != NULL) {
-            SWA__FN(few_two)(g->dk, q[1] + row[0] * g->dk, t, t + b->apart,
+            SWA__FN(few_two)(g->dk, SWA__FN(few_q)(g, q[1], row[0]), t, t + b->apart,
                              s + row[0] * SWA_BLOCK + v[2] * SWV_N);
             h++;
             continue;
@@ -7155,11 +7155,11 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
     for (h = 0; h < b->heads; h++) {
         const int at = h * b->apart * SWA__TILE;
         float *p = s + (h * rows * SWA_BLOCK - at), *o = to->o + h * rows * g->dvp;
-        for (i = 0; i < 4; i++) range[i] += h > 0 ? b->apart * SWA__TILE : 0;
-        SWA__FN(few_value_pieces)(0, all, most, b, range, p, o);
+        for (i = 0; i < 4; i++) keys[i] = range[i] + at;
+        SWA__FN(few_value_pieces)(0, all, most, b, keys, p, o);
 #ifdef SWV_ROUNDS
         if (SWV_ROUNDED(g) && all >= 8 && !SWA__FN(finite)(o, g->dvp))
-            SWA__FN(few_value_pieces)(1, all, most, b, range, p, o);
+            SWA__FN(few_value_pieces)(1, all, most, b, keys, p, o);
 #endif
     }
     SWV_LEAVE();
@@ -12361,6 +12361,11 @@ typedef struct {
     swa__scratch first;                  /* of part 0                                             */
 } swa__call;
 
+/* Whether blocks are staged by another than swa__stage. */
+static int swa__expands(const swa__call *call) {
+    return call->ops != NULL && call->ops->stage != NULL;
+}
+
 static int swa__listed(const swa__call *call) { return SWA__LISTS && call->a.pick != NULL; }
 
 /* A tile's [dims][16] as 16 rows of V, for products whose numbers have to lie key by key. */
@@ -12908,7 +12913,7 @@ static int swa__job_heads(const swa__job *j) {
     int from, tiles, heads;
 
     if (!j->few || j->all.n != 1 || s->n_kv_heads == 1 || swa__form_of(&j->geo) != SWA__PLAIN
-        || (j->call->ops != NULL && j->call->ops->stage != NULL))
+        || swa__expands(j->call))
         return 1;
     pos = swa__block_from(&j->keys, &j->all, 0) * SWA_BLOCK;
     swa__window_of(j, 0, &lo, &none);
@@ -14763,7 +14768,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     const swa__job *j = &p->job;
     const swa__call *call = p->call;
     const swa__room *room = &p->w->room;
-    const int expand = call->ops != NULL && call->ops->stage != NULL;
+    const int expand = swa__expands(call);
     int range[4];
 
     /* keys of both intervals, none twice */
@@ -16111,9 +16116,6 @@ static int swa__part_enter(const swa__call *call, int phase, int last, int part,
     return 1;
 }
 
-/* Whether no other call has had the cache's scratch since this one began. Tickets do not show that
-   for MLA: its arrays lie before them in the scratch, and another call may have overwritten those
-   alone. */
 static int64_t swa__scratch_word(const swa__call *call, uint64_t owner) {
     int64_t word;
 
@@ -16121,6 +16123,9 @@ static int64_t swa__scratch_word(const swa__call *call, uint64_t owner) {
     memcpy(&word, &owner, sizeof word);
     return word;
 }
+/* Whether no other call has had the cache's scratch since this one began. Tickets do not show that
+   for MLA: its arrays lie before them in the scratch, and another call may have overwritten those
+   alone. */
 static int swa__scratch_ours(const swa__call *call, int parts, uint64_t owner) {
     const int64_t *open = swa__open_of(call->c), *began = open + SWA__OPEN_BEGAN;
     int part;
@@ -16130,7 +16135,7 @@ static int swa__scratch_ours(const swa__call *call, int parts, uint64_t owner) {
         if (began[part] != began[0]) return 0;
     return open[SWA__OPEN_OWNER] == swa__scratch_word(call, owner);
 }
-/* Phase 0: part 0 begins the call. */
+/* A part of phase 0 says when it came; part 0, whose the scratch is. */
 static void swa__scratch_take(const swa__call *call, int part, int parts, uint64_t owner) {
     int64_t *open = swa__open_of(call->c);
 
@@ -16139,8 +16144,17 @@ static void swa__scratch_take(const swa__call *call, int part, int parts, uint64
     if (part > 0) return;
     open[SWA__OPEN_OWNER] = swa__scratch_word(call, owner);
     open[SWA__OPEN_CALLED] = call->c->step;
-    /* the other parts read it now */
+    /* of several, the others are reading it */
     if (parts == 1) open[SWA__OPEN_WHOLE]++;
+}
+
+/* Whether a part may go on in a call on the ring; one that may not has left no mark. */
+static int swa__part_admit(const swa__call *call, int phase, int last, int part, int parts,
+                           uint64_t owner) {
+    if (phase > 0 && !swa__scratch_ours(call, parts, owner)) return 0;
+    if (!swa__part_enter(call, phase, last, part, parts)) return 0;
+    if (phase == 0) swa__scratch_take(call, part, parts, owner);
+    return 1;
 }
 
 /* All of attn, arrays by address: phase 1 stores the k and v, and folds into the out, that phase 0
@@ -16201,12 +16215,8 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
 
     if (!swa__tickets_there(call, &mine, phase, part, parts)) return SWA_ERR_ORDER;
-    /* before it is marked: a part that is refused has not been there */
-    if (call->rows == NULL && phase > 0 && !swa__scratch_ours(call, parts, mine.owner))
+    if (call->rows == NULL && !swa__part_admit(call, phase, last, part, parts, mine.owner))
         return SWA_ERR_ORDER;
-    if (call->rows == NULL && !swa__part_enter(call, phase, last, part, parts))
-        return SWA_ERR_ORDER;
-    if (call->rows == NULL && phase == 0) swa__scratch_take(call, part, parts, mine.owner);
     if (phase == 0) memset(own, 0, (size_t)(last + 1) * sizeof mine);
     memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
     return SWA_OK;
