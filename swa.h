@@ -120,7 +120,7 @@
    (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
    SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
    SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 490 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 495 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 83, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 120, SWA_NO_LISTS (lists of keys,
@@ -133,7 +133,7 @@
    and f16 alone, without the block, index, lists, masks and blobs, takes 226 KB; without latents
    and modifications too 205 (146 without AVX-512, 171 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (572 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (577 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -697,9 +697,10 @@ typedef enum {
    mean (worst of 400), and the largest by the largest output; q, k, v normal, in brackets the worst
    with q four times as large.
                           SWA_BF16              SWA_BF16_TILE         SWA_Q8
-     prefill              0.55, with bf16       0.75, with bf16       0.67-0.74, with AVX-512 VNNI;
-                          pairs (Zen 4 on)      pairs                 Arm built for dot products
-                                                                      (-mcpu=native) by count alike
+     prefill              0.55, with bf16       0.75, with bf16       0.67-0.74, with AVX-512 VNNI
+                          pairs (Zen 4 on)      pairs                 or AVX-VNNI; Arm built for dot
+                                                                      products (-mcpu=native) by
+                                                                      count alike
      ... without those    1.01-1.15             1.2-1.3               1
      MLA, 128 heads       0.55                  0.82                  -
      MLA, 16 heads        0.88; 0.65 over       -                     -
@@ -1260,6 +1261,9 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #    include <avx512vlbf16intrin.h>
 #    include <avx512vbmiintrin.h>
 #    include <avx512vnniintrin.h>
+#    if __clang_major__ >= 12
+#      include <avxvnniintrin.h>
+#    endif
 #  endif
 #else
 #  define SWA__X86 0
@@ -1295,6 +1299,11 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #  define SWA__AVX512_DOT 1              /* the compiler knows bf16 pairs and int8 dot products */
 #else
 #  define SWA__AVX512_DOT 0
+#endif
+#if SWA__AVX2 && SWA__X86 && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#  define SWA__AVX2_DOT 1                /* ... and those of AVX-VNNI */
+#else
+#  define SWA__AVX2_DOT 0
 #endif
 #if !defined(SWA_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__AARCH64EB__)
 #  define SWA__NEON 1
@@ -1374,7 +1383,7 @@ SWA_API swa_type    swa_compute_fastest(int isa);
 #endif
 #define SWA__IS_STAGED(type) (SWA__STAGED && (int)(type) >= SWA_Q8_32)
 /* integer dot products of q8 */
-#define SWA__DOTS            ((SWA__AVX512_DOT || SWA__NEON_DOT) && SWA__Q8)
+#define SWA__DOTS            ((SWA__AVX512_DOT || SWA__AVX2_DOT || SWA__NEON_DOT) && SWA__Q8)
 /* a module has it or not: nothing to ask at run time */
 #if !defined(SWA_NO_SIMD) && defined(__wasm_simd128__)
 #  define SWA__SIMD128 1
@@ -1538,6 +1547,16 @@ extern "C" {
 
 /* ---- instruction sets: compiled in, and what this CPU has ---- */
 
+#if SWA__X86 && defined(__clang__) && (defined(_MSC_VER) || (SWA__AVX2_DOT && SWA__Q8))
+/* Registers a, b, c, d. */
+static void swa__cpuid(unsigned leaf, unsigned of, unsigned *r) {
+    __asm__ volatile("cpuid"
+                     : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3])
+                     : "0"(leaf), "2"(of));
+}
+
+#endif
+
 #if SWA__X86 && defined(__clang__) && defined(_MSC_VER)
 /* MSVC's libraries have no __builtin_cpu_supports. CPUID traps in a virtual machine, and calls ask
    often: so this file has a variable after all, which every thread that writes it writes alike. */
@@ -1547,13 +1566,6 @@ enum {
     SWA__CPU_avx512vnni = 128, SWA__CPU_avx512bf16 = 256, SWA__CPU_avx512vp2intersect = 512,
     SWA__CPU_amd = 1024, SWA__CPU_intel = 2048, SWA__CPU_ASKED = 4096
 };
-
-/* Registers a, b, c, d. */
-static void swa__cpuid(unsigned leaf, unsigned of, unsigned *r) {
-    __asm__ volatile("cpuid"
-                     : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3])
-                     : "0"(leaf), "2"(of));
-}
 
 SWA__COLD SWA__NOINLINE int swa__cpu_ask(void) {
     unsigned first[4], base[4], more[4] = { 0, 0, 0, 0 }, last[4] = { 0, 0, 0, 0 }, kept = 0, high;
@@ -1619,6 +1631,25 @@ SWA_API int swa_isa_usable(int isa) {
 #endif
     return 1;
 }
+
+#if SWA__AVX2_DOT && SWA__Q8
+/* Integer products without AVX-512, asked where AVX2 is usable. Clang up to 17 does not know the
+   name: CPUID, which a virtual machine may take a microsecond for; calls with compute SWA_Q8 that
+   run on AVX2 ask once a part. */
+static int swa__has_avx_vnni(void) {
+#  ifdef __clang__
+    unsigned r[4];
+    swa__cpuid(0, 0, r);
+    if (r[0] < 7) return 0;
+    swa__cpuid(7, 0, r);
+    if (r[0] < 1) return 0;
+    swa__cpuid(7, 1, r);
+    return r[0] >> 4 & 1;
+#  else
+    return SWA__CPU_HAS(avxvnni);
+#  endif
+}
+#endif
 
 /* Whether decoding fetches the next block (256 keys of K or V, 128 KB in f32 at head_dim 128) into
    L1, or into L2 only: the one place where that is chosen, by kind of CPU.
@@ -4952,6 +4983,16 @@ typedef struct {
 #endif
     /* src [dims][16] as 16 rows, `stride` apart; dims a multiple of 16. */
     void (*to_rows)(int dims, const float *src, float *dst, size_t stride);
+#if SWA__DOTS
+    /* See swa__has_dots; NULL = there are none. Integers as the products take them: src, K of 16
+       keys [dims][16] in q8 (ld = 16) or integers [dims][ld] in f32, as [dims/4][ld] times four
+       bytes, each xor flip; where the instruction wants it, then (of q) -128 times the sum of each
+       column. dst may be src; dims > 3 */
+    void (*to_dots)(int type, int dims, int ld, int flip, const void *src, float *dst);
+    /* see swa__sight.scores */
+    void (*many_dots)(const swa__block *b, const swa__sight *n, int w, int k, int end,
+                      const float *q, float *s);
+#endif
 #if SWA__INDEX
     void (*index)(swa__block *b, const swa__sight *n, const swa__scores *x);
 #endif
@@ -9921,7 +9962,7 @@ SWA__INLINE int32x4_t swa__dot(int32x4_t acc, int8x16_t x, int8x16_t y, int i) {
 }
 
 /* Four dims of 16 keys, of which dims - d exist, as four vectors of keys, four bytes each. */
-SWA__INLINE void swa__dots_keys(const int8_t *k, int left, int8x16_t *x) {
+SWA__INLINE void swa__dots_keys_neon(const int8_t *k, int left, int8x16_t *x) {
     int8_t rest[64];
     int8x16x2_t a, b;
     int16x8x2_t lo, hi;
@@ -9948,7 +9989,7 @@ SWA__INLINE void swa__dots_keys(const int8_t *k, int left, int8x16_t *x) {
 /* q.k of R rows in q8, four numbers of 16 keys at once: s [R][256] from vector v on, q [dk/4][R]
    times four bytes. The sums are exact, as are the f32 chains of integers that other instances run:
    compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040 is less than 2^24. */
-SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *s, int v) {
+SWA__INLINE void swa__dots_few_neon(int R, const swa__block *b, const int32_t *q, float *s, int v) {
     const swa__tile *t = &b->tile[v / 4];
     const int8_t *k = (const int8_t *)t->k;
     const char *pf = (const char *)t->v;
@@ -9962,7 +10003,7 @@ SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *
     /* V of these keys is fetched a line per line of K */
     for (d = b->g->dk; d > 0; d -= 4, q += R, k += 64, pf += 64) {
         SWA__FETCH(pf, b->l1);
-        swa__dots_keys(k, d, x);
+        swa__dots_keys_neon(k, d, x);
         /* as many rows as there are: no more of q is read, the rest of `row` is not used */
         if (R == 4) row = vreinterpretq_s8_s32(vld1q_s32(q));
         else if (R == 2) row = vreinterpretq_s8_s32(vcombine_s32(vld1_s32(q), vdup_n_s32(0)));
@@ -9978,30 +10019,29 @@ SWA__INLINE void swa__dots(int R, const swa__block *b, const int32_t *q, float *
 }
 
 /* The vectors of keys [v, end), whole tiles; q's sums are for another instruction. */
-SWA__NOINLINE void swa__few_dots(int rows, const swa__block *b, const int32_t *q, float *s, int v,
+SWA__NOINLINE void swa__few_dots_neon(int rows, const swa__block *b, const int32_t *q, float *s, int v,
                                  int end) {
     for (; v < end; v += 4) {
-        if (rows == 4) swa__dots(4, b, q, s, v);
+        if (rows == 4) swa__dots_few_neon(4, b, q, s, v);
 #if !SWA__SMALL
-        else if (rows == 2) swa__dots(2, b, q, s, v);
+        else if (rows == 2) swa__dots_few_neon(2, b, q, s, v);
 #endif
-        else swa__dots(1, b, q, s, v);
+        else swa__dots_few_neon(1, b, q, s, v);
     }
 }
 
-#define SWV_DOTS(rows, b, q, sum, s, v, end) swa__few_dots((rows), (b), (q), (s), (v), (end))
+#define SWV_DOTS(rows, b, q, sum, s, v, end) swa__few_dots_neon((rows), (b), (q), (s), (v), (end))
 /* Columns of rows `ld` apart, integers in f32: of n rows (4 at most), four bytes each. The last row
    first, so that the first one comes to lie lowest. */
-SWA__INLINE int32x4_t swa__dots_bytes(const float *row, int ld, int n) {
+SWA__INLINE int32x4_t swa__dots_bytes_neon(const float *row, int ld, int n) {
     int32x4_t y = vdupq_n_s32(0);
 
     while (--n >= 0) y = vsliq_n_s32(vcvtq_s32_f32(vld1q_f32(row + n * ld)), y, 8);
     return y;
 }
 
-/* ld columns of src: K of 16 keys [dims][16] in q8, or integers [dims][ld], as [dims/4][ld] times
-   four bytes; to may be src. flip is for instances whose instruction takes one side unsigned. */
-static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src, float *to) {
+/* See swa__kernels.to_dots; no side is unsigned here: nothing is flipped, and no sums are wanted. */
+static void swa__to_dots_neon(int type, int dims, int ld, int flip, const void *src, float *to) {
     const float *row = (const float *)src;
     const int8_t *bytes = (const int8_t *)src;
     int8x16_t x[4];
@@ -10010,11 +10050,11 @@ static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src
     (void)flip;
     for (d = dims; d > 0; d -= 4, row += 4 * ld, bytes += 64, to += ld) {
         if (type == SWA_Q8) {
-            swa__dots_keys(bytes, d, x);
+            swa__dots_keys_neon(bytes, d, x);
             for (c = 0; c < 4; c++) vst1q_s8((int8_t *)(void *)(to + 4 * c), x[c]);
         }
         for (c = 0; c < ld && type != SWA_Q8; c += 4)
-            vst1q_s32((int32_t *)(void *)(to + c), swa__dots_bytes(row + c, ld, d < 4 ? d : 4));
+            vst1q_s32((int32_t *)(void *)(to + c), swa__dots_bytes_neon(row + c, ld, d < 4 ? d : 4));
     }
 }
 
@@ -10023,8 +10063,8 @@ static void swa__dots_pack(int type, int dims, int ld, int flip, const void *src
 
        q    [dk/4][8 rows] times four bytes        key    [dk/4][16 keys] times four bytes
 
-   both as swa__dots_pack makes them; the tile's next one is fetched a line with every four dims. */
-SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_scale, int k,
+   both as swa__to_dots_neon makes them; the tile's next one is fetched a line with every four dims. */
+SWA__INLINE void swa__dots_group_neon(const swa__block *b, int fetch, const float *q_scale, int k,
                                  const float *q, float *s) {
     const swa__tile *t = &b->tile[k / 16];
     const int8_t *key = (const int8_t *)t->k + k % 16 * 4, *of = (const int8_t *)(const void *)q;
@@ -10056,11 +10096,11 @@ SWA__INLINE void swa__dots_group(const swa__block *b, int fetch, const float *q_
 
 /* As swa__sight.scores: up to the end of k's bundle of 32, 8 keys at a time, which are 64
    scores. */
-static void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k, int end,
+static void swa__many_dots_neon(const swa__block *b, const swa__sight *n, int w, int k, int end,
                            const float *q, float *s) {
     if (end > (k | 31) + 1) end = (k | 31) + 1;
     for (s += k % SWA__SUMMED * n->nr; k < end; k += 8, s += 64)
-        swa__dots_group(b, n->fetch, n->q_scale[w], k, q, s);
+        swa__dots_group_neon(b, n->fetch, n->q_scale[w], k, q, s);
 }
 #endif
 #include SWA_HEADER_FILENAME
@@ -10349,6 +10389,159 @@ SWA__INLINE SWA__AVX2_TARGET __m256 swa__load_bf16_avx2(const uint16_t *p) {
 #endif
 #define SWV_LEAVE()             _mm256_zeroupper() /* or the host's SSE code crawls; gcc adds it
                                                       from -O2 on only                            */
+#if SWA__AVX2_DOT && SWA__Q8
+/* Integer products of q8, four numbers of 8 keys at once: AVX-VNNI, which Intel's CPUs without
+   AVX-512 have since 2021 (Alder Lake). As with AVX-512 below, K comes with 128 added. */
+#define SWA__VNNI_TARGET SWA__TARGET("avx2,fma,f16c,avxvnni")
+
+/* Four dims of 16 keys, of which `left` exist, as two vectors of keys, four bytes each. */
+SWA__INLINE SWA__VNNI_TARGET void swa__dots_keys_avx2(const char *k, int left, __m256i *x) {
+    /* within half a vector: pairs of dims, of four keys each, side by side by key */
+    const __m256i by_key = _mm256_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15, 0,
+                                            1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    __m256i even, odd;                   /* dims 0 and 2, 1 and 3                                 */
+    char rest[64];
+
+    /* zeros for the dims that are missing: they add nothing, and nothing behind K is read */
+    if (left < 4) {
+        memset(rest, 0, sizeof rest);
+        memcpy(rest, k, (size_t)left * 16);
+        k = rest;
+    }
+    even = _mm256_loadu2_m128i((const __m128i *)(const void *)(k + 32), (const __m128i *)(const void *)k);
+    odd = _mm256_loadu2_m128i((const __m128i *)(const void *)(k + 48),
+                              (const __m128i *)(const void *)(k + 16));
+    x[0] = _mm256_permute4x64_epi64(_mm256_unpacklo_epi8(even, odd), 0xd8);
+    x[1] = _mm256_permute4x64_epi64(_mm256_unpackhi_epi8(even, odd), 0xd8);
+    x[0] = _mm256_shuffle_epi8(x[0], by_key);
+    x[1] = _mm256_shuffle_epi8(x[1], by_key);
+}
+
+/* q.k of R rows: see swa__dots_few_avx512. */
+SWA__INLINE SWA__VNNI_TARGET void swa__dots_few_avx2(int R, const swa__block *b, const int32_t *q,
+                                                 const int32_t *sum, float *s, int v) {
+    const __m256i sign = _mm256_set1_epi32(-0x7f7f7f80);
+    const swa__tile *t = &b->tile[v / 2];
+    const char *k = (const char *)t->k, *pf = (const char *)t->v;
+    __m256i acc[8], x[2], y;
+    int i, j, d;
+
+    SWA__UNROLL for (i = 0; i < 2 * R; i++) acc[i] = _mm256_set1_epi32(-128 * sum[i / 2]);
+
+    /* V of these keys is fetched a line per line of K */
+    for (d = b->g->dk; d > 0; d -= 4, q += R, k += 64, pf += 64) {
+        SWA__FETCH(pf, b->l1);
+        swa__dots_keys_avx2(k, d, x);
+        SWA__UNROLL for (j = 0; j < 2; j++) x[j] = _mm256_xor_si256(x[j], sign);
+        SWA__UNROLL for (i = 0; i < R; i++) {
+            y = _mm256_set1_epi32(q[i]);
+            SWA__UNROLL for (j = 0; j < 2; j++)
+                acc[i * 2 + j] = _mm256_dpbusd_avx_epi32(acc[i * 2 + j], x[j], y);
+        }
+    }
+
+    SWA__UNROLL for (i = 0; i < R; i++)
+        SWA__UNROLL for (j = 0; j < 2; j++)
+            _mm256_storeu_ps(s + i * SWA_BLOCK + (v + j) * 8,
+                             _mm256_cvtepi32_ps(acc[i * 2 + j]) * _mm256_loadu_ps(t->k_scale + j * 8));
+}
+
+/* The vectors of keys [v, end), whole tiles. */
+SWA__NOINLINE SWA__VNNI_TARGET void swa__few_dots_avx2(int rows, const swa__block *b,
+                                                       const int32_t *q, const int32_t *sum,
+                                                       float *s, int v, int end) {
+    for (; v < end; v += 2) {
+        if (rows == 4) swa__dots_few_avx2(4, b, q, sum, s, v);
+#if !SWA__SMALL
+        else if (rows == 2) swa__dots_few_avx2(2, b, q, sum, s, v);
+#endif
+        else swa__dots_few_avx2(1, b, q, sum, s, v);
+    }
+}
+
+#define SWV_DOTS                swa__few_dots_avx2
+/* See swa__kernels.to_dots: the 16 columns of q8 at once, or 8 of integers. */
+static SWA__VNNI_TARGET void swa__to_dots_avx2(int type, int dims, int ld, int flip,
+                                               const void *src, float *dst) {
+    const int vectors = type == SWA_Q8 ? 2 : 1;
+    const __m256i over = _mm256_set1_epi32(flip), most = _mm256_set1_epi8(-128);
+    int d, i, n, c;
+
+    for (c = 0; c < ld; c += 8 * vectors) {
+        const float *row = (const float *)src + c;
+        float *to = dst + c;
+        __m256i sum[2], x[2];
+        sum[0] = sum[1] = x[1] = _mm256_setzero_si256();
+        for (d = 0; d < dims; d += 4, to += ld) {
+            n = dims - d < 4 ? dims - d : 4;
+            x[0] = _mm256_setzero_si256();
+            if (type == SWA_Q8) swa__dots_keys_avx2((const char *)src + d * 16, n, x);
+            /* bytes come in from above: where there are fewer than four, they go the rest of the way */
+            for (i = 0; i < n && type != SWA_Q8; i++, row += ld)
+                x[0] = _mm256_or_si256(_mm256_srli_epi32(x[0], 8),
+                                       _mm256_slli_epi32(_mm256_cvtps_epi32(_mm256_loadu_ps(row)), 24));
+            if (type != SWA_Q8) x[0] = _mm256_srl_epi32(x[0], _mm_cvtsi32_si128(32 - n * 8));
+            for (i = 0; i < vectors; i++) {
+                sum[i] = _mm256_dpbusd_avx_epi32(sum[i], most, x[i]);
+                _mm256_storeu_si256((__m256i *)(void *)(to + i * 8), _mm256_xor_si256(x[i], over));
+            }
+        }
+        for (i = 0; i < vectors; i++)
+            _mm256_storeu_si256((__m256i *)(void *)(to + i * 8),
+                                _mm256_sub_epi32(_mm256_setzero_si256(), sum[i]));
+    }
+    _mm256_zeroupper();
+}
+
+/* See swa__sight.scores: 4 keys by nv vectors of rows, sum i*nv + j of key i and vector j. acc is
+   pinned, or gcc copies it in every turn.
+
+       q    [dk/4][nr] times four bytes, then [nr] sums       key    [dk/4][16] times four bytes */
+SWA__INLINE SWA__VNNI_TARGET void swa__dots_group_avx2(int nv, const swa__block *b, int fetch,
+                                                       const float *q_scale, int k,
+                                                       const int32_t *q, float *s) {
+    const swa__tile *t = &b->tile[k / 16];
+    const int32_t *key = (const int32_t *)t->k + k % 16;
+    const float *scale = t->k_scale + k % 16;
+    const char *next = fetch && t->next != NULL && k % 16 == 0 ? t->next : (const char *)key;
+    const int line = next == t->next ? 64 : 0, steps = (b->g->dk + 3) / 4;
+    __m256i acc[12], x[3], y;
+    int i, j, p = steps;
+
+    SWA__UNROLL for (i = 0; i < 4 * nv; i++)
+        acc[i] = _mm256_loadu_si256((const __m256i *)(const void *)(q + (steps * nv + i % nv) * 8));
+    do {
+        SWA__PREFETCH(next);
+        SWA__UNROLL for (j = 0; j < nv; j++)
+            x[j] = _mm256_loadu_si256((const __m256i *)(const void *)(q + j * 8));
+        SWA__UNROLL for (i = 0; i < 4; i++) {
+            y = _mm256_set1_epi32(key[i]);
+            SWA__UNROLL for (j = 0; j < nv; j++)
+                acc[i * nv + j] = _mm256_dpbusd_avx_epi32(acc[i * nv + j], y, x[j]);
+        }
+        SWA__UNROLL for (i = 0; i < 4 * nv; i++) __asm__("" : "+x"(acc[i]));
+        key += 16;
+        q += nv * 8;
+        next += line;
+    } while (--p > 0);
+
+    SWA__UNROLL for (i = 0; i < 4 * nv; i++)
+        _mm256_storeu_ps(s + i * 8, _mm256_cvtepi32_ps(acc[i]) * _mm256_set1_ps(scale[i / nv])
+                                        * _mm256_loadu_ps(q_scale + i % nv * 8));
+}
+
+/* As swa__sight.scores: up to the end of k's bundle, four keys at a time. */
+static SWA__VNNI_TARGET void swa__many_dots_avx2(const swa__block *b, const swa__sight *n, int w,
+                                                 int k, int end, const float *q, float *s) {
+    const int32_t *of = (const int32_t *)(const void *)q;
+
+    if (end > (k | 31) + 1) end = (k | 31) + 1;
+    for (s += k % SWA__SUMMED * n->nr; k < end; k += 4, s += 4 * n->nr)
+        if (n->nr == 24) swa__dots_group_avx2(3, b, n->fetch, n->q_scale[w], k, of, s);
+        else swa__dots_group_avx2(2, b, n->fetch, n->q_scale[w], k, of, s);
+    _mm256_zeroupper();
+}
+#endif
 #include SWA_HEADER_FILENAME
 #endif
 
@@ -10701,11 +10894,11 @@ static SWA__AVX512_TARGET void swa__sums_amx(const swa__summed *x, int rows, int
 }
 #endif
 
-#if SWA__DOTS
+#if SWA__AVX512_DOT && SWA__Q8
 #  define SWA__DOTS_TARGET SWA__TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 /* Where the numbers of a tile of q8 are from: four of a key side by side. Of 64 bytes, four dims of
    16 keys, lane i takes i, 16 + i, 32 + i and 48 + i. */
-SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order(void) {
+SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order_avx512(void) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     return _mm512_or_si512(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(0x01010101)),
                            _mm512_set1_epi32(0x30201000));
@@ -10714,10 +10907,10 @@ SWA__INLINE SWA__DOTS_TARGET __m512i swa__dots_order(void) {
 /* q.k of R rows in q8, four numbers of 16 keys at once. The sums are exact, so that they equal the
    f32 chains of integers that other instances run. The instruction takes K unsigned: +128, and 128
    times q's sum off the start. */
-SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const int32_t *q,
+SWA__INLINE SWA__DOTS_TARGET void swa__dots_few_avx512(int R, const swa__block *b, const int32_t *q,
                                             const int32_t *sum, float *s, int v) {
     /* 0x80 in each byte, whose xor adds 128 */
-    const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80), order = swa__dots_order();
+    const __m512i sign = _mm512_set1_epi32(-0x7f7f7f80), order = swa__dots_order_avx512();
     const char *k = (const char *)b->tile[v].k, *pf = (const char *)b->tile[v].v;
     __m512i acc[4], x;
     const int dk = b->g->dk;
@@ -10743,45 +10936,45 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots(int R, const swa__block *b, const in
 }
 
 /* The tiles [v, end), here a vector of keys each. */
-SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots(int rows, const swa__block *b, const int32_t *q,
+SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots_avx512(int rows, const swa__block *b, const int32_t *q,
                                                   const int32_t *sum, float *s, int v, int end) {
     for (; v < end; v++) {               /* a tile at a time: one stream from memory */
-        if (rows == 4) swa__dots(4, b, q, sum, s, v);
+        if (rows == 4) swa__dots_few_avx512(4, b, q, sum, s, v);
 #if !SWA__SMALL
-        else if (rows == 2) swa__dots(2, b, q, sum, s, v);
+        else if (rows == 2) swa__dots_few_avx512(2, b, q, sum, s, v);
 #endif
-        else swa__dots(1, b, q, sum, s, v);
+        else swa__dots_few_avx512(1, b, q, sum, s, v);
     }
 }
 
-#define SWV_DOTS                swa__few_dots
-/* 16 columns of src: K of 16 keys [dims][16] in q8, or integers [dims][ld], as [dims/4][ld] times
-   four bytes, each xor flip; then (of q) -128 times the sum of each column. to may be src;
-   dims > 3. */
-static SWA__DOTS_TARGET void swa__dots_pack(int type, int dims, int ld, int flip, const void *src,
-                                            float *to) {
-    const __m512i order = swa__dots_order();
-    const float *row = (const float *)src;
+#define SWV_DOTS                swa__few_dots_avx512
+/* See swa__kernels.to_dots: 16 columns at a time. */
+static SWA__DOTS_TARGET void swa__to_dots_avx512(int type, int dims, int ld, int flip,
+                                                 const void *src, float *dst) {
+    const __m512i order = swa__dots_order_avx512();
     const char *bytes = (const char *)src;
-    __m512i sum = _mm512_setzero_si512(), x;
-    int d, i, n;
+    int d, i, n, c;
 
-    for (d = 0; d < dims; d += 4, to += ld, bytes += 64) {
-        n = dims - d < 4 ? dims - d : 4;
-        x = _mm512_setzero_si512();
-        if (type == SWA_Q8)
-            x = _mm512_permutexvar_epi8(
-                order, _mm512_maskz_loadu_epi8(~(__mmask64)0 >> (64 - n * 16), bytes));
-        /* bytes come in from above: where there are fewer than four, they go the rest of the way */
-        for (i = 0; i < n && type != SWA_Q8; i++, row += ld)
-            x = _mm512_or_si512(_mm512_srli_epi32(x, 8),
-                                _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_loadu_ps(row)), 24));
-        if (type != SWA_Q8) x = _mm512_srl_epi32(x, _mm_cvtsi32_si128(32 - n * 8));
-        sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(-128), x);
-        _mm512_storeu_si512(to, _mm512_xor_si512(x, _mm512_set1_epi32(flip)));
+    for (c = 0; c < ld; c += 16) {
+        const float *row = (const float *)src + c;
+        float *to = dst + c;
+        __m512i sum = _mm512_setzero_si512(), x;
+        for (d = 0; d < dims; d += 4, to += ld, bytes += 64) {
+            n = dims - d < 4 ? dims - d : 4;
+            x = _mm512_setzero_si512();
+            if (type == SWA_Q8)
+                x = _mm512_permutexvar_epi8(
+                    order, _mm512_maskz_loadu_epi8(~(__mmask64)0 >> (64 - n * 16), bytes));
+            /* bytes come in from above: where there are fewer than four, they go the rest of the way */
+            for (i = 0; i < n && type != SWA_Q8; i++, row += ld)
+                x = _mm512_or_si512(_mm512_srli_epi32(x, 8),
+                                    _mm512_slli_epi32(_mm512_cvtps_epi32(_mm512_loadu_ps(row)), 24));
+            if (type != SWA_Q8) x = _mm512_srl_epi32(x, _mm_cvtsi32_si128(32 - n * 8));
+            sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(-128), x);
+            _mm512_storeu_si512(to, _mm512_xor_si512(x, _mm512_set1_epi32(flip)));
+        }
+        _mm512_storeu_si512(to, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
     }
-
-    _mm512_storeu_si512(to, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
     _mm256_zeroupper();
 }
 
@@ -10790,7 +10983,7 @@ static SWA__DOTS_TARGET void swa__dots_pack(int type, int dims, int ld, int flip
    turn.
 
        q    [dk/4][nr] times four bytes, then [nr] sums       key    [dk/4][16] times four bytes */
-SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, int fetch,
+SWA__INLINE SWA__DOTS_TARGET void swa__dots_group_avx512(int nv, const swa__block *b, int fetch,
                                                   const float *q_scale, int k, const int32_t *q,
                                                   float *s) {
     const swa__tile *t = &b->tile[k / 16];
@@ -10824,7 +11017,7 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots_group(int nv, const swa__block *b, i
 }
 
 /* As swa__sight.scores: up to the end of k's bundle, a register block at a time. */
-static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sight *n, int w, int k,
+static SWA__DOTS_TARGET void swa__many_dots_avx512(const swa__block *b, const swa__sight *n, int w, int k,
                                             int end, const float *q, float *s) {
     const int32_t *of = (const int32_t *)(const void *)q;
 
@@ -10832,10 +11025,10 @@ static SWA__DOTS_TARGET void swa__many_dots(const swa__block *b, const swa__sigh
     /* a register block is 256 scores in either shape */
     for (s += k % SWA__SUMMED * n->nr; k < end; s += 256)
         if (n->nr == 32) {
-            swa__dots_group(2, b, n->fetch, n->q_scale[w], k, of, s);
+            swa__dots_group_avx512(2, b, n->fetch, n->q_scale[w], k, of, s);
             k += 8;
         } else {
-            swa__dots_group(1, b, n->fetch, n->q_scale[w], k, of, s);
+            swa__dots_group_avx512(1, b, n->fetch, n->q_scale[w], k, of, s);
             k += 16;
         }
     _mm256_zeroupper();
@@ -11316,7 +11509,7 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
     SWA__SUMS(isa) swa__fold_##isa, \
     swa__fold_panel_##isa, swa__finish_##isa, swa__unpack_##isa, swa__pack_##isa, step, \
     swa__widen_##isa, swa__narrow_##isa, SWA__STAGED_KERNEL(isa), swa__round_##isa, \
-    SWA__TO_FORM(isa) SWA__TO_ROWS(isa) SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
+    SWA__TO_FORM(isa) SWA__TO_ROWS(isa) SWA__DOTS_##isa SWA__INDEX_KERNEL(isa) SWA__MLA_KERNELS(isa) }
 #if SWA__LATENTS
 #  define SWA__TO_ROWS(isa) swa__to_rows_##isa
 #else
@@ -11333,6 +11526,28 @@ static SWA__AVX512_TARGET void swa__turn(const swa__block *b, const swa__sight *
 #else
 #  define SWA__SUMS(isa)
 #  define SWA__TO_FORM(isa) NULL,
+#endif
+#if SWA__DOTS
+#  define SWA__NO_DOTS          , NULL, NULL
+#else
+#  define SWA__NO_DOTS
+#endif
+#define SWA__DOTS_scalar        SWA__NO_DOTS
+#define SWA__DOTS_simd128       SWA__NO_DOTS
+#if SWA__DOTS && SWA__NEON
+#  define SWA__DOTS_neon        , swa__to_dots_neon, swa__many_dots_neon
+#else
+#  define SWA__DOTS_neon        SWA__NO_DOTS
+#endif
+#if SWA__AVX2_DOT && SWA__Q8
+#  define SWA__DOTS_avx2        , swa__to_dots_avx2, swa__many_dots_avx2
+#else
+#  define SWA__DOTS_avx2        SWA__NO_DOTS
+#endif
+#if SWA__AVX512_DOT && SWA__Q8
+#  define SWA__DOTS_avx512      , swa__to_dots_avx512, swa__many_dots_avx512
+#else
+#  define SWA__DOTS_avx512      SWA__NO_DOTS
 #endif
 #if SWA__MLA
 #  define SWA__MLA_KERNELS(isa) , swa__product_##isa, swa__expand_##isa
@@ -11408,11 +11623,16 @@ static int swa__has_pairs(const swa__kernels *kr) {
 }
 
 static int swa__has_dots(const swa__kernels *kr) {
-#if SWA__DOTS && SWA__NEON
-    return kr == swa__kernels_of(SWA_ISA_NEON);
-#elif SWA__DOTS
-    return kr == swa__kernels_of(SWA_ISA_AVX512) && SWA__CPU_HAS(avx512vnni)
-           && SWA__CPU_HAS(avx512vbmi);
+#if SWA__DOTS
+    if (kr->many_dots == NULL) return 0;
+#  if SWA__AVX2_DOT
+    if (kr == swa__kernels_of(SWA_ISA_AVX2)) return swa__has_avx_vnni();
+#  endif
+#  if SWA__AVX512_DOT
+    if (kr == swa__kernels_of(SWA_ISA_AVX512))
+        return SWA__CPU_HAS(avx512vnni) && SWA__CPU_HAS(avx512vbmi);
+#  endif
+    return 1;
 #else
     (void)kr;
     return 0;
@@ -12299,8 +12519,8 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
 #if SWA__DOTS
         /* for x86's instruction, which takes K unsigned: 0x80 in each byte adds 128 */
         if (keys->dots) {
-            swa__dots_pack(tile->k_type, keys->shape.head_dim, SWA__TILE, -0x7f7f7f80, tile->k,
-                           to.x[SWA__K]);
+            keys->kr->to_dots(tile->k_type, keys->shape.head_dim, SWA__TILE, -0x7f7f7f80, tile->k,
+                              to.x[SWA__K]);
             tile->k = to.x[SWA__K];
         }
 #endif
@@ -13173,10 +13393,7 @@ static void swa__pack_q(const swa__job *j, const swa__unit *u, const swa__scratc
         if (form != SWA__PLAIN) swa__q_to_form(kr, form, dk, nr, q);
 #endif
 #if SWA__DOTS
-        if (j->keys.dots) {
-            int i;
-            for (i = 0; i < nr; i += 16) swa__dots_pack(SWA_F32, dk, nr, 0, q + i, q + i);
-        }
+        if (j->keys.dots) kr->to_dots(SWA_F32, dk, nr, 0, q, q);
 #endif
 
         if (dt == 0) continue;
@@ -14183,7 +14400,7 @@ static void swa__block_many(const swa__job *j, const swa__unit *u, const swa__sc
     if (j->geo.form >= SWA__TILE_SINGLES) l->scores = swa__summed_scores;
 #endif
 #if SWA__DOTS
-    if (j->keys.dots) l->scores = swa__many_dots;
+    if (j->keys.dots) l->scores = kr->many_dots;
 #endif
 
     for (r = 0; r < u->n; r += nr) {

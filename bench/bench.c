@@ -61,6 +61,8 @@ static const spec cases[] = {
     { "prefill-8192-w1024-d128-int8-against-f32", 0, Q8, PREFILL(8192, 1024), .compute = SWA_Q8,
       .against = AGAINST_F32 },
     { "prefill-512-causal-d128-int8-against-f32", 0, Q8, PREFILL(512, 0), .compute = SWA_Q8, .against = AGAINST_F32 },
+    { "prefill-8192-w1024-d128-int8-against-f32-avx2", 0, Q8, PREFILL(8192, 1024), .compute = SWA_Q8,
+      .isa = SWA_ISA_AVX2, .against = AGAINST_F32 },
     { "chunk-4-w4096-d128-int8-against-f32", Q8, 0, CHUNK(4, 4096), .compute = SWA_Q8, .against = AGAINST_F32 },
     { "chunk-16-w4096-d128-int8-against-f32", 0, Q8, CHUNK(16, 4096), .compute = SWA_Q8, .against = AGAINST_F32 },
     { "chunk-4-w4096-d128-bf16c-against-f32", F32 | BF16, F16, CHUNK(4, 4096), .kv_heads = 32, .compute = SWA_BF16,
@@ -159,6 +161,7 @@ static const spec cases[] = {
     { "index-n131072-h64", F32 | BF16 | Q8, F16, SCORES(64) },
     { "index-n131072-h64-avx2", F32, 0, SCORES(64), .isa = SWA_ISA_AVX2 },
     { "index-n131072-h64-int8", Q8, 0, SCORES(64), .compute = SWA_Q8 },
+    { "index-n131072-h64-int8-avx2", 0, Q8, SCORES(64), .compute = SWA_Q8, .isa = SWA_ISA_AVX2 },
     { "index-n131072-h4", F32, BF16, SCORES(4) },
     { "index-n131072-h64-top2048-against-scores", F32, BF16 | Q8, SCORES(64), .top = 2048, .against = AGAINST_SCORES },
 

@@ -96,8 +96,9 @@ def name_of(x, kind):
         return "decode p.v %s, group %s" % (x.type, rows)
     if kind.startswith("product_"):
         return "product, %s" % kind.split("_")[1]
-    if kind == "few_dots":                 # 16 keys, in one vector or in four
-        return "decode q.k int8, group %d" % (x.fmas // (4 if "sdot" in " ".join(x.body) else 1))
+    if kind == "few_dots":                 # 16 keys, in one vector, two or four
+        body = " ".join(x.body)
+        return "decode q.k int8, group %d" % (x.fmas // (4 if "sdot" in body else 1 if "zmm" in body else 2))
     return {"many_dots": "prefill q.k int8", "expand": "MLA, naive path"}.get(kind)
 
 
@@ -106,8 +107,7 @@ def name_loops(loops, isa):
     best = {}
     for x in loops:
         m = re.match(r"swa__(\w+?)_%s(?:\.|$)" % isa, x.function)
-        dots = re.match(r"swa__(few_dots|many_dots)(?:\.|$)", x.function)
-        kind = m.group(1) if m else dots.group(1) if dots else None
+        kind = m.group(1) if m else None
         x.name = name_of(x, kind) if kind and x.fmas >= 4 else None
         if x.name and (x.name not in best or x.fmas > best[x.name].fmas):
             best[x.name] = x

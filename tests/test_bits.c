@@ -4,6 +4,9 @@
 #define SWA_IMPLEMENTATION
 #include "../swa.h"
 #include "attend.h"
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#include <cpuid.h>
+#endif
 
 typedef struct {
     const char *name;
@@ -530,7 +533,8 @@ TEST_EACH_ISA(bits_shapes) {
     }
 }
 
-/* q8 products of few rows, which some CPUs have an instruction for: rows in groups of 8, 4, 2 and 1, dims in fours. */
+/* q8 products, which some CPUs have an instruction for: few rows in groups of 8, 4, 2 and 1, whole and half panels,
+   dims in fours. */
 TEST_EACH_ISA(bits_q8_products) {
     static const int dims[] = { 16, 30, 32, 33, 64 };
     for (int rows = 1; rows <= 15; rows += 7)
@@ -546,10 +550,20 @@ TEST_EACH_ISA(bits_q8_products) {
             t_label("%d rows of %d", rows, dims[i]);
             REQUIRE(at_ring(&c, &d, &how, want, NULL));
             how = plain(isa);
-            how.chunk = 1;
-            REQUIRE(at_ring(&c, &d, &how, out, NULL));
-            CHECK_BITS(out, want, n);
+            for (how.chunk = 1; how.chunk <= 30; how.chunk += 29) {
+                REQUIRE(at_ring(&c, &d, &how, out, NULL));
+                CHECK_BITS(out, want, n);
+            }
         }
+}
+/* AVX2's, by AVX-VNNI: what bits_q8_products has not seen is said. */
+TEST(bits_avx_vnni) {
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__)) && !defined(SWA_NO_SIMD)
+    unsigned r[4];
+    if (!swa_isa_usable(SWA_ISA_AVX2) || !__get_cpuid_count(7, 1, r, r + 1, r + 2, r + 3) || (r[0] >> 4 & 1) == 0)
+        SKIP("no AVX-VNNI here: AVX2's int8 products were not tested");
+#endif
+    CHECK(swa_isa_usable(SWA_ISA_SCALAR));
 }
 
 /* Numbers at the edges of what bf16 products take: rounded to infinity, just below what counts, subnormal, zero, what

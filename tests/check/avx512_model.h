@@ -164,6 +164,11 @@ MODEL __m512i model_dpbusd_epi32(__m512i sum, __m512i x, __m512i y) {
     MODEL_EACH(64) r.d[j / 4] += a.ub[j] * b.b[j];
     return r.i;
 }
+MODEL __m256i model_dpbusd_avx_epi32(__m256i sum, __m256i x, __m256i y) {
+    model_v r = MODEL_H(sum), a = MODEL_H(x), b = MODEL_H(y);
+    MODEL_EACH(32) r.d[j / 4] += a.ub[j] * b.b[j];
+    return r.ihalf[0];
+}
 /* Two FMAs, that of the upper number first; what is subnormal counts as 0, before and after. */
 MODEL float model_flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x; }
 MODEL float model_of_bf16(uint16_t x) {
@@ -351,6 +356,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_cvtps_ph model_cvtps_ph
 #undef _mm512_dpbf16_ps
 #define _mm512_dpbf16_ps model_dpbf16_ps
+#undef _mm256_dpbusd_avx_epi32
+#define _mm256_dpbusd_avx_epi32 model_dpbusd_avx_epi32
 #undef _mm512_dpbusd_epi32
 #define _mm512_dpbusd_epi32 model_dpbusd_epi32
 #undef _mm512_extracti64x4_epi64

@@ -30,7 +30,7 @@ library() {   # directory, header, level, compiler
 # The header for avx512_model.h: no function asks for AVX-512, no vector of it has to be in a register.
 modelled() {
     sed '
-/^#  define SWA__\(AVX512\|DOTS\)_TARGET SWA__TARGET("/s/(.*/("avx2,fma,f16c")/
+/^# *define SWA__\(AVX512\|DOTS\|VNNI\)_TARGET SWA__TARGET("/s/(.*/("avx2,fma,f16c")/
 /^#  define SWV_LOADED(x)  *__asm__/s/__asm__.*/((void)(x))/
 s/"+v"(x)$/"+m"(x)/
 /^#  define SWV_FMA2_AT(/{
