@@ -42,7 +42,8 @@
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of
      the ring and any instruction set with FMA, for finite inputs and scores; under -ffast-math too
-     (gcc, clang; a program that flushes subnormal numbers to zero, as gcc -ffast-math links it,
+     (gcc; clang, on AArch64 from 16 on: older ones warn that they cannot. A program that flushes
+     subnormal numbers to zero, as gcc -ffast-math links it,
      gets the bits of the flushed numbers).
    * No malloc, no globals (clang-cl: one word, what CPUID said), no printf, no stack frame over 8
      KiB (from -O1 on); cost per token O(W), at any position.
@@ -106,9 +107,9 @@
    * A step is begun once for all layers and all sequences of a batch, by one call with a run for
      each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
      its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
-     part of both phases runs. Cancel, truncate and fork between steps: a step of which a sequence
-     is changed is over, for all of them, and the others' chunks of more than max_rollback tokens
-     are lost where a layer has stored. To cancel in mid-step, finish the step, then reset.
+     part of both phases runs. Cancel, truncate and fork between steps. In mid-step that ends the
+     step, for all its sequences: where a layer has stored, chunks of more than max_rollback tokens
+     are lost. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
      for all tokens: forgotten, decode is right, chunks are not. So is a fused [n][q | k | v] of
@@ -404,8 +405,10 @@ typedef struct {
                                      that repeat over the layers (shapes, types, windows, k_rows)
                                      do so each by itself: one that is too short gives layers
                                      another's                                                    */
-    swa_type  k_type, v_type, tail_type;   /* of every layer that has such rows: k_type 0 = F32;
-                                     v_type, tail_type 0 = as k_type. Or, where layers differ, ... */
+    swa_type  k_type, v_type, tail_type;   /* what rows are stored as; those that you pass are f32
+                                     whatever it is. Of every layer that has such rows: k_type 0
+                                     = F32; v_type, tail_type 0 = as k_type. Or, where layers
+                                     differ, ...                                                  */
     const swa_types *types;       /* ... [n_types], copied; layer l has types[l % n_types].
                                      Both: ARG                                                    */
     int       n_types;
@@ -451,9 +454,11 @@ typedef struct {
                                      from one is NaN (a NaN in your own k or v is stored as the
                                      type has it), slots are not rounded up and rings count as
                                      full (LOST comes as max_rollback says, in a short text
-                                     too), and what is legal but seldom meant is ARG: no windows
-                                     or more than layers, q, k and v in one place (V in K without
-                                     v_in_k), a scale above 2, lists that overlap. 2: and a list
+                                     too), and what is legal but seldom meant is ARG: no windows,
+                                     or more windows, shapes, types or k_rows than layers, q, k
+                                     and v in one place (V in K without v_in_k), a scale above 2,
+                                     sinks that have left the window without q_sink or sink_pos,
+                                     lists that overlap. 2: and a list
                                      (pick) with an entry >= 0 that names no key which its query
                                      sees, instead of being skipped                               */
 } swa_cache_desc;
@@ -493,7 +498,8 @@ SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t
    new cache is reset to 0, 0. ARG: one of them negative; OVERFLOW: start 2^63-1. */
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need
-   overwritten rows, ORDER beyond the sequence's end. end <= start empties: the next run begins at
+   overwritten rows (raise max_rollback, or begin again: swa_cache_replay_from()), ORDER beyond the
+   sequence's end. end <= start empties: the next run begins at
    end. A layer forgets rows exactly if it holds all that the next token needs, or if that needs
    none (W = 1, the start of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
@@ -742,7 +748,9 @@ typedef struct {
     swa_mode mode;          /* what is done; decides which of these and the following are read    */
     swa_in  q_sink, q_sink_tail; /* q and its tail as rotated for pinned sinks that have left the
                                     window (StreamingLLM: at min(pos, n_sink+W-1)); each NULL = as
-                                    for the others. Where the window pins none: ARG               */
+                                    for the others (both, under audit: ARG once one is n_sink
+                                    further; if sinks keep their places give q again). Where the
+                                    window pins none: ARG                                         */
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
                                nor any input: ARG where they begin at one place, and, of two
@@ -753,7 +761,8 @@ typedef struct {
     float  *stat;           /* [n_tokens][n_heads][2] = max (in base 2: score*log2 e), sum; out
                                stays unnormalised, for swa_merge; NULL = none                     */
     float   scale;          /* 0 = 1/sqrt(head_dim); with a tail or v_in_k 0 is ARG: then say
-                               which. Else from 1e-37 to 1e38                                     */
+                               which. Else from 1e-37 to 1e38, and q times it (with a softcap by
+                               that) has to be finite, or bits differ by instruction set          */
     float   softcap;        /* s = cap*tanh(s/cap) of s = scale*q.k, before bias and mask
                                (Gemma 2); 0 = off; else from 1e-37 to 1e38                        */
     const float *sink_logits;    /* [n_heads], this layer's: exp(logit) is added to the sum of
@@ -1031,8 +1040,8 @@ SWA_CHECKED swa_status swa_hadamard(float *x, int32_t n, int n_heads, int head_d
      k = [W_UK latent | k_rope]  v = W_UV latent   o = softmax(scale q.k) v   out = W_O o
    An engine with its own matrix products needs none of what follows: queries absorbed (q_nope
    W_UK), swa_attend with head_dim = v_dim = kv_lora_rank, n_kv_heads 1, tail_dim = rope, v_in_k,
-   scale from swa_mla_scale, then W_UV and W_O. The calls below are the whole block, from hidden
-   state to output. */
+   scale from swa_mla_scale, then W_UV and W_O. The calls below are the whole block: h is the
+   layer's input after its own norm (input_layernorm), and the residual is not added to out. */
 #define SWA_MLA_PHASES 8 /* phases of swa_mla_forward; the parts of one phase are independent,
                             join between phases                                                   */
 
@@ -1108,8 +1117,9 @@ typedef struct {
                                         latent row's width                                        */
     int64_t  sink_pos;               /* > 0: towards pinned sinks that have left the window, q is
                                         rotated as if it stood at min(pos, sink_pos);
-                                        StreamingLLM: n_sink+W-1 (another is ARG under audit).
-                                        Without pinned sinks ARG. 0 = it stands at pos            */
+                                        StreamingLLM: n_sink+W-1 (another is ARG under audit, 0
+                                        too from there on). Without pinned sinks ARG. 0 = it
+                                        stands at pos                                             */
     swa_mla_path path;
     swa_type compute;                /* of the attention, as in swa_attn                          */
     const int32_t *pick;             /* lists of keys, one per token, for all heads: these fields
@@ -1164,7 +1174,8 @@ SWA_CHECKED swa_status swa_mla_merge(const swa_mla *src, void *mem, size_t bytes
    that its runs can take over any history; desc may have layers of other kinds (an index). The
    largest of this, swa_cache_scratch_bytes and swa_select_bytes serves all calls of such a cache,
    of a block whose pick was NULL here also calls with lists. 0 = invalid (what swa_mla_forward
-   calls ARG, but for compute and pick, which may change) or overflow: look at each of the three. A
+   calls ARG, but for compute and pick, which may change; swa_mla_explain says it of a cache made
+   of desc) or overflow: look at each of the three. A
    longer step is MEMORY in swa_mla_forward, not in begin: set a larger scratch and call again, or
    begin it again, shorter. */
 SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *desc,
@@ -3135,15 +3146,13 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
 
     if (d == NULL || d->n_layers <= 0) return "no desc, or n_layers is not positive";
     s = d->shape;
-    if (d->n_seqs < 0 || d->n_windows < 0 || d->n_shapes < 0 || d->n_k_rows < 0 || d->n_types < 0)
-        return "a count below 0: was the desc zeroed?";
+    if (d->n_seqs < 0 || (d->n_windows | d->n_shapes | d->n_k_rows | d->n_types) >> 21 != 0)
+        return "a count below 0, or of 2^21 and more: was the desc zeroed?";
     if ((d->n_windows > 0) != (d->windows != NULL))
         return d->windows == NULL ? "n_windows without windows" : "windows without n_windows";
     if ((d->n_shapes > 0) != (d->shapes != NULL)) return "shapes without n_shapes, or reverse";
     if ((d->n_types > 0) != (d->types != NULL)) return "types without n_types, or reverse";
     if ((d->n_k_rows > 0) != (d->k_rows != NULL)) return "k_rows without n_k_rows, or reverse";
-    for (i = 0; i < d->n_k_rows; i++)
-        if ((d->k_rows[i] & ~1) != 0) return "k_rows: neither 0 nor 1";
     /* said twice */
     if (d->shapes != NULL
         && (s.n_heads | s.n_kv_heads | s.head_dim | s.v_dim | s.tail_dim | s.v_in_k) != 0)
@@ -3155,8 +3164,11 @@ SWA__COLD static const char *swa__desc_fault(const swa_cache_desc *d) {
     if (d->audit < 0 || d->audit > 2) return "audit: not 0, 1 or 2";
     if (d->audit > 0 && d->windows == NULL)
         return "windows: none, under audit: say swa_window_causal() if full attention is meant";
-    if (d->audit > 0 && (d->n_windows > d->n_layers || d->n_shapes > d->n_layers))
-        return "n_windows or n_shapes above n_layers, under audit";
+    if (d->audit > 0 && (d->n_windows > d->n_layers || d->n_shapes > d->n_layers
+                         || d->n_types > d->n_layers || d->n_k_rows > d->n_layers))
+        return "n_windows, n_shapes, n_types or n_k_rows above n_layers, under audit";
+    for (i = 0; i < d->n_k_rows; i++)
+        if ((d->k_rows[i] & ~1) != 0) return "k_rows: neither 0 nor 1";
     for (i = 0; i < d->n_windows; i++)   /* also those that no layer has */
         if (!swa__window_ok(&d->windows[i])) return "window: a constructor's numbers were out of "
                                                            "range (W below 1), or none made it";
@@ -5411,11 +5423,13 @@ static const float swa__sides[2][16] = {
 #  define SWA__IN_ORDER(x) ((void)0)
 #endif
 /* Clang's intrinsics keep the host's -ffast-math, see SWA__FAST_MATH: a product that is taken from
-   another of the same number would be left out with it. */
+   another of the same number would be left out with it, and the 0 that an FMA adds. */
 #if SWA__FAST_MATH && defined(__clang__)
 #  define SWA__HELD(x) __asm__("" : "+x"(x))
+#  define SWA__HELD_LANES(x) __asm__("" : SWV_CONSTRAINT(x)) /* of any instance                     */
 #else
 #  define SWA__HELD(x) ((void)0)
+#  define SWA__HELD_LANES(x) ((void)0)
 #endif
 #if defined(__GNUC__) || defined(__clang__) /* what is asked for behind x stays there             */
 #  define SWA__BEHIND(x) __asm__ volatile("" : SWV_CONSTRAINT(x))
@@ -8515,15 +8529,17 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(inverse)(SWV l) {
    caller's rows end at dv. */
 static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o, const float *l,
                                        float *const *out) {
+    SWV zero = SWV_SET1(0.0f);
     float numbers[SWV_N];
     int i, d;
 
+    SWA__HELD_LANES(zero);
     for (i = 0; i < rows; i++, o += dvp) {
         const SWV x = SWA__FN(inverse)(SWV_SET1(l[i]));
         for (d = 0; d + SWV_N <= dv; d += SWV_N)
-            SWV_STORE(out[i] + d, SWV_FMA(SWV_LOAD(o + d), x, SWV_SET1(0.0f)));
+            SWV_STORE(out[i] + d, SWV_FMA(SWV_LOAD(o + d), x, zero));
         if (d >= dv) continue;
-        SWV_STORE(numbers, SWV_FMA(SWV_LOAD(o + d), x, SWV_SET1(0.0f)));
+        SWV_STORE(numbers, SWV_FMA(SWV_LOAD(o + d), x, zero));
         memcpy(out[i] + d, numbers, (size_t)(dv - d) * sizeof(float));
     }
     SWV_LEAVE();
@@ -8533,22 +8549,23 @@ static SWV_TARGET void SWA__FN(finish)(int rows, int dvp, int dv, const float *o
    whole vectors of rows; those past `rows` are nobody's. */
 static SWV_TARGET void SWA__FN(unpack)(int nr, int rows, int dv, const float *o, const float *l,
                                        float *const *out) {
-    SWV x[SWV_N], y;
+    SWV x[SWV_N], y, zero = SWV_SET1(0.0f);
     float numbers[SWV_N];
     int r, d, i;
 
+    SWA__HELD_LANES(zero);
     for (r = 0; r < rows; r += SWV_N) {
         y = SWA__FN(inverse)(SWV_LOAD(l + r));
         for (d = 0; d + SWV_N <= dv; d += SWV_N) {
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
-                x[i] = SWV_FMA(SWV_LOAD(o + (d + i) * nr + r), y, SWV_SET1(0.0f));
+                x[i] = SWV_FMA(SWV_LOAD(o + (d + i) * nr + r), y, zero);
             SWV_TRANSPOSE(x);
             SWV_UNROLL for (i = 0; i < SWV_N; i++)
                 if (r + i < rows) SWV_STORE(out[r + i] + d, x[i]);
         }
         /* dims that fill no vector: a number of each row at a time */
         for (; d < dv; d++) {
-            SWV_STORE(numbers, SWV_FMA(SWV_LOAD(o + d * nr + r), y, SWV_SET1(0.0f)));
+            SWV_STORE(numbers, SWV_FMA(SWV_LOAD(o + d * nr + r), y, zero));
             for (i = 0; i < SWV_N && r + i < rows; i++) out[r + i][d] = numbers[i];
         }
     }
@@ -15820,8 +15837,8 @@ static int swa__tails_torn(const swa_shape *s, const swa_attn *a) {
                     || swa__heads_torn(a->k, dk, a->k_tail, dt, s->n_kv_heads))));
 }
 
-#define SWA__TORN "q_tail, k_tail or v lies between the heads of q or k, and its head stride is " \
-                  "another, or its place the same"
+#define SWA__TORN "q_tail, k_tail or v lies within q's or k's heads, as in [head][row | tail]: then " \
+                  ".head is one number for both, and no place the same"
 /* What is wrong with the place of V, which may be a part of K's rows: it lies between K's heads and
    goes on otherwise; or rows of both share numbers of two heads, or of one without one lying within
    the other, as in a fused [q | k | v] of which n_kv_heads was said wrong. NULL: nothing. */
@@ -15887,15 +15904,16 @@ static int swa__logits_ok(const float *logits, int n_heads) {
 
 /* Scale, softcap, and what is added to scores. */
 static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
+    const float least = (float)1e-37;
     int i;
 
     /* head_dim is not what such a model scales by */
     if (!(a->scale != 0.0f) && (s->tail_dim > 0 || s->v_in_k))
         return swa__no(SWA_ERR_ARG, "scale 0, with a tail or v_in_k: it has to be given");
-    /* finite in base 2, too */
+    /* finite in base 2, too. x87 would hold 1e-37f as more than a float */
     if (!swa__finite(a->scale) || !swa__finite(a->softcap) || a->scale < 0.0f || a->softcap < 0.0f
-        || a->scale > 1e38f || a->softcap > 1e38f || (a->scale != 0.0f && a->scale < 1e-37f)
-        || (a->softcap != 0.0f && a->softcap < 1e-37f))
+        || a->scale > 1e38f || a->softcap > 1e38f || (a->scale != 0.0f && a->scale < least)
+        || (a->softcap != 0.0f && a->softcap < least))
         return swa__no(SWA_ERR_ARG, "scale or softcap: neither 0 nor from 1e-37 to 1e38");
     if (a->bias == NULL && a->bias_n != 0) return swa__no(SWA_ERR_ARG, "bias_n without bias");
     if (a->bias != NULL
@@ -16233,10 +16251,21 @@ SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_a
     return 1;
 }
 
+/* Whether pinned sinks have left the window of a token, further than n_sink. */
+SWA__COLD static int swa__sinks_far(const swa__cache *c, const swa_window *w) {
+    int i, far = 0;
+    for (i = 0; i < c->n_runs; i++) {
+        const swa_run *r = &swa__runs_of(c)[i];
+        far |= r->pos + r->n - 1 > (int64_t)w->n_sink + w->left;
+    }
+    return far && w->n_sink > 0 && w->kind == SWA__BAND && w->left >= 0;
+}
+
 /* Under audit: what is legal, and seldom meant. */
 SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
                                                int phase) {
-    const int v_in_k = swa__layer_of(c, layer)->shape.v_in_k;
+    const swa__layer *l = swa__layer_of(c, layer);
+    const int v_in_k = l->shape.v_in_k;
 
     if (SWA__LISTS && c->d.audit > 1 && a->pick != NULL && phase <= 0
         && !swa__picks_seen(c, layer, a))
@@ -16249,6 +16278,10 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
     if (a->pick != NULL && c->n_tokens > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
         return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
+    if (a->q.p != NULL && a->q_sink.p == NULL && a->q_sink_tail.p == NULL
+        && swa__sinks_far(c, &l->window))
+        return swa__no(SWA_ERR_ARG, "q_sink: NULL, under audit, and sinks have left the window: q for "
+                                    "min(pos, n_sink+W-1), or q again where they keep their places");
     return swa__yes();
 }
 
@@ -17116,7 +17149,7 @@ static swa__verdict swa__pairs_check(const swa_mla *m) {
     if (m->rope_dim > 0
         && (swa__torn(&m->w_uq, &m->w_qr, m->nope_dim, q, m->n_heads)
             || swa__torn(&m->w_dkv, &m->w_kr, 0, 0, 1)))
-        return swa__no(SWA_ERR_ARG, "w_qr or w_kr lies in the matrix before, and is not the same");
+        return swa__no(SWA_ERR_ARG, "w_qr or w_kr lies in the matrix before: all its fields are the same then");
     return swa__no(swa__torn(&m->w_uk, &m->w_uv, m->nope_dim, kv, m->n_heads) ? SWA_ERR_ARG
                                                                                : SWA_OK,
                    "w_uv lies in w_uk's matrix, and is not the same");
@@ -17202,7 +17235,10 @@ SWA__COLD SWA_API swa_shape swa_mla_shape(const swa_mla *mla, int expanded) {
     if (mla == NULL) return s;
     s.n_heads = mla->n_heads;
     s.n_kv_heads = expanded ? mla->n_heads : 1;
-    s.head_dim = expanded ? mla->nope_dim + mla->rope_dim : mla->kv_lora_rank;
+    s.head_dim = !expanded ? mla->kv_lora_rank
+               : mla->nope_dim < 0 || mla->rope_dim < 0 || mla->nope_dim > INT32_MAX - mla->rope_dim
+                   ? -1
+                   : mla->nope_dim + mla->rope_dim;
     s.v_dim = expanded ? mla->v_dim : mla->kv_lora_rank;
     s.tail_dim = expanded ? 0 : mla->rope_dim;
     s.v_in_k = !expanded;
@@ -17991,7 +18027,8 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     l = swa__layer_of(c, layer);
-    if (c->d.audit > 0 && mla->sink_pos > 0 && l->window.kind == SWA__BAND && l->window.left >= 0
+    if (c->d.audit > 0 && mla->rope_dim > 0 && (mla->sink_pos > 0 || swa__sinks_far(c, &l->window))
+        && l->window.kind == SWA__BAND && l->window.left >= 0
         && mla->sink_pos != l->window.n_sink + l->window.left)
         return swa__no(SWA_ERR_ARG, "sink_pos: not n_sink+W-1, under audit");
 

@@ -187,7 +187,7 @@ static inline at_call at_queries(const at_case *c, const at_data *d, const float
     if (q_sink) {
         a->q_sink = at_in(at_lay(q_sink, rows, h, dk + tail, 0, dk, how->layout));
         if (tail) a->q_sink_tail = at_in(at_lay(q_sink, rows, h, dk + tail, dk, tail, how->layout));
-    }
+    } else t_say_sinks(a, how->audit, &c->window);
     call.out = how->alias && dk == dv ? rq : at_room(rows, h, dv, how->layout);
     a->out.p = call.out.p;
     a->out.token = call.out.token;

@@ -644,6 +644,10 @@ static inline int md_layer(md *m, md_step *t, int layer, int mode, int parts) {
     int l = layer % m->n_windows, ok;
     md_fill(m, t, layer, &a);
     for (int i = 0; i < t->n_runs; i++) md_store(m, &m->seq[t->run[i].seq], layer, t->run[i].pos, t->run[i].n);
+    if (m->desc.audit && m->window[l].n_sink > 0) { /* asked for: sinks keep their places */
+        a.q_sink = a.q;
+        a.q_sink_tail = a.q_tail;
+    }
     b = a;
     if (mode > 0) {
         b.mode = SWA_STORE_ONLY;

@@ -103,6 +103,8 @@ static int layer_of_step(rig *r, rows *x, int layer, const swa_run *runs, int n,
     if (q_only && r->kv[layer] != layer) mode = SWA_ATTEND_STORED;
     if (!q_only && !last_reader(r, layer)) mode = SWA_ATTEND_NO_STORE;
     b = attn_of(x, x->out, mode);
+    t_say_sinks(&a, r->d.audit, &r->d.windows[layer % r->d.n_windows]);
+    t_say_sinks(&b, r->d.audit, &r->d.windows[layer % r->d.n_windows]);
     return CHECK_OK(swa_step_begin(&r->own[layer], again, n)) && CHECK_OK(swa_attend(&r->own[layer], 0, &a))
         && CHECK_OK(swa_attend(&r->all, layer, &b)) && CHECK_BITS(x->out, x->want, tokens * width);
 }

@@ -580,9 +580,8 @@ TEST(lists_rows_and_tiles_are_one_cache) {
         static const int rows[2] = { 1, 0 };
         float *out[2] = { t_floats(MOST * H * V), t_floats(MOST * H * V) };
         memset(&d, 0, sizeof d);
-        win[0] = swa_window_causal();
-        win[1] = swa_window_sinks(30, 2);
         /* clang-format off */
+        win[0] = swa_window_causal(); win[1] = swa_window_sinks(30, 2);
         d.shape.n_heads = H; d.shape.n_kv_heads = G; d.shape.head_dim = D; d.shape.v_dim = V; d.shape.tail_dim = T;
         d.n_layers = 2; d.n_seqs = 2; d.windows = win; d.n_windows = 2; d.max_context = 400; d.max_rollback = 50;
         d.k_type = at_types[i % AT_TYPES]; d.tail_type = at_types[i / 2 % AT_TYPES]; d.audit = 1;
@@ -611,6 +610,7 @@ TEST(lists_rows_and_tiles_are_one_cache) {
                     a.k.token = a.k_tail.token = G * (D + T);
                     a.v.head = D; a.v.token = G * (D + T);
                     a.scale = 0.3f;
+                    t_say_sinks(&a, d.audit, &win[l]);
                     if (step % 3) { a.pick = pick; a.pick_n = P; a.pick_head = P; a.pick_token = G * P; }
                     /* clang-format on */
                     CHECK_OK(swa_attend(&kv[x], l, &a));
@@ -749,6 +749,7 @@ TEST(lists_audited) {
         a.q.p = q;
         a.k.p = k;
         a.v.p = v;
+        t_say_sinks(&a, d.audit, &win);
         a.out.p = t_floats(2 * N * 4 * 8);
         for (int step = 0; step < 6; step++) {
             const int last = step == 5, span = last && turn % 3 == 0;

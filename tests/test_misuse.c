@@ -248,6 +248,8 @@ static void misuse_explain(void) {
     EXPLAINS(d.shape.tail_dim = -1, "below 0", 0);
     EXPLAINS((d.k_rows = none, d.n_k_rows = 2), "k_rows", -1);
     EXPLAINS((d.audit = 1, d.windows = NULL, d.n_windows = 0), "windows", -1);
+    EXPLAINS((d.n_types = 0x7f7f7f7f, d.types = (const swa_types *)(const void *)&d), "zeroed", -1);
+    EXPLAINS((d.n_k_rows = 1 << 21, d.k_rows = (const int *)(const void *)&d), "zeroed", -1);
     EXPLAINS(d.max_context = INT64_MAX, "more slots", 1);
 #undef EXPLAINS
 }
@@ -1545,6 +1547,7 @@ static void misuse_mla_sizes(void) {
     CHECK(swa_mla_scale(INT32_MAX, INT32_MAX, 0) > 0);
     name_called("swa_mla_shape");
     CHECK(swa_mla_shape(NULL, 0).n_heads == 0 && swa_mla_shape(NULL, 1).n_heads == 0);
+    CHECK_INT(swa_mla_shape(&(swa_mla){ .nope_dim = 1 << 30, .rope_dim = INT32_MAX }, 1).head_dim, -1);
 }
 /* Caches that differ from a block's in one number of their shape. */
 static void misuse_mla_shapes(const swa_mla *m) {
@@ -2260,6 +2263,7 @@ static void misuse_sink_pos(void) {
     size_t bytes;
     d.windows = &win;
     d.n_windows = 1;
+    d.n_layers = 1;
     d.audit = 1;
     d.shape = swa_mla_shape(&m, 0);
     if (!t_cache_new(&kv, &d, 1)) return;
@@ -2271,8 +2275,42 @@ static void misuse_sink_pos(void) {
         REFUSE(swa_mla_forward, (&kv, 0, &m, w.x, w.out), SWA_ERR_ARG);
     m.sink_pos = 5;
     ACCEPT(swa_mla_forward, (&kv, 0, &m, w.x, w.out));
+    for (int pos = 1; pos < 8; pos++) { /* 0 may mean that sinks keep their places, or that it was forgotten */
+        CHECK_OK(swa_step_one(&kv, 0, pos, 1));
+        m.sink_pos = 0;
+        if (pos > 5) REFUSE(swa_mla_forward, (&kv, 0, &m, w.x, w.out), SWA_ERR_ARG);
+        if (pos > 5) m.sink_pos = 5;
+        ACCEPT(swa_mla_forward, (&kv, 0, &m, w.x, w.out));
+    }
     m.eps = -1; /* told without a cache */
     CHECK(strstr(swa_mla_explain(NULL, 0, &m, NULL, NULL), "eps") != NULL);
+}
+/* Under audit q_sink may have been forgotten once sinks have left the window by more than there are: q says that they
+   keep their places. */
+static void misuse_q_sink(void) {
+    const swa_window win = swa_window_sinks(4, 2);
+    for (int audit = 0; audit < 2; audit++) {
+        swa_cache_desc d = w.desc;
+        swa_cache kv;
+        swa_attn a = w.attn;
+        d.windows = &win;
+        d.n_windows = 1;
+        d.n_layers = 1;
+        d.audit = audit;
+        t_label("audit %d", audit);
+        if (!t_cache_new(&kv, &d, 1)) return;
+        a.q.p = w.apart;
+        a.v.p = w.apart + 32;
+        for (int pos = 0; pos < 9; pos++) {
+            CHECK_OK(swa_step_one(&kv, 0, pos, 1));
+            a.q_sink.p = NULL;
+            if (pos > 5 && audit) {
+                REFUSE(swa_attend, (&kv, 0, &a), SWA_ERR_ARG);
+                a.q_sink.p = a.q.p;
+            }
+            ACCEPT(swa_attend, (&kv, 0, &a));
+        }
+    }
 }
 /* Under audit V where K is was copied and not changed; where V is in K, or is not read, it is not looked at. */
 static void misuse_audit(void) {
@@ -2393,6 +2431,7 @@ TEST(every_function_misused_and_every_status_seen) {
     misuse_trees();
     misuse_audit();
     misuse_sink_pos();
+    misuse_q_sink();
     misuse_rmsnorm();
     misuse_helpers();
     misuse_names();

@@ -1014,8 +1014,11 @@ static swa_status go_on(toy *t, int layers) {
     a.k.p = x;
     a.v.p = t_random((n + 1) * TOY_DIM, 1.0f);
     a.out.p = out;
-    for (int layer = 0; layer < t->desc.n_layers && status == SWA_OK; layer++)
-        if (layers >> layer & 1) status = swa_attend(&t->kv, layer, &a);
+    for (int layer = 0; layer < t->desc.n_layers && status == SWA_OK; layer++) {
+        swa_attn of = a;
+        t_say_sinks(&of, t->desc.audit, &t->desc.windows[layer % t->desc.n_windows]);
+        if (layers >> layer & 1) status = swa_attend(&t->kv, layer, &of);
+    }
     return status;
 }
 static swa_status some_layers(toy *t, int layers, int seq, int64_t pos, int32_t n) {

@@ -331,6 +331,7 @@ static int model_step(model *m, swa_cache *kv, swa_run *run, const int *row, flo
         a.out.p = out + l * CONTEXT * H * 24;
         a.out.token = H * 24;
         a.mode = l == 1 ? SWA_ATTEND_STORED : SWA_ATTEND;
+        t_say_sinks(&a, m->d.audit, &m->windows[l]);
         ok = CHECK_OK(swa_attend(kv, l, &a));
     }
     t_free_to(mark);

@@ -90,6 +90,7 @@ static inline int toy_layers(toy *t, float *x) {
         a.k.p = k;
         a.v.p = v;
         a.out.p = out;
+        t_say_sinks(&a, t->desc.audit, &t->desc.windows[layer % t->desc.n_windows]);
         put = a;
         if (t->put_first) {
             put.mode = SWA_STORE_ONLY;

@@ -116,10 +116,12 @@ static void world_open(swa_type type, int isa, int64_t capacity) {
 
 /* ---- what a sequence holds, compared ---- */
 
-static swa_attn attn_of(void) {
+static swa_attn attn_of(int layer) {
     swa_attn a;
     memset(&a, 0, sizeof a);
     a.q.p = w.q;
+    /* sinks keep their places; audit asks */
+    a.q_sink.p = w.window[layer].n_sink > 0 ? w.q : NULL;
     a.k.p = w.k;
     a.v.p = w.v;
     a.out.p = w.out;
@@ -281,7 +283,7 @@ static void fill(void) {
 }
 /* In one call, in parts, or rows first; phases < 2 leaves the layer unfinished. */
 static void attend(const swa_run *runs, int n_runs, int layer, int phases) {
-    swa_attn a = attn_of(), half = a;
+    swa_attn a = attn_of(layer), half = a;
     int parts = 1 + below(PARTS), most = 0, prefix = 0, bad = 0;
     for (int i = 0; i < n_runs; i++) {
         if (runs[i].n > most) most = runs[i].n;

@@ -29,8 +29,11 @@ static void attend(cache *c, int seq, int64_t pos, int32_t n, uint32_t seed) {
     a.v.p = v;
     a.out.p = out;
     if (swa_step_one(&c->kv, seq, pos, n) != SWA_OK) return; /* full, at the end of the positions, or n is 0 */
-    for (int layer = 0; layer < c->d.n_layers; layer++)
+    for (int layer = 0; layer < c->d.n_layers; layer++) {
+        /* sinks keep their places */
+        a.q_sink.p = c->windows[layer % c->d.n_windows].n_sink > 0 ? x : NULL;
         if (swa_attend(&c->kv, layer, &a) != SWA_OK) FUZZ_DIE("attend after begin");
+    }
 }
 static void open_cache(cache *c, fuzz_in *in) {
     static const swa_type types[4] = { SWA_F32, SWA_F16, SWA_BF16, SWA_Q8 };
@@ -56,7 +59,7 @@ static void open_cache(cache *c, fuzz_in *in) {
     /* a type per layer, of the two that were picked */
     c->types[0].k = c->types[1].v = c->d.k_type;
     c->types[0].v = c->types[1].k = c->d.v_type;
-    if (c->d.audit) c->d.n_types = 2;
+    if (c->d.audit && c->d.n_layers > 1) c->d.n_types = 2;
 }
 static void make_cache(cache *c, const cache *like, uint32_t seed) {
     *c = *like;
