@@ -5450,7 +5450,7 @@ static const float swa__sides[2][16] = {
 
        few                   few_head, by KV head; of two with a tile each few_two
                                  few_score_pieces, few_scores: by rows and kind of product
-                                     few_keys4, ...: few_qk by width; few_fours, few_rest, few_tail
+                                     few_keys4, ...: few_qk by width; few_fours, few_end
                                      pair_keys: pair_qk, pair_dims; the instance's DOTS
                                  few_shifted: the same off the grid
                              few_weights: few_mask, few_exp, row by row
@@ -5874,24 +5874,58 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_fours)(int index, int R, int NW, int type
     }
 }
 
-/* The last dims of q.k, where they fill no four: the chains of vector v, which are in s, go on
-   there with the same FMAs. Usual head_dims have none. */
-SWA__NOINLINE SWV_TARGET void SWA__FN(few_rest)(const swa__block *b, int rows, const float *q,
-                                                float *s, int v) {
-    const swa__geo *g = b->g;
-    const swa__tile *t = swa__tile_of(b, v * SWV_N);
-    const size_t step = SWA__TILE * swa__type_size(t->k_type);
-    const char *k =
-        (const char *)t->k + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->k_type);
+/* n more numbers of q.k for a vector of keys, K's from k on or the tail's: the chains in s go on with
+   the same FMAs. q [n][rows] of one step. scale: the tail's, some keys of which may be SWA__UNSCALED:
+   the others' sum begins at zero; NULL: none has one. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_chain)(int type, const char *k, int n, int rows,
+                                                 const float *q, const float *scale, float *s) {
+    const size_t step = SWA__TILE * swa__type_size(type);
     int i, d;
 
-    /* q [dk][rows] of one step: the caller goes by fours of rows */
     for (i = 0; i < rows; i++, s += SWA_BLOCK) {
-        SWV chain = SWV_LOAD(s + v * SWV_N);
-        for (d = g->dk / 4 * 4; d < g->dk; d++)
-            chain = SWV_FMA(SWV_SET1(q[d * rows + i]),
-                            SWA__FN(load)(t->k_type, k + (size_t)d * step), chain);
-        SWV_STORE(s + v * SWV_N, chain);
+        const SWV old = SWV_LOAD(s);
+        SWV chain = old, apart = SWV_SET1(0.0f);
+
+        for (d = 0; d < n; d++) {
+            const SWV x = SWA__FN(load)(type, k + (size_t)d * step), y = SWV_SET1(q[d * rows + i]);
+            chain = SWV_FMA(y, x, chain);
+            apart = SWV_FMA(y, x, apart);
+        }
+        if (scale != NULL)
+            chain = SWV_PICK(SWV_LOAD(scale), SWV_SET1(0.0f), SWV_SET1(FLT_MAX),
+                             SWV_FMA(apart, SWV_LOAD(scale), old), chain);
+        SWV_STORE(s, chain);
+    }
+}
+
+/* What else the chains of R rows and the vectors [v, end) take, in s: the last dims of K, where they
+   fill no four (usual head_dims have none), K's scale, then the tail, rare in this shape (MLA takes
+   the other). So it is plain: unrolled in registers it is more code, and no faster. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(few_end)(int R, const swa__block *b, const float *q, float *s,
+                                               int v, int end) {
+    const swa__geo *g = b->g;
+    const int rows = swa__min(R, 4), whole = g->dk / 4 * 4, tail = swa__tail_dims(g);
+    int i;
+
+    for (s += v * SWV_N; v < end; v++, s += SWV_N) {
+        const swa__tile *t = swa__tile_of(b, v * SWV_N);
+        const int at = v * SWV_N % SWA__TILE;
+
+        /* eight rows are two steps of four, without a tail */
+        for (i = 0; whole < g->dk && i < R; i += 4)
+            SWA__FN(few_chain)(t->k_type, (const char *)t->k + (size_t)(whole * SWA__TILE + at)
+                                                                   * swa__type_size(t->k_type),
+                               g->dk - whole, rows, q + i * g->dk + whole * rows, NULL,
+                               s + i * SWA_BLOCK);
+        if (t->k_scale != NULL) {
+            const SWV scale = SWV_LOAD(t->k_scale + at);
+            for (i = 0; i < R; i++)
+                SWV_STORE(s + i * SWA_BLOCK, SWV_MUL(SWV_LOAD(s + i * SWA_BLOCK), scale));
+        }
+        if (tail > 0)
+            SWA__FN(few_chain)(t->tail_type,
+                               (const char *)t->tail + (size_t)at * swa__type_size(t->tail_type), tail,
+                               R, q + g->dk * R, t->tail_scale != NULL ? t->tail_scale + at : NULL, s);
     }
 }
 
@@ -5937,6 +5971,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int index, int R, int NW, const swa__
     const swa__geo *g = b->g;
     int v = range[0], end = range[1];
     const int first = v / PER, last = (end - 1) / PER, type = b->tile[first].k_type;
+    const int more = !index && (g->dk % 4 != 0 || swa__tail_dims(g) > 0);
     const size_t es = swa__type_size(type);
     SWA__FN(stream) pf = SWA__FN(few_values_soon)(b, &b->tile[first]);
     SWA__FN(key_vectors) k;
@@ -5980,49 +6015,9 @@ SWV_INLINE SWV_TARGET void SWA__FN(few_qk)(int index, int R, int NW, const swa__
     }
     SWV_UNROLL for (j = 0; j < NW; j++)
         SWV_UNROLL for (i = 0; i < R; i++) SWV_STORE(to[j] + i * SWA_BLOCK, acc[i][j]);
-    /* what else a chain takes goes on in s: unrolled in registers it is more code, and no faster */
-    for (end = swa__min(end, v + NW); v < end; v++) {
-        const float *scale = b->tile[v / PER].k_scale;
-        for (i = 0; !index && k.fours * 4 < g->dk && i < R; i += 4)
-            SWA__FN(few_rest)(b, R < 4 ? R : 4, q + i * g->dk, s + i * SWA_BLOCK, v);
-        if (scale == NULL) continue;
-        x = SWV_LOAD(scale + v % PER * SWV_N);
-        SWA__ROLLED for (i = 0; i < R; i++) {
-            float *p = s + i * SWA_BLOCK + v * SWV_N;
-            SWV_STORE(p, SWV_MUL(SWV_LOAD(p), x));
-        }
-    }
-}
-
-/* The tail's part of the chain; rare in this shape (MLA takes the other), so plain. In s lies what
-   K has given, times K's scale, and q of a step is [dk][rows], then [dt][rows]. */
-static SWV_TARGET void SWA__FN(few_tail)(const swa__block *b, int rows, const float *q, float *s,
-                                         int v) {
-    const swa__geo *g = b->g;
-    const swa__tile *t = swa__tile_of(b, v * SWV_N);
-    const char *k =
-        (const char *)t->tail + (size_t)(v * SWV_N % SWA__TILE) * swa__type_size(t->tail_type);
-    size_t step = SWA__TILE * swa__type_size(t->tail_type);
-    int i, d;
-
-    for (i = 0; i < rows; i++) {
-        const float *qi = q + g->dk * rows + i;
-        SWV old = SWV_LOAD(s + i * SWA_BLOCK + v * SWV_N), chain = old, apart = SWV_SET1(0.0f),
-            scale, x;
-
-        /* two sums: one goes on in K's chain, one begins at zero for keys whose tail has a scale */
-        for (d = 0; d < g->dt; d++) {
-            x = SWA__FN(load)(t->tail_type, k + (size_t)d * step);
-            chain = SWV_FMA(SWV_SET1(qi[d * rows]), x, chain);
-            apart = SWV_FMA(SWV_SET1(qi[d * rows]), x, apart);
-        }
-        if (t->tail_scale != NULL) {     /* some keys of the tile may be SWA__UNSCALED */
-            scale = SWV_LOAD(t->tail_scale + v * SWV_N % SWA__TILE);
-            chain = SWV_PICK(scale, SWV_SET1(0.0f), SWV_SET1(FLT_MAX), SWV_FMA(apart, scale, old),
-                             chain);
-        }
-        SWV_STORE(s + i * SWA_BLOCK + v * SWV_N, chain);
-    }
+    end = swa__min(end, v + NW);
+    while (v < end && !more && b->tile[v / PER].k_scale == NULL) v++;
+    if (v < end) SWA__FN(few_end)(R, b, q, s, v, end);
 }
 
 /* What p.v's next `keys` keys bring: one stream, or the two halves of what they bring, a line of
@@ -6945,14 +6940,12 @@ static SWV_TARGET void SWA__FN(few_shifted)(int rows, const swa__block *b, const
     enum { PER = SWA__TILE / SWV_N, END = SWA_BLOCK / SWV_N };
     const int from = (n->lo[1] + b->shift) / SWA__TILE * PER,
               to = (n->hi[1] + b->shift + SWA__TILE - 1) / SWA__TILE * PER;
-    float *last = s + SWA__FEW * SWA_BLOCK, *own = s - at * SWV_N;
-    int i, x;
+    float *last = s + SWA__FEW * SWA_BLOCK;
+    int i;
 
-    SWA__FN(few_scores)(rows, b, q, qi, own, from + at, (to < END ? to : END) + at);
+    SWA__FN(few_scores)(rows, b, q, qi, s - at * SWV_N, from + at, (to < END ? to : END) + at);
     /* vector END is stored 256 numbers on, which is at `last`: row after row, as in s */
     if (to > END) SWA__FN(few_scores)(rows, b, q, qi, last - SWA_BLOCK, END, to);
-    for (x = from; swa__tail_dims(b->g) > 0 && x < to; x++)
-        SWA__FN(few_tail)(b, rows, q, x < END ? own : last - SWA_BLOCK, x + at);
 
     for (i = 0; i < rows; i++, s += SWA_BLOCK, last += SWA_BLOCK) {
         memmove(s, s + b->shift, (size_t)(SWA_BLOCK - b->shift) * sizeof(float));
@@ -6976,17 +6969,14 @@ static SWV_TARGET void SWA__FN(few_score_pieces)(const int row[2], int most, con
     const swa__geo *g = b->g;
     const int type = v < v1 ? swa__tile_of(b, v * SWV_N)->k_type : SWA_F32,
               piece = swa__few_piece(row[1] - row[0] <= most, 16384, g->dk, type) / SWV_N;
-    int r, x, end, step;
+    int r, end, step;
 
     for (; v < v1; v = end) {
         end = v1 - v < piece ? v1 : v + piece;
         for (r = row[0]; r < row[1]; r += step) {
-            const float *qr = SWA__FN(few_q)(g, q, r);
-            float *to = s + (r - row[0]) * SWA_BLOCK;
             step = swa__few_pass(row[1] - r, most);
-            SWA__FN(few_scores)(step, b, qr, swa__few_integers(g, q, r), to, v, end);
-            for (x = v; swa__tail_dims(g) > 0 && x < end; x++)
-                SWA__FN(few_tail)(b, step, qr, to, x);
+            SWA__FN(few_scores)(step, b, SWA__FN(few_q)(g, q, r), swa__few_integers(g, q, r),
+                                s + (r - row[0]) * SWA_BLOCK, v, end);
         }
     }
 }

@@ -24,7 +24,7 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 # A switch, and what may not stand in any symbol's name then.
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
-    ("SWA_NO_LATENTS", r"mla|product|swa__expand|columns|few_tail|tail_mixed|to_rows_"),
+    ("SWA_NO_LATENTS", r"mla|product|swa__expand|columns|tail_mixed|to_rows_"),
     ("SWA_NO_MODS", r"swa__(modify|bias)_(scalar|avx|neon)"),
     ("SWA_NO_INDEX", r"index|select|swa__best|swa__rank"),
     ("SWA_NO_LISTS", r"picked|wanted|swa__gather|unit_(listed|tree)|swa__list_(scalar|half|avx|neon)"),
