@@ -12422,22 +12422,6 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
     return missing;
 }
 
-/* The first and the end of them; both intervals may touch one tile, then all between them too. */
-static int swa__tile_range(const int range[4], int t, int *a, int *b) {
-    int r, lo, hi;
-
-    *a = SWA__TILE;
-    *b = 0;
-    for (r = 0; r < 4; r += 2) {
-        lo = range[r] - t * SWA__TILE;
-        hi = range[r + 1] - t * SWA__TILE;
-        if (lo >= hi || lo >= SWA__TILE || hi <= 0) continue;
-        if (*a > lo) *a = lo > 0 ? lo : 0;
-        if (*b < hi) *b = hi < SWA__TILE ? hi : SWA__TILE;
-    }
-    return *a < *b;
-}
-
 /* Few rows over keys [lo, hi) of the block that lie in one segment of a ring, the block's position
    in slot `slot`: all is read where it is. Off the grid of 16 slots K and tail are tiles of slots
    all the same, and the kernel moves the scores; V, in rows, does not mind, but its scales are
@@ -12502,9 +12486,13 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
         swa__tile *tile = &b->tile[b->skip + t];
+        const unsigned seen = swa__tile_seen(range, t);
         unsigned missing = 0;
         /* between the sinks and the window there may be tiles that nobody sees */
-        if (!swa__tile_range(range, t, &lo, &hi)) continue;
+        if (seen == 0) continue;
+        /* the first and the end of those that are; both intervals may touch it, then all between too */
+        for (lo = 0; (seen >> lo & 1) == 0;) lo++;
+        for (hi = SWA__TILE; (seen >> (hi - 1) & 1) == 0;) hi--;
         /* tiles ascend, and so do segments: no search */
         while (s < keys->n_kv && keys->kv[s].pos + keys->kv[s].n <= pos + lo) s++;
         if (s < keys->n_kv) src = swa__seek(in, s);
