@@ -2633,7 +2633,7 @@ static void swa__norm_rows(float *out, const float *x, const float *w, int32_t r
         for (i = 0; i <= dim - 8; i += 8)
             for (j = 0; j < 8; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
         /* what is left of the row goes on in the same sums; then a tree over them */
-        for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
+        SWA__ROLLED for (j = 0; i + j < dim; j++) sum[j] += (double)x[i + j] * (double)x[i + j];
         for (j = 4; j; j /= 2)
             for (i = 0; i < j; i++) sum[i] += sum[i + j];
         mean = sum[0] / (double)dim + e;
@@ -11725,7 +11725,7 @@ static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__sourc
     const swa__source *base = keys->base[kv->layout_ != 0];
     int i;
 
-    for (i = 0; i < SWA__OPERANDS; i++) {
+    SWA__ROLLED for (i = 0; i < SWA__OPERANDS; i++) {
         if (base != NULL) src->x[i] = base->x[i];        /* one by one, or gcc copies by rep movs */
         else src->x[i] = swa__operand_of(&keys->shape, kv, i);
     }
@@ -12246,7 +12246,7 @@ static void swa__rows_in(const swa__keys *keys, const swa__source *source, int w
             key[2 * SWA__TILE] = from[d + 2];
             key[3 * SWA__TILE] = from[d + 3];
         }
-        for (; d < x->dim; d++, key += SWA__TILE) *key = from[d];
+        SWA__ROLLED for (; d < x->dim; d++, key += SWA__TILE) *key = from[d];
     }
 }
 
@@ -12986,7 +12986,7 @@ static swa__blocks swa__blocks_of(const swa__job *j, int first, int last) {
 }
 
 /* The first block of the list from `at` on; hi after the last. */
-static int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int64_t at) {
+SWA__NOINLINE int64_t swa__block_from(const swa__keys *keys, const swa__blocks *b, int64_t at) {
     for (;;) {
         int64_t next = b->hi;
         int i;
@@ -13564,7 +13564,7 @@ static int swa__row_end(const swa__job *j, int h, int r, float m, float *l, floa
 
 /* Nothing seen yet. The maximum is finite, so that a fold needs no special case: -inf less -inf
    would be a NaN. */
-static void swa__rows_clear(int rows, float *m, float *l) {
+SWA__NOINLINE void swa__rows_clear(int rows, float *m, float *l) {
     int i;
     for (i = 0; i < rows; i++) {
         m[i] = SWA__NONE;
@@ -15630,7 +15630,7 @@ static int swa__token_forgotten(int64_t token, int64_t head, int heads, int64_t 
 #define SWA__FAR ((int64_t)1 << 44)      /* no memory reaches so far                              */
 /* Whether the rows of an array share no number, whichever index runs first: strides of another
    layout, or one of two that was forgotten, do not. */
-static int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
+SWA__NOINLINE int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
     if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
     if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
@@ -16038,7 +16038,8 @@ static size_t swa__split_bytes(const swa__layer *l, int parts, size_t *rows) {
 
 /* The scratch of a ring call, by the size it has: without room for the parts it is an error,
    without room for splits only slower. */
-static swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes, int parts) {
+SWA__NOINLINE swa_status swa__call_scratch(swa__call *call, unsigned char *base, size_t bytes,
+                                           int parts) {
     const swa__layer *l = swa__layer_of(call->c, call->layer);
     size_t rows, split;
 
@@ -16097,7 +16098,7 @@ static int swa__arrays_of(const swa_shape *s, const swa_attn *a, const void *x[1
     const int end = a->k.p != NULL ? 14 : 11;
     int i, n = 0;
 
-    for (i = a->q.p != NULL ? 0 : 11; i < end; i++)
+    SWA__ROLLED for (i = a->q.p != NULL ? 0 : 11; i < end; i++)
         if (all[i] != NULL) x[n++] = all[i];
     return n;
 }
@@ -16826,7 +16827,7 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
                 float *to = out + (size_t)r * (size_t)v_dim + (size_t)d;
                 swa__finish_scalar(1, 64, w, o, &l, &to);
                 /* a NaN that somebody's inputs have made goes on */
-                for (i = 0; i < w && odd != NULL; i++) to[i] = *odd;
+                SWA__ROLLED for (i = 0; i < w && odd != NULL; i++) to[i] = *odd;
             }
         }
     return SWA_OK;
