@@ -121,20 +121,20 @@
    (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
    SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
    SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 495 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 494 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 83, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 120, SWA_NO_LISTS (lists of keys,
-   trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 20, SWA_NO_Q8 13, SWA_NO_MODS (softcap,
+   trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 20, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
    ALiBi, bias) 8, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4, SWA_NO_MASKS
-   3, SWA_NO_AVX512 184, SWA_NO_AVX2 90, SWA_NO_SIMD 284 (all vectors), and SWA_SMALL 114: fewer
+   3, SWA_NO_AVX512 184, SWA_NO_AVX2 95, SWA_NO_SIMD 289 (all vectors), and SWA_SMALL 114: fewer
    shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels
    of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32
    on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32
    and f16 alone, without the block, index, lists, masks and blobs, takes 226 KB; without latents
    and modifications too 205 (146 without AVX-512, 171 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (577 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (568 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
