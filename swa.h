@@ -134,7 +134,7 @@
    and f16 alone, without the block, index, lists, masks and blobs, takes 226 KB; without latents
    and modifications too 205 (146 without AVX-512, 171 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (568 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (569 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -5014,32 +5014,17 @@ typedef struct {
 #endif
 } swa__kernels;
 
-/* A row's position in a sight as an integer, held within 2^24: beyond, no bias has a column. */
-static int64_t swa__distance(float q) {
-    const int32_t far = 1 << 24;
-    return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
-}
+/* Columns of the bias in a block: that of key 0 (by position), how many there are, and the step
+   from key to key. By distance, key 0's is the row's own position from there, a float, which is
+   exact up to 2^24; beyond, none has any. */
+typedef struct { int64_t first, n; int step; } swa__biases;
+static swa__biases swa__bias_of(const swa__block *b) {
+    swa__biases c;
 
-/* The column of the bias that a block's key k has in a row at position q: by distance counted down
-   from the row's own position, a float, which is exact up to 2^24; beyond, none has any. */
-SWA__INLINE int64_t swa__bias_column(const swa__block *b, float q, int k) {
-    return b->g->by_distance ? swa__distance(q) - k : b->pos - b->g->bias_first + k;
-}
-
-/* A row's numbers for `count` keys, from the one in column `from` on: into out, `apart` numbers
-   apart, and 0 where there is no column. Moved as bits, since kernels come here amid their vectors. */
-SWA__NOINLINE void swa__bias_row(const swa__geo *g, const float *row, int64_t from, int count,
-                                 int apart, float *out) {
-    const int64_t step = g->by_distance ? -1 : 1, last = from + step * (count - 1), n = g->bias_n;
-    const int all = from >= 0 && last >= 0 && from < n && last < n;
-
-    /* all keys have a column, as a rule: no test per key */
-    SWA__ROLLED for (; all && count > 0; count--, from += step, out += apart)
-        memcpy(out, row + from, sizeof *out);
-    SWA__ROLLED for (; count > 0; count--, from += step, out += apart) {
-        memset(out, 0, sizeof *out);
-        if (from >= 0 && from < n) memcpy(out, row + from, sizeof *out);
-    }
+    c.first = b->pos - b->g->bias_first;
+    c.n = b->g->bias_n;
+    c.step = b->g->by_distance ? -1 : 1;
+    return c;
 }
 
 /* What a switch leaves out is a constant here, and what hangs on it is gone. */
@@ -5175,6 +5160,12 @@ SWA__INLINE void swa__fetch_lines(const float *p, int n) {
     const float *end = p + (size_t)n * 16;
     SWA__APART(end);
     for (; p != end; p += 16) SWA__PREFETCH(p);
+}
+
+/* A row's position in a sight as an integer, held within 2^24: beyond, no bias has a column. */
+static int64_t swa__distance(float q) {
+    const int32_t far = 1 << 24;
+    return q >= (float)far ? far : q <= (float)-far ? -far : (int32_t)q;
 }
 
 /* The keys that p.v walks: both intervals, none twice, in grains of 1, 16 or 32 (a power of two).
@@ -5734,6 +5725,25 @@ SWA__NOINLINE SWV_TARGET SWV SWA__FN(modify)(const swa__geo *g, SWV s, SWV slope
     if (g->alibi) s = SWV_FMA(slope, SWV_MAX(distance, SWV_SUB(SWV_SET1(0.0f), distance)), s);
     if (g->bias) s = SWV_FMA(bias, SWV_SET1((float)SWA__LOG2E), s);
     return s;
+}
+
+/* Row i's numbers for `count` keys from the block's key k on: into out, `apart` numbers apart. */
+SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sight *n, int i, int k,
+                                            int count, int apart, float *out) {
+    /* columns of the first key and of the last, the lower one of which may be either */
+    const int64_t from = (c->step < 0 ? swa__distance(n->q[i]) : c->first) + c->step * k;
+    const int64_t last = from + c->step * (count - 1);
+    const float *row = n->bias[i];
+    int y;
+
+    /* all keys have a column, as a rule: no test per key */
+    if (from >= 0 && last >= 0 && from < c->n && last < c->n)
+        SWA__ROLLED for (y = 0; y < count; y++) out[y * apart] = row[from + c->step * y];
+    else
+        SWA__ROLLED for (y = 0; y < count; y++) {
+            const int64_t column = from + c->step * y;
+            out[y * apart] = column >= 0 && column < c->n ? row[column] : 0.0f;
+        }
 }
 
 /* ---- few rows: lanes are keys for q.k, dims for p.v ----
@@ -6757,6 +6767,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
     const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), top = none, first = SWV_SET1(n->first[i]),
         last = SWV_SET1(n->last[i]), zero = SWV_SET1(0.0f);
+    const swa__biases biases = swa__bias_of(b);
     float bias[SWA__TILE];
     int x, from = v[0] < v[1] && v[0] < v[2] ? v[0] : v[2], to = v[1] > v[3] ? v[1] : v[3];
 
@@ -6794,7 +6805,7 @@ static SWV_TARGET SWV SWA__FN(few_mask)(const swa__block *b, const swa__sight *n
             distance = SWV_SUB(SWV_SET1(n->q[i]), key);
             slope = SWV_SET1(n->slope[i]);
             if (g->bias) {
-                swa__bias_row(g, n->bias[i], swa__bias_column(b, n->q[i], k), SWV_N, 1, bias);
+                SWA__FN(bias)(&biases, n, i, k, SWV_N, 1, bias);
                 extra = SWV_LOAD(bias);
             }
         }
@@ -7467,6 +7478,7 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
                                                    SWV *acc) {
     const swa__geo *g = b->g;
     SWV none = SWV_SET1(SWA__NONE), distance = SWV_SET1(0.0f), extra = SWV_SET1(0.0f);
+    const swa__biases biases = swa__bias_of(b);
     const int mr = of->mr, nv = of->nv, k = of->k;
     const swa__list *list = swa__list_of(b), *tree = swa__tree_of(b);
     float bias[SWV_KEYS * SWV_NR];       /* [mr][nv * SWV_N] */
@@ -7475,11 +7487,10 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(many_modify)(const swa__block *b, const sw
     /* The bias row by row: a row's columns lie side by side, but for a list's keys, each of which
        has its own. */
     for (x = 0; swa__has_mods(n) && g->bias && x < nv * SWV_N; x++) {
-        if (list == NULL)
-            swa__bias_row(g, n->bias[x], swa__bias_column(b, n->q[x], k), mr, nv * SWV_N, bias + x);
+        if (list == NULL) SWA__FN(bias)(&biases, n, x, k, mr, nv * SWV_N, bias + x);
         for (i = 0; list != NULL && i < mr; i++) {
             const int64_t at = list->column[k + i] + (g->by_distance ? swa__distance(n->q[x]) : 0);
-            bias[i * nv * SWV_N + x] = at >= 0 && at < g->bias_n ? n->bias[x][at] : 0.0f;
+            bias[i * nv * SWV_N + x] = at >= 0 && at < biases.n ? n->bias[x][at] : 0.0f;
         }
     }
 

@@ -25,7 +25,7 @@ WARN = ("-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wunde
 SWITCHES = [
     ("SWA_NO_MLA", r"mla|product|swa__expand|columns"),
     ("SWA_NO_LATENTS", r"mla|product|swa__expand|columns|tail_mixed|to_rows_"),
-    ("SWA_NO_MODS", r"swa__modify_(scalar|avx|neon)|bias_row"),
+    ("SWA_NO_MODS", r"swa__(modify|bias)_(scalar|avx|neon)"),
     ("SWA_NO_INDEX", r"index|select|swa__best|swa__rank"),
     ("SWA_NO_LISTS", r"picked|wanted|swa__gather|unit_(listed|tree)|swa__list_(scalar|half|avx|neon)"),
     ("SWA_NO_MASKS", r"swa__mask_|swa_mask|compressed"),
