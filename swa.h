@@ -11631,15 +11631,15 @@ static int swa__has_pairs(const swa__kernels *kr) {
 
 static int swa__has_dots(const swa__kernels *kr) {
 #if SWA__DOTS
-    if (kr->many_dots == NULL) return 0;
+    int has = kr->many_dots != NULL;
 #  if SWA__AVX2_DOT
-    if (kr == swa__kernels_of(SWA_ISA_AVX2)) return swa__has_avx_vnni();
+    if (has && kr == swa__kernels_of(SWA_ISA_AVX2)) has = swa__has_avx_vnni();
 #  endif
 #  if SWA__AVX512_DOT
-    if (kr == swa__kernels_of(SWA_ISA_AVX512))
-        return SWA__CPU_HAS(avx512vnni) && SWA__CPU_HAS(avx512vbmi);
+    if (has && kr == swa__kernels_of(SWA_ISA_AVX512))
+        has = SWA__CPU_HAS(avx512vnni) && SWA__CPU_HAS(avx512vbmi);
 #  endif
-    return 1;
+    return has;
 #else
     (void)kr;
     return 0;
