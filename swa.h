@@ -43,8 +43,7 @@
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of
      the ring and any instruction set with FMA, for finite inputs and scores; under -ffast-math too
      (gcc; clang, on AArch64 from 16 on: older ones warn that they cannot. A program that flushes
-     subnormal numbers to zero, as gcc -ffast-math links it,
-     gets the bits of the flushed numbers).
+     subnormal numbers to zero, as gcc -ffast-math links it, gets the bits of the flushed numbers).
    * No malloc, no globals (clang-cl: one word, what CPUID said), no printf, no stack frame over 8
      KiB (from -O1 on); cost per token O(W), at any position.
    * Exact or refused: a rewind that would need rows the ring has overwritten returns SWA_ERR_LOST.
@@ -458,9 +457,9 @@ typedef struct {
                                      or more windows, shapes, types or k_rows than layers, q, k
                                      and v in one place (V in K without v_in_k), a scale above 2,
                                      sinks that have left the window without q_sink or sink_pos,
-                                     lists that overlap. 2: and a list
-                                     (pick) with an entry >= 0 that names no key which its query
-                                     sees, instead of being skipped                               */
+                                     lists that overlap. 2: and a list (pick) with an entry >= 0
+                                     that names no key which its query sees, instead of being
+                                     skipped                                                      */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
@@ -499,9 +498,8 @@ SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t
 SWA_CHECKED swa_status swa_cache_reset(swa_cache *cache, int seq, int64_t start, int64_t origin);
 /* Forgets positions >= end, in all layers or none: SWA_ERR_LOST if the next token would need
    overwritten rows (raise max_rollback, or begin again: swa_cache_replay_from()), ORDER beyond the
-   sequence's end. end <= start empties: the next run begins at
-   end. A layer forgets rows exactly if it holds all that the next token needs, or if that needs
-   none (W = 1, the start of a chunk). */
+   sequence's end. end <= start empties: the next run begins at end. A layer forgets rows exactly if
+   it holds all that the next token needs, or if that needs none (W = 1, the start of a chunk). */
 SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end);
 /* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied
    rows. dst == src truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a
@@ -1575,7 +1573,7 @@ enum {
     SWA__CPU_avx2 = 1, SWA__CPU_fma = 2, SWA__CPU_avx512f = 4, SWA__CPU_avx512bw = 8,
     SWA__CPU_avx512dq = 16, SWA__CPU_avx512vl = 32, SWA__CPU_avx512vbmi = 64,
     SWA__CPU_avx512vnni = 128, SWA__CPU_avx512bf16 = 256, SWA__CPU_avx512vp2intersect = 512,
-    SWA__CPU_amd = 1024, SWA__CPU_intel = 2048, SWA__CPU_ASKED = 4096
+    SWA__CPU_amd = 1024, SWA__CPU_intel = 2048, SWA__CPU_avxvnni = 4096, SWA__CPU_ASKED = 8192
 };
 
 SWA__COLD SWA__NOINLINE int swa__cpu_ask(void) {
@@ -1602,6 +1600,7 @@ SWA__COLD SWA__NOINLINE int swa__cpu_ask(void) {
            | (z && more[2] >> 11 & 1 ? SWA__CPU_avx512vnni : 0)
            | (z && more[3] >> 8 & 1 ? SWA__CPU_avx512vp2intersect : 0)
            | (z && last[0] >> 5 & 1 ? SWA__CPU_avx512bf16 : 0)
+           | (y && last[0] >> 4 & 1 ? SWA__CPU_avxvnni : 0)
            | (first[1] == 0x68747541 ? SWA__CPU_amd : 0)         /* Auth, enticAMD */
            | (first[1] == 0x756e6547 ? SWA__CPU_intel : 0);      /* Genu, ineIntel */
 }
@@ -1644,11 +1643,11 @@ SWA_API int swa_isa_usable(int isa) {
 }
 
 #if SWA__AVX2_DOT && SWA__Q8
-/* Integer products without AVX-512, asked where AVX2 is usable. Clang up to 17 does not know the
-   name: CPUID, which a virtual machine may take a microsecond for; calls with compute SWA_Q8 that
-   run on AVX2 ask once a part. */
+/* Integer products without AVX-512, asked where AVX2 is usable. Clang (14 to 16 at least) does not
+   know the name: CPUID, which a virtual machine may take a microsecond for; calls with compute
+   SWA_Q8 that run on AVX2 ask once a part. */
 static int swa__has_avx_vnni(void) {
-#  ifdef __clang__
+#  if defined(__clang__) && !defined(_MSC_VER)
     unsigned r[4];
     swa__cpuid(0, 0, r);
     if (r[0] < 7) return 0;
@@ -5416,6 +5415,18 @@ static const float swa__sides[2][16] = {
     { 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14, -15 },
     { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
 };
+
+/* q.k in q8 of few rows, by an instance that has integer products: the vectors of keys [v, end), of
+   which a tile has `vectors`, tile by tile, which is one stream from memory. */
+#define SWA__FEW_DOTS(isa, vectors) \
+    void swa__few_dots_##isa(int rows, const swa__block *b, const int32_t *q, const int32_t *sum, \
+                             float *s, int v, int end) { \
+        for (; v < end; v += (vectors)) { \
+            if (rows == 4) swa__dots_few_##isa(4, b, q, sum, s, v); \
+            else if (rows == 2 && !SWA__SMALL) swa__dots_few_##isa(2, b, q, sum, s, v); \
+            else swa__dots_few_##isa(1, b, q, sum, s, v); \
+        } \
+    }
 
 #ifdef __clang__ /* which would load a whole unrolled loop's numbers first, and spill them        */
 #  define SWA__IN_ORDER(x) __asm__ volatile("" : SWV_CONSTRAINT(x) : : "memory")
@@ -9996,7 +10007,8 @@ SWA__INLINE void swa__dots_keys_neon(const int8_t *k, int left, int8x16_t *x) {
 /* q.k of R rows in q8, four numbers of 16 keys at once: s [R][256] from vector v on, q [dk/4][R]
    times four bytes. The sums are exact, as are the f32 chains of integers that other instances run:
    compute SWA_Q8 takes head_dim up to 1040, and 127*127*1040 is less than 2^24. */
-SWA__INLINE void swa__dots_few_neon(int R, const swa__block *b, const int32_t *q, float *s, int v) {
+SWA__INLINE void swa__dots_few_neon(int R, const swa__block *b, const int32_t *q,
+                                    const int32_t *sum, float *s, int v) {
     const swa__tile *t = &b->tile[v / 4];
     const int8_t *k = (const int8_t *)t->k;
     const char *pf = (const char *)t->v;
@@ -10004,6 +10016,7 @@ SWA__INLINE void swa__dots_few_neon(int R, const swa__block *b, const int32_t *q
     int8x16_t x[4], row;
     int i, j, d;
 
+    (void)sum;                           /* for an instruction that takes K unsigned              */
     SWA__UNROLL for (i = 0; i < R; i++)
         SWA__UNROLL for (j = 0; j < 4; j++) acc[i][j] = vdupq_n_s32(0);
 
@@ -10025,19 +10038,9 @@ SWA__INLINE void swa__dots_few_neon(int R, const swa__block *b, const int32_t *q
                       vcvtq_f32_s32(acc[i][j]) * vld1q_f32(t->k_scale + j * 4));
 }
 
-/* The vectors of keys [v, end), whole tiles; q's sums are for another instruction. */
-SWA__NOINLINE void swa__few_dots_neon(int rows, const swa__block *b, const int32_t *q, float *s, int v,
-                                 int end) {
-    for (; v < end; v += 4) {
-        if (rows == 4) swa__dots_few_neon(4, b, q, s, v);
-#if !SWA__SMALL
-        else if (rows == 2) swa__dots_few_neon(2, b, q, s, v);
-#endif
-        else swa__dots_few_neon(1, b, q, s, v);
-    }
-}
+SWA__NOINLINE SWA__FEW_DOTS(neon, 4)
+#define SWV_DOTS                swa__few_dots_neon
 
-#define SWV_DOTS(rows, b, q, sum, s, v, end) swa__few_dots_neon((rows), (b), (q), (s), (v), (end))
 /* Columns of rows `ld` apart, integers in f32: of n rows (4 at most), four bytes each. The last row
    first, so that the first one comes to lie lowest. */
 SWA__INLINE int32x4_t swa__dots_bytes_neon(const float *row, int ld, int n) {
@@ -10072,7 +10075,7 @@ static void swa__to_dots_neon(int type, int dims, int ld, int flip, const void *
 
    both as swa__to_dots_neon makes them; the tile's next one is fetched a line with every four dims. */
 SWA__INLINE void swa__dots_group_neon(const swa__block *b, int fetch, const float *q_scale, int k,
-                                 const float *q, float *s) {
+                                      const float *q, float *s) {
     const swa__tile *t = &b->tile[k / 16];
     const int8_t *key = (const int8_t *)t->k + k % 16 * 4, *of = (const int8_t *)(const void *)q;
     const float *scale = t->k_scale + k % 16;
@@ -10104,7 +10107,7 @@ SWA__INLINE void swa__dots_group_neon(const swa__block *b, int fetch, const floa
 /* As swa__sight.scores: up to the end of k's bundle of 32, 8 keys at a time, which are 64
    scores. */
 static void swa__many_dots_neon(const swa__block *b, const swa__sight *n, int w, int k, int end,
-                           const float *q, float *s) {
+                                const float *q, float *s) {
     if (end > (k | 31) + 1) end = (k | 31) + 1;
     for (s += k % SWA__SUMMED * n->nr; k < end; k += 8, s += 64)
         swa__dots_group_neon(b, n->fetch, n->q_scale[w], k, q, s);
@@ -10425,8 +10428,9 @@ SWA__INLINE SWA__VNNI_TARGET void swa__dots_keys_avx2(const char *k, int left, _
 }
 
 /* q.k of R rows: see swa__dots_few_avx512. */
-SWA__INLINE SWA__VNNI_TARGET void swa__dots_few_avx2(int R, const swa__block *b, const int32_t *q,
-                                                 const int32_t *sum, float *s, int v) {
+SWA__INLINE SWA__VNNI_TARGET void swa__dots_few_avx2(int R, const swa__block *b,
+                                                     const int32_t *q, const int32_t *sum,
+                                                     float *s, int v) {
     const __m256i sign = _mm256_set1_epi32(-0x7f7f7f80);
     const swa__tile *t = &b->tile[v / 2];
     const char *k = (const char *)t->k, *pf = (const char *)t->v;
@@ -10453,20 +10457,9 @@ SWA__INLINE SWA__VNNI_TARGET void swa__dots_few_avx2(int R, const swa__block *b,
                              _mm256_cvtepi32_ps(acc[i * 2 + j]) * _mm256_loadu_ps(t->k_scale + j * 8));
 }
 
-/* The vectors of keys [v, end), whole tiles. */
-SWA__NOINLINE SWA__VNNI_TARGET void swa__few_dots_avx2(int rows, const swa__block *b,
-                                                       const int32_t *q, const int32_t *sum,
-                                                       float *s, int v, int end) {
-    for (; v < end; v += 2) {
-        if (rows == 4) swa__dots_few_avx2(4, b, q, sum, s, v);
-#if !SWA__SMALL
-        else if (rows == 2) swa__dots_few_avx2(2, b, q, sum, s, v);
-#endif
-        else swa__dots_few_avx2(1, b, q, sum, s, v);
-    }
-}
-
+SWA__NOINLINE SWA__VNNI_TARGET SWA__FEW_DOTS(avx2, 2)
 #define SWV_DOTS                swa__few_dots_avx2
+
 /* See swa__kernels.to_dots: the 16 columns of q8 at once, or 8 of integers. */
 static SWA__VNNI_TARGET void swa__to_dots_avx2(int type, int dims, int ld, int flip,
                                                const void *src, float *dst) {
@@ -10942,19 +10935,9 @@ SWA__INLINE SWA__DOTS_TARGET void swa__dots_few_avx512(int R, const swa__block *
         _mm512_mul_ps(_mm512_cvtepi32_ps(acc[i]), _mm512_loadu_ps(b->tile[v].k_scale)));
 }
 
-/* The tiles [v, end), here a vector of keys each. */
-SWA__NOINLINE SWA__DOTS_TARGET void swa__few_dots_avx512(int rows, const swa__block *b, const int32_t *q,
-                                                  const int32_t *sum, float *s, int v, int end) {
-    for (; v < end; v++) {               /* a tile at a time: one stream from memory */
-        if (rows == 4) swa__dots_few_avx512(4, b, q, sum, s, v);
-#if !SWA__SMALL
-        else if (rows == 2) swa__dots_few_avx512(2, b, q, sum, s, v);
-#endif
-        else swa__dots_few_avx512(1, b, q, sum, s, v);
-    }
-}
-
+SWA__NOINLINE SWA__DOTS_TARGET SWA__FEW_DOTS(avx512, 1)
 #define SWV_DOTS                swa__few_dots_avx512
+
 /* See swa__kernels.to_dots: 16 columns at a time. */
 static SWA__DOTS_TARGET void swa__to_dots_avx512(int type, int dims, int ld, int flip,
                                                  const void *src, float *dst) {
@@ -16233,11 +16216,13 @@ SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_a
 /* Whether pinned sinks have left the window of a token, further than n_sink. */
 SWA__COLD static int swa__sinks_far(const swa__cache *c, const swa_window *w) {
     int i, far = 0;
+
+    if (w->n_sink == 0 || w->kind != SWA__BAND || w->left < 0) return 0;
     for (i = 0; i < c->n_runs; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
-        far |= r->pos + r->n - 1 > (int64_t)w->n_sink + w->left;
+        far |= r->pos + r->n - 1 - w->n_sink > w->left;
     }
-    return far && w->n_sink > 0 && w->kind == SWA__BAND && w->left >= 0;
+    return far;
 }
 
 /* Under audit: what is legal, and seldom meant. */
@@ -18000,15 +17985,16 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
     const swa__cache *c = swa__get(cache);
     const swa__layer *l;
     swa__verdict v = swa__mla_check(mla, x->w);
+    int far;
 
     if (v.status != SWA_OK) return v;
     if (c == NULL || h == NULL || out == NULL)
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     l = swa__layer_of(c, layer);
-    if (c->d.audit > 0 && mla->rope_dim > 0 && (mla->sink_pos > 0 || swa__sinks_far(c, &l->window))
-        && l->window.kind == SWA__BAND && l->window.left >= 0
-        && mla->sink_pos != l->window.n_sink + l->window.left)
+    far = c->status == SWA_OK && mla->rope_dim > 0 && swa__sinks_far(c, &l->window);
+    if (c->d.audit > 0 && (mla->sink_pos > 0 || far) && l->window.kind == SWA__BAND
+        && l->window.left >= 0 && mla->sink_pos != l->window.n_sink + l->window.left)
         return swa__no(SWA_ERR_ARG, "sink_pos: not n_sink+W-1, under audit");
 
     x->c = c;

@@ -275,13 +275,13 @@ static inline int t_cache_new(swa_cache *kv, const swa_cache_desc *desc, int par
     return CHECK(bytes > 0 && room > 0) && CHECK_OK(swa_cache_init(kv, desc, t_alloc(bytes), bytes))
         && CHECK_OK(swa_cache_set_scratch(kv, t_alloc(room), room));
 }
-/* n tokens of one sequence from pos on. */
 /* What audit asks for where a window pins sinks: q again, since they keep their places. */
 static inline void t_say_sinks(swa_attn *a, int audit, const swa_window *w) {
     if (!audit || w->n_sink == 0) return;
     a->q_sink = a->q;
     a->q_sink_tail = a->q_tail;
 }
+/* n tokens of one sequence from pos on. */
 static inline swa_run t_run(int seq, int64_t pos, int32_t n) {
     swa_run r;
     memset(&r, 0, sizeof r);

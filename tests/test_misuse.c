@@ -2254,17 +2254,21 @@ static void why_commit(const int32_t *path, int32_t n, const char *word) {
     CHECK(strstr(why, word) != NULL);
     t_label("trees");
 }
+/* One layer with this window. */
+static swa_cache_desc one_window(const swa_window *win, int audit) {
+    swa_cache_desc d = w.desc;
+    d.windows = win;
+    d.n_windows = d.n_layers = 1;
+    d.audit = audit;
+    return d;
+}
 /* Of the places from which pinned sinks may be seen, one is StreamingLLM's. */
 static void misuse_sink_pos(void) {
     const swa_window win = swa_window_sinks(4, 2);
     swa_mla m = good_mla();
-    swa_cache_desc d = w.desc;
+    swa_cache_desc d = one_window(&win, 1);
     swa_cache kv;
     size_t bytes;
-    d.windows = &win;
-    d.n_windows = 1;
-    d.n_layers = 1;
-    d.audit = 1;
     d.shape = swa_mla_shape(&m, 0);
     if (!t_cache_new(&kv, &d, 1)) return;
     m.sink_pos = 5; /* angles of its own */
@@ -2282,6 +2286,9 @@ static void misuse_sink_pos(void) {
         if (pos > 5) m.sink_pos = 5;
         ACCEPT(swa_mla_forward, (&kv, 0, &m, w.x, w.out));
     }
+    REFUSE(swa_step_one, (&kv, 0, 99, 1), SWA_ERR_ORDER); /* there is no step whose tokens could be far */
+    m.sink_pos = 0;
+    REFUSE(swa_mla_forward, (&kv, 0, &m, w.x, w.out), SWA_ERR_ORDER);
     m.eps = -1; /* told without a cache */
     CHECK(strstr(swa_mla_explain(NULL, 0, &m, NULL, NULL), "eps") != NULL);
 }
@@ -2290,13 +2297,9 @@ static void misuse_sink_pos(void) {
 static void misuse_q_sink(void) {
     const swa_window win = swa_window_sinks(4, 2);
     for (int audit = 0; audit < 2; audit++) {
-        swa_cache_desc d = w.desc;
+        const swa_cache_desc d = one_window(&win, audit);
         swa_cache kv;
         swa_attn a = w.attn;
-        d.windows = &win;
-        d.n_windows = 1;
-        d.n_layers = 1;
-        d.audit = audit;
         t_label("audit %d", audit);
         if (!t_cache_new(&kv, &d, 1)) return;
         a.q.p = w.apart;
@@ -2316,12 +2319,9 @@ static void misuse_q_sink(void) {
 static void misuse_audit(void) {
     const swa_window win = swa_window_sliding(4);
     for (int way = 0; way < 4; way++) {
-        swa_cache_desc d = w.desc;
+        swa_cache_desc d = one_window(&win, way > 0);
         swa_cache kv;
         swa_attn a = w.attn;
-        d.windows = &win;
-        d.n_windows = 1;
-        d.audit = way > 0;
         d.shape.v_in_k = way == 2;
         t_label("audit %d", way);
         if (!t_cache_new(&kv, &d, 1)) return;
