@@ -4707,6 +4707,8 @@ enum { SWA__GEMM_SUM = 2048,             /* inputs of a matrix product that are 
        SWA__FEW = 16,                    /* fewer rows than this take the few-rows shape          */
        SWA__TOGETHER = 256,              /* numbers of a K row and its tail of the KV heads that
                                             share a unit: a tile of each is 16 KB of L1          */
+       SWA__STRANDS = 16,                /* KV heads of a woven unit, ...                         */
+       SWA__WOVEN = 64,                  /* ... and their rows, at most                           */
        SWA__PANEL = 32,                  /* rows of the widest panel                              */
        SWA__HALF = 16,                   /* of a half one, in any instance                        */
        SWA__INDEX_KEYS = 48,             /* keys of an index that stay in L1 while the rows come
@@ -4822,7 +4824,10 @@ typedef struct {
     int          heads, apart, skip;     /* few rows: of so many KV heads, the tiles of each `apart`
                                             behind those of the one before; those staged now
                                             begin at tile `skip`                                  */
+    int          steps;      /* few rows: what is done with it now; all, but for woven units      */
 } swa__block;
+/* Few rows: q.k, then p, its sum and the maximum, then p.v. p.v alone goes on from what o has. */
+enum { SWA__STEP_QK = 1, SWA__STEP_P = 2, SWA__STEP_PV = 4, SWA__STEPS = 7 };
 
 /* Products in bf16 come in two orders, each as an instruction has it, and each in f32 on rounded
    numbers where no such instruction runs. The same bits, because numbers so small that a product or
@@ -7011,7 +7016,7 @@ static SWV_TARGET void SWA__FN(few_value_pieces)(int any, int rows, int most, co
     /* `some` is the first range, with a piece of the second; then pieces of that alone */
     memcpy(some, range, sizeof some);
     x.any = any;
-    x.more = 0;
+    x.more = b->steps != SWA__STEPS;
     do {
         if (range[3] - some[2] > piece) some[3] = (some[2] & -grain) + piece;
         else some[3] = range[3];
@@ -7192,7 +7197,7 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
 #endif
 
     SWA__FN(few_vectors)(n, v);
-    for (h = 0; h < b->heads; h++) {
+    for (h = 0; h < b->heads && b->steps & SWA__STEP_QK; h++) {
         const int row[2] = { h * rows, h * rows + all };
 #if SWV_N == 16 && !SWA__SMALL
         const swa__tile *t = SWA__FN(few_lone)(b, h, rows, v);
@@ -7206,9 +7211,9 @@ static SWV_TARGET void SWA__FN(few)(const swa__block *b, const swa__sight *n, in
         SWA__FN(few_head)(b, n, row, most, q, s + row[0] * SWA_BLOCK,
                           h * b->apart * (SWA__TILE / SWV_N));
     }
-    SWA__FN(few_weights)(b, n, rows, v, s, to);
+    if (b->steps & SWA__STEP_P) SWA__FN(few_weights)(b, n, rows, v, s, to);
 
-    for (h = 0; h < b->heads; h++) {
+    for (h = 0; h < b->heads && b->steps & SWA__STEP_PV; h++) {
         const int at = h * b->apart * SWA__TILE;
         float *p = s + (h * rows * SWA_BLOCK - at), *o = to->o + h * rows * g->dvp;
         for (i = 0; i < 4; i++) keys[i] = range[i] + at;
@@ -11703,6 +11708,7 @@ typedef struct {
     int       n_kv;
     const swa__source *base[2];          /* what segments of rows, of a ring share: KV head 0.
                                             NULL: each its own                                    */
+    int       in_order;                  /* rows come as they lie in memory: see swa__woven_run   */
 } swa__keys;
 
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
@@ -11731,14 +11737,15 @@ static void swa__source_make(const swa__keys *keys, const swa_kv *kv, swa__sourc
 }
 
 /* The segment that was looked at last, for the tiles that follow in it: three operands are not made
-   anew for each. */
-typedef struct { const swa__keys *keys; int h, segment; swa__source src; } swa__cursor;
+   anew for each. only: the operands that are wanted, as bits; 0 = all. */
+typedef struct { const swa__keys *keys; int h, segment, only; swa__source src; } swa__cursor;
 
 static swa__cursor swa__cursor_at(const swa__keys *keys, int h) {
     swa__cursor x;
     x.keys = keys;
     x.h = h;
     x.segment = -1;
+    x.only = 0;
     return x;
 }
 
@@ -11991,6 +11998,7 @@ SWA__INLINE void swa__rows_soon(const swa__keys *keys, const swa__source *src, i
         return;
     }
     if (x->row <= bytes) return;
+    if (keys->in_order && !swa__fetches_twice()) return; /* fetched by the CPU: 0.94 of the time  */
     if (which != SWA__K && (x->type != SWA_F32 || !swa__fetches_twice())) return;
     if (keys->shape.n_heads > 4 * keys->shape.n_kv_heads) return;
     if (x->row <= (4 << 20) / (src->end - src->pos)) return;
@@ -12399,6 +12407,7 @@ static unsigned swa__tile_gather(swa__cursor *in, int s, int64_t pos, int a, int
         to->bare = from == a;
         for (x = 0; x < SWA__OPERANDS; x++) {
             const swa__operand *y = &src->x[x];
+            if (in->only != 0 && (in->only >> x & 1) == 0) continue;
             scaled |= swa__is_scaled(keys, src, x);
             if (x == SWA__V && !src->ring && end - from == b - a && !keys->as_f32
                 && keys->form != SWA__SINGLES
@@ -12454,14 +12463,15 @@ static int swa__has_q8(const swa__source *src) {
 }
 
 /* Fills in the block's tiles that hold keys of range, for the cursor's KV head; the others stay
-   undefined. */
+   undefined. Of some operands alone: that is a slice of a block, whose place is the first, so that it
+   stays in L1, and which leaves what other slices have said of missing keys. */
 static void swa__stage(swa__cursor *in, const int range[4], const swa__room *room, swa__block *b) {
     const swa__keys *keys = in->keys;
     const int first = range[0], end = range[3];
     int t, i, lo, hi, s = swa__find(keys, b->pos + first);
     swa__spot to;
 
-    b->present = NULL;
+    if (in->only == 0) b->present = NULL;
     b->shift = 0;
 
     /* decode, as a rule: one segment of the ring holds all that is seen */
@@ -12475,7 +12485,7 @@ static void swa__stage(swa__cursor *in, const int range[4], const swa__room *roo
         }
     }
 
-    swa__spot_of(keys, room, b->skip + first / SWA__TILE, &to);
+    swa__spot_of(keys, room, in->only != 0 ? 0 : b->skip + first / SWA__TILE, &to);
     for (t = first / SWA__TILE; t * SWA__TILE < end; t++, swa__spot_next(&to, &keys->shape)) {
         const int64_t pos = b->pos + t * SWA__TILE;
         const swa__source *src = NULL;
@@ -12906,7 +12916,7 @@ typedef struct {
     swa__keys keys;
     int64_t keys_from, keys_to;          /* positions between which segments lie                  */
     swa__blocks all;                     /* those that any of its tokens touches                  */
-    int heads;                           /* KV heads that may share a unit                        */
+    int heads, woven;                    /* KV heads that may share a unit, and be woven          */
     /* of a ring's job: three segments at the most and the new rows; all slots, and those rows */
     swa_kv kv[4];
     swa__source ring, fresh;
@@ -13125,6 +13135,41 @@ static int swa__job_heads(const swa__job *j) {
     return heads > 1 ? heads : 1;
 }
 
+/* Rows of a strand, see swa__woven_run: a power of two, so that none lies across two s. */
+static int swa__strand_rows(int rows) {
+    int n = 1;
+    while (n < rows) n *= 2;
+    return n;
+}
+
+/* How many KV heads a unit may weave, see swa__woven_run: where few rows meet rows of the caller's
+   that lie among those of other heads, 2 KB and more from one token to the next (in shorter ones
+   neighbours share what the CPU fetches), and K is more than 2 MB (what is in the caches already
+   takes up to 1.1 times as long). What is in s for each head has to fit behind the q of all. */
+static int swa__job_woven(const swa__job *j) {
+    const swa_shape *s = &j->call->shape;
+    swa__source src;
+    int64_t row;
+    int each, heads, sums;
+
+    if (j->call->rows == NULL || j->call->a.compute == SWA_Q8 || swa__form_of(&j->geo) != SWA__PLAIN
+        || !j->few || j->rows == 0 || j->heads > 1 || j->keys.n_kv == 0 || swa__expands(j->call))
+        return 1;
+    swa__source_make(&j->keys, &j->keys.kv[0], &src);
+    row = src.x[SWA__K].row;
+    if (src.x[SWA__K].tiled || j->all.n == 0 || row < 2048
+        || row <= (2 << 20) / SWA_BLOCK / j->all.n
+        || row < 2 * src.x[SWA__K].dim * (int64_t)src.x[SWA__K].size)
+        return 1;
+    each = swa__strand_rows(j->rows);
+    heads = swa__min(swa__min(s->n_kv_heads, SWA__STRANDS), SWA__WOVEN / each);
+    for (; heads > 1; heads--) {
+        sums = (heads * each + SWA__FEW - 1) / SWA__FEW * (2 * SWA__FEW * SWA_BLOCK);
+        if ((swa__unit_rows(s) - heads * each) * (s->head_dim + s->tail_dim) >= sums) break;
+    }
+    return heads;
+}
+
 /* Job i of a call: its queries and segments, its kernel, its blocks. */
 static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     j->call = call;
@@ -13144,6 +13189,8 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
     memset(&j->all, 0, sizeof j->all);
     if (j->n > 0) j->all = swa__blocks_of(j, 0, j->n - 1);
     j->heads = swa__job_heads(j);
+    j->woven = swa__job_woven(j);
+    j->keys.in_order = j->woven > 1;
 }
 
 /* ---- rows: q in, bounds, results out ---- */
@@ -13152,6 +13199,7 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
    heads the same rows, head after head. */
 typedef struct {
     int h, heads, r0, n;                 /* the first KV head, how many; rows of each             */
+    int woven;                           /* ... or how many, woven                                */
     int blocks;                          /* how many of the list, from block number `at` on       */
     int64_t at;
     swa__blocks list;
@@ -14112,27 +14160,32 @@ static void swa__look_ahead(swa__part *p, const swa__unit *u, int last, int64_t 
     }
 }
 
-/* One block, few rows: folded into their results, or of a split kept for phase 1. */
-static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                           swa__block *b, const swa__sight *l) {
-    const swa__kernels *kr = j->call->kr;
+/* A block's o, m, l of few rows, of a split: one behind the other, as swa__fold_rows takes them. */
+static void swa__rows_keep(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
     const size_t dvp = (size_t)j->geo.dvp;
-    const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
-    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     float *partial = u->partial;
-    const int rows = u->n * u->heads, first = partial == NULL && swa__panel_empty(rows, w->m);
     int i;
 
-    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in. Folded into
-       nothing it would stay as it is, but for a zero's sign, which finish and later folds remove */
-    kr->few(b, l, u->n, q, w->s, first ? &all : &own);
-    if (partial == NULL && !first) kr->fold(rows, j->geo.dvp, &all, w->ob, w->mb, w->lb);
-    /* o, m, l one behind the other, as swa__fold_rows takes them */
-    for (i = 0; i < u->n && partial != NULL; i++, partial += u->partial_row) {
+    for (i = 0; i < u->n; i++, partial += u->partial_row) {
         memcpy(partial, w->ob + (size_t)i * dvp, dvp * sizeof(float));
         partial[dvp] = w->mb[i];
         partial[dvp + 1] = w->lb[i];
     }
+}
+
+/* One block, few rows: folded into their results, or of a split kept for phase 1. */
+static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                           swa__block *b, const swa__sight *l) {
+    const swa__kernels *kr = j->call->kr;
+    const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
+    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
+    const int rows = u->n * u->heads, first = u->partial == NULL && swa__panel_empty(rows, w->m);
+
+    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in. Folded into
+       nothing it would stay as it is, but for a zero's sign, which finish and later folds remove */
+    kr->few(b, l, u->n, q, w->s, first ? &all : &own);
+    if (u->partial != NULL) swa__rows_keep(j, u, w);
+    else if (!first) kr->fold(rows, j->geo.dvp, &all, w->ob, w->mb, w->lb);
 }
 
 /* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
@@ -14431,6 +14484,7 @@ static void swa__block_begin(const swa__job *j, swa__block *b) {
     b->g = &j->geo;
     b->l1 = swa__fetch_l1();
     b->stream = b->again = 0;
+    b->steps = SWA__STEPS;
     b->heads = 1;
     b->apart = b->skip = 0;
     b->next_pos = -1;
@@ -15001,6 +15055,140 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
     else swa__look_ahead(p, u, last, at, b);
 }
 
+/* ---- woven units ---- */
+
+/* Rows of the caller's lie as [n][n_kv_heads][dims], as a rule. One head after the other, a unit reads
+   512 bytes in every 4 KB (8 heads of 128 in f32): the CPU fetches what is around them in vain, and
+   all of them share so few sets of a cache that none is there when it is wanted (Skylake: 0.3 of
+   what DRAM gives; in pieces of all heads 0.64). So several heads are strands of one unit, and take
+   turns:
+
+       K of keys 0..15     head 0: q.k -> s of head 0     head 1: q.k -> s of head 1     ...
+       K of keys 16..31    head 0                         head 1                         ...
+       ...
+       of all heads        scores -> p
+       V of keys 0..15     head 0: p.v -> o of head 0     head 1                         ...
+       ...
+
+   Each has q, s, o, m and l of its own, and the arithmetic is that of few rows. Of narrow types a
+   slice is two tiles, which are as many bytes (0.93 of the time of one). Nothing is fetched: memory
+   is read in the order in which it lies, which Intel's CPUs see by themselves; others fetch a tile
+   of K ahead, see swa__rows_soon. */
+typedef struct {
+    swa__unit u;                         /* of one KV head                                        */
+    swa__scratch w;                      /* where its rows lie: o, m, l and those of one block
+                                            among all rows of the scratch, s behind q             */
+    swa__cursor in;
+} swa__strand;
+
+static void swa__strand_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int i,
+                             swa__strand *x) {
+    const int each = swa__strand_rows(u->n), row = i * each, all = u->woven * each;
+    const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
+    /* of 16 rows those of the sinks' own q lie behind the others */
+    const int sum = row / SWA__FEW * (2 * SWA__FEW) + row % SWA__FEW;
+
+    x->u = *u;
+    x->u.h += i;
+    if (u->partial != NULL) x->u.partial += (size_t)i * (size_t)j->rows * u->partial_row;
+    x->in = swa__cursor_at(&j->keys, x->u.h);
+
+    x->w = *w;
+    x->w.q += (size_t)row * dkt;
+    if (swa__has_q_sink(j)) x->w.q_sink += (size_t)row * dkt;
+    x->w.s = w->q + swa__pad16(all * (int)dkt) + (size_t)sum * SWA_BLOCK;
+    x->w.o += (size_t)row * dvp;
+    x->w.m += row;
+    x->w.l += row;
+    x->w.ob = w->o + (size_t)(all + row) * dvp;
+    x->w.mb = w->m + all + row;
+    x->w.lb = w->l + all + row;
+}
+
+static void swa__strand_few(const swa__job *j, const swa__strand *x, const swa__block *b,
+                            const swa__sight *l) {
+    const float *const q[2] = { swa__has_q_sink(j) ? x->w.q_sink : x->w.q, x->w.q };
+    const swa__total own = { x->w.ob, x->w.mb, x->w.lb };
+    j->call->kr->few(b, l, x->u.n, q, x->w.s, &own);
+}
+
+/* q.k or p.v of all strands with a block, slice by slice. l: of the block. */
+SWA__NOINLINE void swa__woven_step(const swa__job *j, int step, const swa__room *room,
+                                   const swa__sight *l, swa__strand *x, swa__block *b) {
+    const int heads = x->u.woven, end = l->hi[0] > l->hi[1] ? l->hi[0] : l->hi[1],
+              keys = swa__k_type(j->keys.kv) == SWA_F32 ? SWA__TILE : 2 * SWA__TILE;
+    int h, k, w, range[4];
+    swa__sight slice;                    /* the intervals, which these steps ask for, and no more */
+    swa__tile *t;
+
+    b->steps = step;
+    for (k = 0; k < end; k += keys) {
+        for (w = 0; w < 2; w++) {
+            slice.lo[w] = l->lo[w] > k ? l->lo[w] : k;
+            slice.hi[w] = swa__min(l->hi[w], k + keys);
+        }
+        swa__ranges(&slice, 1, range);
+        if (range[0] == range[3]) continue;
+
+        for (h = 0; h < heads; h++) {
+            x[h].in.only = step == SWA__STEP_PV ? 1 << SWA__V : 1 << SWA__K | 1 << SWA__TAIL;
+            swa__stage(&x[h].in, range, room, b);
+            /* what q.k fetches as V: what it reads */
+            t = &b->tile[k / SWA__TILE];
+            for (w = 0; w < keys && step == SWA__STEP_QK; w += SWA__TILE, t++) {
+                t->v = t->k;
+                t->v_type = t->k_type;
+                t->v_token = j->geo.dvp;
+            }
+            swa__strand_few(j, &x[h], b, &slice);
+        }
+    }
+}
+
+/* A block's results of a strand: folded, or of a split kept. */
+static void swa__strand_end(const swa__job *j, const swa__strand *x) {
+    const swa__total all = { x->w.o, x->w.m, x->w.l };
+    if (x->u.partial == NULL)
+        j->call->kr->fold(x->u.n, j->geo.dvp, &all, x->w.ob, x->w.mb, x->w.lb);
+    else swa__rows_keep(j, &x->u, &x->w);
+}
+
+SWA__NOINLINE void swa__woven_run(swa__part *p, const swa__unit *u) {
+    const swa__job *j = &p->job;
+    const size_t bytes = (size_t)u->n * (size_t)j->geo.dvp * sizeof(float);
+    int64_t at = u->at;
+    /* 8 KB of 32, where one unit's scores would be */
+    swa__strand *x = (swa__strand *)(void *)p->w->s;
+    swa__block b;
+    swa__sight l;
+    int h, i;
+
+    for (h = 0; h < u->woven; h++) {
+        swa__strand_make(j, u, p->w, h, &x[h]);
+        swa__unit_begin(j, &x[h].u, &x[h].w, &b);
+        /* the first block is folded into an empty row, as in phase 1 */
+        memset(x[h].w.o, 0, bytes);
+    }
+
+    for (i = 0; i < u->blocks; i++, at = swa__block_from(&j->keys, &u->list, at + 1)) {
+        swa__block_begin(j, &b);
+        b.pos = at * SWA_BLOCK;
+        b.t0 = b.t1 = 0;
+        swa__sight_make(j, &x[0].u, &x[0].w, 0, u->n, b.pos, &l);
+        swa__woven_step(j, SWA__STEP_QK, &p->w->room, &l, x, &b);
+        b.steps = SWA__STEP_P;
+        for (h = 0; h < u->woven; h++) {
+            /* heads see the same, but each has its slope and bias */
+            if (h > 0 && l.mods) swa__sight_make(j, &x[h].u, &x[h].w, 0, u->n, b.pos, &l);
+            swa__strand_few(j, &x[h], &b, &l);
+            memset(x[h].w.ob, 0, bytes);
+        }
+        swa__woven_step(j, SWA__STEP_PV, &p->w->room, &l, x, &b);
+        for (h = 0; h < u->woven; h++) swa__strand_end(j, &x[h]);
+    }
+    for (h = 0; h < u->woven && u->partial == NULL; h++) swa__unit_end(j, &x[h].u, &x[h].w);
+}
+
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
 static void swa__unit_run(swa__part *p, const swa__unit *u) {
     const swa__job *j = &p->job;
@@ -15018,6 +15206,10 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     }
 #endif
     swa__unit_windows(j, t0, last + 1, w);
+    if (u->woven > 1) {
+        swa__woven_run(p, u);
+        return;
+    }
     swa__unit_begin(j, u, w, &b);
     /* a place ahead holds as long as units follow one another as the heads do */
     if (u->h == 0 && u->at == swa__block_from(&j->keys, &u->list, 0)) p->ahead.in.h = -1;
@@ -15048,9 +15240,9 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
        shares     |     0     |     1      |           a unit goes to where its middle lies: u0, u1
                                                        to part 0, u2 to u4 to part 1 */
 
-/* How a phase is cut: rows of a unit in each shape, whether each block is a unit of its own, and
-   whether KV heads with few keys are together. */
-typedef struct { int few, many, split, together; } swa__cut;
+/* How a phase is cut: rows of a unit in each shape, whether each block is a unit of its own,
+   whether KV heads with few keys are together, and how many may be woven. */
+typedef struct { int few, many, split, together, woven; } swa__cut;
 
 /* Units and partial results of a cut; what phase 0 walks and phase 1 folds. In double: there may
    be more than an int64 counts. */
@@ -15061,7 +15253,8 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads,
-                  each = cut->together ? j->heads : 1;
+                  woven = swa__min(j->woven, cut->woven),
+                  each = woven > 1 ? woven : cut->together ? j->heads : 1;
         if (j->rows == 0) continue;
         /* a token with a list is a unit, or several; its keys are never split */
         if (swa__listed(p->call))
@@ -15110,6 +15303,23 @@ static double swa__cut_rows(swa__part *p, swa__cut *cut, double least) {
     }
 }
 
+/* Rows of the caller's: each block by itself, of as many KV heads as leave four units per part. 0 if
+   there is no room for the results, or no head to weave. */
+static int swa__cut_woven(swa__part *p, swa__cut *cut) {
+    double units, partials;
+
+    cut->split = 1;
+    for (; p->call->rows != NULL && cut->woven > 1; cut->woven /= 2) {
+        cut->woven = swa__min(cut->woven, swa__job_of(p, 0)->woven);
+        swa__count(p, cut, &units, &partials);
+        if (cut->woven > 1 && units >= 4.0 * p->parts && partials <= (double)p->call->split_rows)
+            return 1;
+    }
+    cut->woven = 1;
+    cut->split = 0;
+    return 0;
+}
+
 /* Units as large as may be, because their rows share a staged block, and yet enough of them that
    the parts' shares come out alike: four per part, or one of the same size for each. Where there
    are fewer, keys are split before rows are. */
@@ -15123,7 +15333,8 @@ static swa__cut swa__cut_make(swa__part *p) {
     cut.many = (p->w->rows - SWA__PANEL) / nr * nr;
     cut.split = 0;
     cut.together = 1;
-    if (parts == 1) return cut;
+    cut.woven = SWA__STRANDS;
+    if (parts == 1 || swa__cut_woven(p, &cut)) return cut;
     if (swa__listed(p->call)) {          /* rows that share a list gather it once */
         (void)swa__cut_rows(p, &cut, parts);
         return cut;
@@ -15152,7 +15363,7 @@ static double swa__cost(const swa__job *j, const swa__unit *u) {
     keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     /* of a split one block's share */
     return 1.0
-         + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->heads * u->blocks
+         + (j->few ? u->n + 8.0 : (double)u->n) * keys * (u->heads * u->woven) * u->blocks
                / (u->list.n > 0 ? u->list.n : 1);
 }
 
@@ -15210,6 +15421,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
         /* of one token */
         if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
         if (cut->together) u.heads = swa__min(j->heads, heads - u.h);
+        u.woven = swa__min(swa__min(j->woven, cut->woven), heads - u.h);
         if (cut->split) {
             swa__unit_split(p, &u, base, share);
         } else {
@@ -15223,7 +15435,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
         }
 
         if (listed) u.r0 += u.n;
-        else u.h += u.heads;
+        else u.h += u.heads * u.woven;
         if (u.h == heads) {
             u.h = 0;
             u.r0 += u.n;

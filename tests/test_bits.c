@@ -461,6 +461,176 @@ TEST_EACH_ISA(bits_spans) {
     }
 }
 
+/* ---- rows of the caller's, whose heads lie side by side ---- */
+
+enum { WOVEN_DK = 72, WOVEN_DT = 8, WOVEN_DV = 80, WOVEN_KEYS = 1050 };
+
+/* A call over them: shape, rows and what a query has are drawn; `of` to its own arrays. */
+typedef struct {
+    swa_rows r;
+    swa_kv kv[3];
+    swa_attn a;
+    float *out, *lse;
+} woven;
+
+/* Numbers of n rows of [heads][dim]: finite, and small. */
+static const void *woven_numbers(size_t n, size_t size) {
+    unsigned char *p = (unsigned char *)t_alloc(n * size);
+    for (size_t i = 0; i < n * size; i++) p[i] = i < 65521 ? (unsigned char)t_int(0, 255) : p[i - 65521];
+    /* of each the byte with the exponent */
+    for (size_t i = size - 1; i < n * size; i += size) p[i] = (unsigned char)((p[i] & 0x80) | 0x38);
+    return p;
+}
+
+static size_t woven_size(swa_type type) { return type == SWA_F32 ? 4 : type == SWA_E4M3 ? 1 : 2; }
+
+/* Three segments, two of which follow one another. */
+static void woven_keys(swa_type type, int heads, woven *x) {
+    const size_t size = woven_size(type), keys = WOVEN_KEYS;
+    const unsigned char *k = (const unsigned char *)woven_numbers(keys * (size_t)(heads * WOVEN_DK), size);
+    const unsigned char *v = (const unsigned char *)woven_numbers(keys * (size_t)(heads * WOVEN_DV), size);
+    const unsigned char *tail = (const unsigned char *)woven_numbers(keys * (size_t)(heads * WOVEN_DT), size);
+    int64_t pos = t_int(0, 700);
+
+    for (int i = 0; i < 3; i++) {
+        const size_t from = keys * (size_t)i / 3;
+        swa_kv *kv = &x->kv[i];
+        kv->k = k + from * (size_t)(heads * WOVEN_DK) * size;
+        kv->v = v + from * (size_t)(heads * WOVEN_DV) * size;
+        kv->tail = tail + from * (size_t)(heads * WOVEN_DT) * size;
+        kv->k_type = kv->v_type = kv->tail_type = type;
+        kv->k_token = heads * WOVEN_DK;
+        kv->v_token = heads * WOVEN_DV;
+        kv->tail_token = heads * WOVEN_DT;
+        kv->k_head = WOVEN_DK;
+        kv->v_head = WOVEN_DV;
+        kv->tail_head = WOVEN_DT;
+        kv->n = (int32_t)(keys * (size_t)(i + 1) / 3 - from);
+        kv->pos = pos;
+        pos += kv->n + (i == 0 ? t_int(0, 40) : 0);
+    }
+    x->r.kv = x->kv;
+    x->r.n_kv = 3;
+    x->r.pos = pos - x->r.n_tokens;
+    x->r.shape.tail_dim = t_int(0, 1) * WOVEN_DT;
+}
+
+/* What scores are modified with, by chance. */
+static void woven_mods(woven *x) {
+    const int heads = x->r.shape.n_heads;
+    if (t_int(0, 1)) x->a.sink_logits = t_random(heads, 1.0f);
+    if (t_int(0, 1)) {
+        float *slopes = t_floats(heads);
+        for (int i = 0; i < heads; i++) slopes[i] = 0.001f * (float)(i + 1);
+        x->a.alibi = slopes;
+        x->a.softcap = 20.0f;
+    }
+    if (t_int(0, 1)) {
+        x->a.bias_n = 300;
+        x->a.bias_first = x->r.pos - t_int(200, 600);
+        x->a.bias_head = x->a.bias_n;
+        x->a.bias_token = x->a.bias_n * heads;
+        x->a.bias = t_random(x->r.n_tokens * heads * 300, 1.0f);
+    }
+}
+
+static void woven_new(int round, int isa, woven *x) {
+    static const swa_type types[] = { SWA_F32, SWA_F16, SWA_BF16, SWA_E4M3 };
+    const swa_type type = types[round % 4];
+    const int group = t_int(1, 5), heads = type == SWA_F32 ? 8 + t_int(0, 4) : type == SWA_E4M3 ? 32 : 16;
+    const int64_t W = t_int(WOVEN_KEYS - 60, WOVEN_KEYS - 20);
+    int rows;
+
+    memset(x, 0, sizeof *x);
+    x->r.isa = isa;
+    x->r.shape.n_heads = group * heads;
+    x->r.shape.n_kv_heads = heads;
+    x->r.shape.head_dim = WOVEN_DK;
+    x->r.shape.v_dim = WOVEN_DV;
+    x->r.n_tokens = t_int(1, 3);
+    woven_keys(type, heads, x);
+    if (round % 3 == 1) x->r.window = swa_window_sliding(W);
+    /* the window begins among the sinks */
+    if (round % 3 == 2) x->r.window = swa_window_sinks(W, (int32_t)(x->r.pos - W + t_int(1, 16)));
+
+    rows = x->r.n_tokens * group * heads;
+    x->a.scale = 0.1f;
+    x->a.q.p = t_random(rows * WOVEN_DK, 1.0f);
+    if (x->r.shape.tail_dim > 0) x->a.q_tail.p = t_random(rows * WOVEN_DT, 1.0f);
+    x->a.q.token = (int64_t)group * heads * WOVEN_DK;
+    x->a.q_tail.token = (int64_t)group * heads * WOVEN_DT;
+    if (round % 3 == 2) {
+        x->a.q_sink.p = t_random(rows * WOVEN_DK, 1.0f);
+        x->a.q_sink.token = x->a.q.token;
+        x->a.q_sink_tail = x->a.q_tail;
+    }
+    woven_mods(x);
+    x->out = t_floats(rows * WOVEN_DV);
+    x->lse = t_floats(rows);
+    x->a.out.p = x->out;
+    x->a.out.token = (int64_t)group * heads * WOVEN_DV;
+    x->a.lse = x->lse;
+}
+
+/* The same call for one KV head and one token, whose rows are then no neighbours of any. */
+static void woven_alone(const woven *all, int t, int h, woven *x) {
+    const int group = all->r.shape.n_heads / all->r.shape.n_kv_heads, row = t * all->r.shape.n_heads + h * group;
+    const size_t size = woven_size(all->kv[0].k_type);
+    *x = *all;
+    x->r.shape.n_heads = group;
+    x->r.shape.n_kv_heads = 1;
+    x->r.pos += t;
+    x->r.n_tokens = 1;
+    x->r.kv = x->kv;
+    for (int i = 0; i < 3; i++) {
+        x->kv[i].k = (const unsigned char *)x->kv[i].k + (size_t)(h * WOVEN_DK) * size;
+        x->kv[i].v = (const unsigned char *)x->kv[i].v + (size_t)(h * WOVEN_DV) * size;
+        x->kv[i].tail = (const unsigned char *)x->kv[i].tail + (size_t)(h * WOVEN_DT) * size;
+    }
+    x->a.q.p += row * WOVEN_DK;
+    if (x->a.q_tail.p) x->a.q_tail.p += row * WOVEN_DT;
+    if (x->a.q_sink.p) x->a.q_sink.p += row * WOVEN_DK;
+    if (x->a.q_sink_tail.p) x->a.q_sink_tail.p += row * WOVEN_DT;
+    if (x->a.sink_logits) x->a.sink_logits += h * group;
+    if (x->a.alibi) x->a.alibi += h * group;
+    if (x->a.bias) x->a.bias += row * x->a.bias_head;
+    x->out = t_floats(group * WOVEN_DV);
+    x->lse = t_floats(group);
+    x->a.out.p = x->out;
+    x->a.lse = x->lse;
+}
+
+static int woven_run(woven *x, int parts) {
+    int ok = 1;
+    x->r.scratch_bytes = swa_attention_bytes(&x->r, parts);
+    x->r.scratch = t_alloc(x->r.scratch_bytes);
+    for (int phase = 0; phase < SWA_PHASES; phase++)
+        for (int part = 0; part < parts; part++) ok &= CHECK_OK(swa_attention_part(&x->r, &x->a, phase, part, parts));
+    return ok;
+}
+
+/* Few rows over more than 2 MB of keys, all heads in one call, and each head and token by itself: the same bits. */
+TEST_EACH_ISA(bits_woven_heads) {
+    for (int round = 0; round < 12; round++) {
+        const t_block *mark = t_.blocks;
+        const int parts = round % 2 ? t_int(2, 5) : 1;
+        woven all, one;
+        woven_new(round, isa, &all);
+        t_label("round %d, %d on %d heads, %d tokens, %d parts", round, all.r.shape.n_heads, all.r.shape.n_kv_heads,
+                all.r.n_tokens, parts);
+        for (int h = 0, ok = woven_run(&all, parts); ok && h < all.r.shape.n_kv_heads; h++)
+            for (int t = 0; ok && t < all.r.n_tokens; t++) {
+                const int group = all.r.shape.n_heads / all.r.shape.n_kv_heads;
+                const int row = t * all.r.shape.n_heads + h * group;
+                woven_alone(&all, t, h, &one);
+                ok = woven_run(&one, 1);
+                CHECK_BITS(all.out + row * WOVEN_DV, one.out, (size_t)(group * WOVEN_DV));
+                CHECK_BITS(all.lse + row, one.lse, (size_t)group);
+            }
+        t_free_to(mark);
+    }
+}
+
 /* ---- spans that look ahead must come in one run; everything else may vary ---- */
 
 TEST_EACH_ISA(bits_prefix) {
