@@ -15115,14 +15115,14 @@ static void swa__strand_few(const swa__job *j, const swa__strand *x, const swa__
 /* q.k or p.v of all strands with a block, slice by slice. l: of the block. */
 SWA__NOINLINE void swa__woven_step(const swa__job *j, int step, const swa__room *room,
                                    const swa__sight *l, swa__strand *x, swa__block *b) {
-    const int heads = x->u.woven, end = l->hi[0] > l->hi[1] ? l->hi[0] : l->hi[1],
+    const int heads = x->u.woven,
               keys = swa__k_type(j->keys.kv) == SWA_F32 ? SWA__TILE : 2 * SWA__TILE;
     int h, k, w, range[4];
     swa__sight slice;                    /* the intervals, which these steps ask for, and no more */
     swa__tile *t;
 
     b->steps = step;
-    for (k = 0; k < end; k += keys) {
+    for (k = 0; k < SWA_BLOCK; k += keys) {
         for (w = 0; w < 2; w++) {
             slice.lo[w] = l->lo[w] > k ? l->lo[w] : k;
             slice.hi[w] = swa__min(l->hi[w], k + keys);
