@@ -14173,19 +14173,29 @@ static void swa__rows_keep(const swa__job *j, const swa__unit *u, const swa__scr
     }
 }
 
-/* One block, few rows: folded into their results, or of a split kept for phase 1. */
-static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                           swa__block *b, const swa__sight *l) {
-    const swa__kernels *kr = j->call->kr;
+/* One block, few rows, or a step of it: alone, from zero, into `to`. */
+static void swa__block_steps(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                             const swa__block *b, const swa__sight *l, const swa__total *to) {
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
-    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
-    const int rows = u->n * u->heads, first = u->partial == NULL && swa__panel_empty(rows, w->m);
+    j->call->kr->few(b, l, u->n, q, w->s, to);
+}
 
-    /* the block alone, from zero: folded at once or in phase 1, the same numbers go in. Folded into
-       nothing it would stay as it is, but for a zero's sign, which finish and later folds remove */
-    kr->few(b, l, u->n, q, w->s, first ? &all : &own);
+/* It is folded into the rows' results, or of a split kept for phase 1: the same numbers go in. */
+static void swa__block_end(const swa__job *j, const swa__unit *u, const swa__scratch *w) {
+    const swa__total all = { w->o, w->m, w->l };
     if (u->partial != NULL) swa__rows_keep(j, u, w);
-    else if (!first) kr->fold(rows, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+    else j->call->kr->fold(u->n * u->heads, j->geo.dvp, &all, w->ob, w->mb, w->lb);
+}
+
+/* Folded into nothing a block would stay as it is, but for a zero's sign, which finish and later
+   folds remove. */
+static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
+                           const swa__block *b, const swa__sight *l) {
+    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
+    const int first = u->partial == NULL && swa__panel_empty(u->n * u->heads, w->m);
+
+    swa__block_steps(j, u, w, b, l, first ? &all : &own);
+    if (!first) swa__block_end(j, u, w);
 }
 
 /* The panel of n rows from row r on: unnormalised, as rows, to where phase 1 will find them. */
@@ -15107,9 +15117,8 @@ static void swa__strand_make(const swa__job *j, const swa__unit *u, const swa__s
 
 static void swa__strand_few(const swa__job *j, const swa__strand *x, const swa__block *b,
                             const swa__sight *l) {
-    const float *const q[2] = { swa__has_q_sink(j) ? x->w.q_sink : x->w.q, x->w.q };
     const swa__total own = { x->w.ob, x->w.mb, x->w.lb };
-    j->call->kr->few(b, l, x->u.n, q, x->w.s, &own);
+    swa__block_steps(j, &x->u, &x->w, b, l, &own);
 }
 
 /* q.k or p.v of all strands with a block, slice by slice. l: of the block. */
@@ -15134,8 +15143,8 @@ SWA__NOINLINE void swa__woven_step(const swa__job *j, int step, const swa__room 
             x[h].in.only = step == SWA__STEP_PV ? 1 << SWA__V : 1 << SWA__K | 1 << SWA__TAIL;
             swa__stage(&x[h].in, range, room, b);
             /* what q.k fetches as V: what it reads */
-            t = &b->tile[k / SWA__TILE];
-            for (w = 0; w < keys && step == SWA__STEP_QK; w += SWA__TILE, t++) {
+            for (w = range[0]; w < range[3] && step == SWA__STEP_QK; w = swa__tile_end(w, range[3])) {
+                t = &b->tile[w / SWA__TILE];
                 t->v = t->k;
                 t->v_type = t->k_type;
                 t->v_token = j->geo.dvp;
@@ -15143,14 +15152,6 @@ SWA__NOINLINE void swa__woven_step(const swa__job *j, int step, const swa__room 
             swa__strand_few(j, &x[h], b, &slice);
         }
     }
-}
-
-/* A block's results of a strand: folded, or of a split kept. */
-static void swa__strand_end(const swa__job *j, const swa__strand *x) {
-    const swa__total all = { x->w.o, x->w.m, x->w.l };
-    if (x->u.partial == NULL)
-        j->call->kr->fold(x->u.n, j->geo.dvp, &all, x->w.ob, x->w.mb, x->w.lb);
-    else swa__rows_keep(j, &x->u, &x->w);
 }
 
 SWA__NOINLINE void swa__woven_run(swa__part *p, const swa__unit *u) {
@@ -15184,7 +15185,7 @@ SWA__NOINLINE void swa__woven_run(swa__part *p, const swa__unit *u) {
             memset(x[h].w.ob, 0, bytes);
         }
         swa__woven_step(j, SWA__STEP_PV, &p->w->room, &l, x, &b);
-        for (h = 0; h < u->woven; h++) swa__strand_end(j, &x[h]);
+        for (h = 0; h < u->woven; h++) swa__block_end(j, &x[h].u, &x[h].w);
     }
     for (h = 0; h < u->woven && u->partial == NULL; h++) swa__unit_end(j, &x[h].u, &x[h].w);
 }

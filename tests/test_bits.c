@@ -465,7 +465,7 @@ TEST_EACH_ISA(bits_spans) {
 
 enum { WOVEN_DK = 72, WOVEN_DT = 8, WOVEN_DV = 80, WOVEN_KEYS = 1050 };
 
-/* A call over them: shape, rows and what a query has are drawn; `of` to its own arrays. */
+/* A call over them, and its results. */
 typedef struct {
     swa_rows r;
     swa_kv kv[3];
