@@ -120,20 +120,20 @@
    (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
    SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
    SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 494 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 498 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
-   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 83, SWA_NO_MLA (the
-   block alone) 61, SWA_NO_BF16 (the type, and products in it) 120, SWA_NO_LISTS (lists of keys,
-   trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 20, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
+   clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
+   block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
+   trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
    ALiBi, bias) 8, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4, SWA_NO_MASKS
-   3, SWA_NO_AVX512 184, SWA_NO_AVX2 95, SWA_NO_SIMD 289 (all vectors), and SWA_SMALL 114: fewer
+   3, SWA_NO_AVX512 183, SWA_NO_AVX2 95, SWA_NO_SIMD 288 (all vectors), and SWA_SMALL 114: fewer
    shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels
    of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32
    on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32
-   and f16 alone, without the block, index, lists, masks and blobs, takes 226 KB; without latents
-   and modifications too 205 (146 without AVX-512, 171 with SWA_SMALL); SWA_STATIC, which drops
+   and f16 alone, without the block, index, lists, masks and blobs, takes 228 KB; without latents
+   and modifications too 209 (151 without AVX-512, 175 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (569 KB) on Intel's
+   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (576 KB) on Intel's
    Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
    on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
 
@@ -1233,6 +1233,8 @@ SWA_API swa_type    swa_compute_fastest(int isa);
        phase 1  fold_rows, if keys were split over parts; store_rows: numbers_out, tile_out
      prefill    the same, in panels from 16 rows on: block_many: many_qk, many_exp, many_pv [10];
                 panel_out. By Intel's tiles panel_turn: turn_exp with qk_quarter, turn_pv [11]
+     rows       swa_attention: rows_begin checks; call_base, rows_scratch, call_phases. Few rows of
+                some KV heads at a time: woven_run, whose woven_step takes slices of each in turn
      list, tree unit_listed, unit_tree gather keys (gather_block, gather_nodes); block_many
      MLA        swa_mla_forward: mla_ready; then mla_phase eight times: mla_products (kernel:
                 product), mla_norms, mla_rope, mla_attend: both phases above; a naive run with
@@ -1724,8 +1726,9 @@ static int swa__fetches_near(void) {
 #endif
 }
 
-/* Whether V is asked for a second time: by decode over the caller's rows in f32, see swa__rows_soon,
-   and with AVX2 by p.v of four rows over a large ring in f32, two tiles before it is read. AMD drops
+/* Whether V is asked for a second time: by decode over the caller's rows in f32, see swa__rows_soon
+   (and K of woven units, for which Intel's own prefetch is enough), and with AVX2 by p.v of four
+   rows over a large ring in f32, two tiles before it is read. AMD drops
    a fetch for which no miss buffer is free (Zen 3: two thirds of what comes as fast as it can), and
    q.k, which fetches V, runs faster than DRAM. Zen 4 takes 0.88 of the time of rows then, Zen 3 0.88
    of AVX2's (f16 1.01, and in L2 f32 1.04); Emerald Rapids 1.16 of that of rows. */
@@ -1828,8 +1831,8 @@ SWA__COLD SWA_API const char *swa_isa_name(int isa) {
 /* ==== [SECTION 3] NUMBERS ========================================================================
    Sizes that cannot overflow unnoticed, and the two 16-bit formats in plain C. All
    sections below compute their sizes by these functions. Masks and single numbers are converted by
-   them too; rows by the kernels, whose scalar instance is made of them: so what rounds to which
-   bits is said once, and tests hold every other instruction set to it. */
+   them too; rows by the kernels, whose scalar instance is made of them (but on x86-64, where it is
+   SSE2): so what rounds to which bits is said once, and tests hold every instruction set to it. */
 
 /* Dims, slots and counts come from the caller, and a size is a product of up to four of them. One
    that wraps round would pass as a small size, and the memory that it asks for be written over. */
@@ -2943,8 +2946,8 @@ static swa__operand swa__operand_of(const swa_shape *s, const swa_kv *kv, int wh
     int64_t token = which == SWA__K ? kv->k_token : which == SWA__V ? kv->v_token : kv->tail_token;
     const int64_t size = (int64_t)x.size;
 
-    /* no such array, whatever the caller left in its fields */
-    if (x.dim == 0) return x;
+    /* no such array, or no rows, whatever the caller left in its fields */
+    if (x.dim == 0 || kv->n == 0) return x;
     x.p = (const unsigned char *)(which == SWA__K ? kv->k : which == SWA__V ? kv->v : kv->tail);
     x.scale = which == SWA__K ? kv->k_scale_ : which == SWA__V ? kv->v_scale_ : kv->tail_scale_;
     x.head = which == SWA__K ? kv->k_head : which == SWA__V ? kv->v_head : kv->tail_head;
@@ -4664,7 +4667,12 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
 
    The kernels of [SECTION 10] are written once in the operations below (SWV_ left out), and
    included once per instruction set. To add one: fill in this list.
+     ISA, TARGET, LEAVE     its name; what functions are compiled for, and do before they return
      SWV, N                 a vector, and how many floats it holds
+     SET1, LOAD, STORE,     of floats; FMA(a, b, c) is a * b + c, rounded once; RINT goes to nearest
+     FMA, MAX, MIN,         even. LOAD_ and STORE_ F16, BF16, Q8: N numbers of that type, to or
+     RINT, FLOOR, ABS       from floats. TO_BF16: a float rounded to what bf16 holds
+     ADD, SUB, MUL, DIV     C's operators, unless the compiler has none for vectors
      KEYS by VECTORS        sums in registers, many rows: keys, and vectors of rows; a panel has
                             nr = VECTORS*N rows. HALF_PANEL: panels of so many vectors, which are
                             16 rows, with HALF_KEYS, and HALF_DIMS of a list's p.v
@@ -4672,7 +4680,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      FEW(r), FEW_KEYS(r)    few rows: vectors of dims in p.v, of keys in q.k. Where it gains
                             something, FEW_F32 and INDEX: of keys of four rows in f32 (narrow
                             too where swa__key_streams is 2), of INDEX_ROWS of an index and in
-                            narrow types; EIGHT: of dims of eight rows
+                            narrow types; EIGHT: of dims of eight rows; FEW_MORE(r): of dims of r
+                            rows, where they fill so many; LONE(r, nw): a kernel for one tile
      TWICE                  two steps of p.v in a turn of many rows' loop, see mk
      CONSTRAINT(x)          x in a register, read and written, in the words of an asm statement
      PICK(x, lo, hi, a, b)  a where lo <= x < hi, else b
@@ -4689,7 +4698,8 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
      SWAP(x)                lanes 0 and 1, 2 and 3, ... in each other's place
      RAISED(x, lo, p)       the number whose bf16 is the lower half of p's bits where x >= lo,
                             else 0
-     ROUNDS                 sums in registers where few rows round K and V, see swa__rounds
+     ROUNDS                 sums in registers where few rows round K and V, see swa__rounds; ROUND8
+                            and ROUND8_FROM do so, NOT_FINITE finds what they cannot
      STREAMS(r), LOADED(x)  whether r rows may read as swa__likes_streams says; x is loaded here
    What the template's first lines define has a default. */
 
@@ -5376,9 +5386,9 @@ static int swa__few_pass(int rows, int most) { return rows >= most ? most : swa_
 
 /* Keys of `dims` numbers that fill so many bytes: what several passes go over at once. All keys, if
    one pass is enough. The first pass fetches what comes next and the others find it fetched, so
-   that memory waits for them: short pieces are better, and stay in a small first-level cache. V's
-   are of 8 KB (groups of 8 take 0.97 with AVX2 on Granite Rapids), K's of 16: one row takes up to
-   64 keys at once. */
+   that memory waits for them: short pieces are better, and stay in a small first-level cache. They
+   are of 16 KB, since one row takes up to 64 keys at once; V's with AVX2 of 8 (groups of 8 take
+   0.97 on Granite Rapids). */
 static int swa__few_piece(int one_pass, int bytes, int dims, int type) {
     int keys;
     if (one_pass) return SWA_BLOCK + SWA__TILE;
@@ -5764,8 +5774,8 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(bias)(const swa__biases *c, const swa__sig
 
 /* ---- few rows: lanes are keys for q.k, dims for p.v ----
 
-   Every number of K and V is read once for the R rows of a step (4, 2 or 1; by AVX-512 8 as well),
-   and widened on the way. Row i, vector j:
+   Every number of K and V is read once for the R rows of a step (4, 2 or 1; by AVX-512, and by AVX2
+   in SWA_BF16, 8 as well), and widened on the way. Row i, vector j:
        q.k   sum[i][j] += q[d][i] in all lanes * keys of vector j      K's tile [dk][16], by d
        p.v   sum[i][j] += p[i][key] in all lanes * dims of vector j    V's rows, by key
    Between the two lies s, [row][256]: scores, and then p in place. 16 rows behind it are scores
@@ -11637,7 +11647,8 @@ static int swa__has_dots(const swa__kernels *kr) {
 /* ==== [SECTION 12] ATTENTION =====================================================================
    Data flows one way. A call has jobs: a run of queries, and the segments of keys that it may see
    (ring spans, pinned sinks, the new rows, the caller's own). A job has units: one KV head (of a few
-   keys several), some of its rows, and its blocks of 256 positions. Each block goes
+   keys several; of rows of the caller's several, woven), some of its rows, and its blocks of 256
+   positions. Each block goes
 
        window -> segments -> operands (where K, tail and V of a head lie) -> tiles -> kernel -> fold
 
@@ -11660,9 +11671,9 @@ static int swa__has_dots(const swa__kernels *kr) {
 
    A and B are units, and each folds its blocks as it comes to them.
 
-   With fewer than four units to a part (see swa__cut_make) each block becomes a unit of its own, a
-   split: its result is kept, and phase 1 folds. Which units exist depends on the number of parts;
-   what a row's arithmetic is does not.
+   With fewer than four units to a part, and where heads are woven over several parts (see
+   swa__cut_make), each block becomes a unit of its own, a split: its result is kept, and phase 1
+   folds. Which units exist depends on the number of parts; what a row's arithmetic is does not.
 
    Others come in from the side: [SECTION 13] runs both phases over arrays of its own, and its naive
    runs with a stage of their own (swa__ops); [SECTION 14] takes jobs, blocks and the stage, and no
@@ -11708,7 +11719,8 @@ typedef struct {
     int       n_kv;
     const swa__source *base[2];          /* what segments of rows, of a ring share: KV head 0.
                                             NULL: each its own                                    */
-    int       in_order;                  /* rows come as they lie in memory: see swa__woven_run   */
+    int       in_order;                  /* heads may be woven, so that rows come as they lie in
+                                            memory, but for units of one head: see swa__rows_soon */
 } swa__keys;
 
 static void swa__source_head(swa__source *src, int heads) {        /* that many heads further */
@@ -13145,20 +13157,29 @@ static int swa__strand_rows(int rows) {
 /* How many KV heads a unit may weave, see swa__woven_run: where few rows meet rows of the caller's
    that lie among those of other heads, 2 KB and more from one token to the next (in shorter ones
    neighbours share what the CPU fetches), and K is more than 2 MB (what is in the caches already
-   takes up to 1.1 times as long). What is in s for each head has to fit behind the q of all. */
+   takes up to 1.1 times as long). What is in s for each head has to fit behind the q of all. Not
+   beside spans of a ring: K off the grid moves whole rows of scores, which slices have in part; and
+   V's scales in q8 are one head's, while p of all heads is made between K and V. */
 static int swa__job_woven(const swa__job *j) {
     const swa_shape *s = &j->call->shape;
+    const swa_kv *first = NULL;
     swa__source src;
     int64_t row;
-    int each, heads, sums;
+    int i, each, heads, sums;
 
     if (j->call->rows == NULL || j->call->a.compute == SWA_Q8 || swa__form_of(&j->geo) != SWA__PLAIN
-        || !j->few || j->rows == 0 || j->heads > 1 || j->keys.n_kv == 0 || swa__expands(j->call))
+        || !j->few || j->heads > 1 || j->all.n == 0 || swa__expands(j->call))
         return 1;
-    swa__source_make(&j->keys, &j->keys.kv[0], &src);
+    /* an empty segment says nothing, and has not been checked */
+    for (i = j->keys.n_kv - 1; i >= 0; i--) {
+        if (j->keys.kv[i].n == 0) continue;
+        if (j->keys.kv[i].layout_ != 0) return 1;
+        first = &j->keys.kv[i];
+    }
+    if (first == NULL) return 1;
+    swa__source_make(&j->keys, first, &src);
     row = src.x[SWA__K].row;
-    if (src.x[SWA__K].tiled || j->all.n == 0 || row < 2048
-        || row <= (2 << 20) / SWA_BLOCK / j->all.n
+    if (row < 2048 || row <= (2 << 20) / SWA_BLOCK / j->all.n
         || row < 2 * src.x[SWA__K].dim * (int64_t)src.x[SWA__K].size)
         return 1;
     each = swa__strand_rows(j->rows);
@@ -13199,7 +13220,6 @@ static void swa__job_make(const swa__call *call, int i, swa__job *j) {
    heads the same rows, head after head. */
 typedef struct {
     int h, heads, r0, n;                 /* the first KV head, how many; rows of each             */
-    int woven;                           /* ... or how many, woven                                */
     int blocks;                          /* how many of the list, from block number `at` on       */
     int64_t at;
     swa__blocks list;
@@ -14173,11 +14193,13 @@ static void swa__rows_keep(const swa__job *j, const swa__unit *u, const swa__scr
     }
 }
 
-/* One block, few rows, or a step of it: alone, from zero, into `to`. */
+/* One block, few rows, or a step of it: alone, from zero, into ob, or (first: nothing to fold it
+   into) into o. */
 static void swa__block_steps(const swa__job *j, const swa__unit *u, const swa__scratch *w,
-                             const swa__block *b, const swa__sight *l, const swa__total *to) {
+                             const swa__block *b, const swa__sight *l, int first) {
     const float *const q[2] = { swa__has_q_sink(j) ? w->q_sink : w->q, w->q };
-    j->call->kr->few(b, l, u->n, q, w->s, to);
+    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
+    j->call->kr->few(b, l, u->n, q, w->s, first ? &all : &own);
 }
 
 /* It is folded into the rows' results, or of a split kept for phase 1: the same numbers go in. */
@@ -14191,10 +14213,9 @@ static void swa__block_end(const swa__job *j, const swa__unit *u, const swa__scr
    folds remove. */
 static void swa__block_few(const swa__job *j, const swa__unit *u, const swa__scratch *w,
                            const swa__block *b, const swa__sight *l) {
-    const swa__total all = { w->o, w->m, w->l }, own = { w->ob, w->mb, w->lb };
     const int first = u->partial == NULL && swa__panel_empty(u->n * u->heads, w->m);
 
-    swa__block_steps(j, u, w, b, l, first ? &all : &own);
+    swa__block_steps(j, u, w, b, l, first);
     if (!first) swa__block_end(j, u, w);
 }
 
@@ -15081,7 +15102,7 @@ static void swa__block_stage(swa__part *p, const swa__unit *u, swa__cursor *in, 
        ...
 
    Each has q, s, o, m and l of its own, and the arithmetic is that of few rows. Of narrow types a
-   slice is two tiles, which are as many bytes (0.93 of the time of one). Nothing is fetched: memory
+   slice is two tiles, of 16 bits as many bytes (0.93 of one's time). Nothing is fetched: memory
    is read in the order in which it lies, which Intel's CPUs see by themselves; others fetch a tile
    of K ahead, see swa__rows_soon. */
 typedef struct {
@@ -15093,12 +15114,13 @@ typedef struct {
 
 static void swa__strand_make(const swa__job *j, const swa__unit *u, const swa__scratch *w, int i,
                              swa__strand *x) {
-    const int each = swa__strand_rows(u->n), row = i * each, all = u->woven * each;
+    const int each = swa__strand_rows(u->n), row = i * each, all = u->heads * each;
     const size_t dkt = (size_t)(j->geo.dk + j->geo.dt), dvp = (size_t)j->geo.dvp;
     /* of 16 rows those of the sinks' own q lie behind the others */
     const int sum = row / SWA__FEW * (2 * SWA__FEW) + row % SWA__FEW;
 
     x->u = *u;
+    x->u.heads = 1;
     x->u.h += i;
     if (u->partial != NULL) x->u.partial += (size_t)i * (size_t)j->rows * u->partial_row;
     x->in = swa__cursor_at(&j->keys, x->u.h);
@@ -15115,17 +15137,12 @@ static void swa__strand_make(const swa__job *j, const swa__unit *u, const swa__s
     x->w.lb = w->l + all + row;
 }
 
-static void swa__strand_few(const swa__job *j, const swa__strand *x, const swa__block *b,
-                            const swa__sight *l) {
-    const swa__total own = { x->w.ob, x->w.mb, x->w.lb };
-    swa__block_steps(j, &x->u, &x->w, b, l, &own);
-}
-
 /* q.k or p.v of all strands with a block, slice by slice. l: of the block. */
-SWA__NOINLINE void swa__woven_step(const swa__job *j, int step, const swa__room *room,
-                                   const swa__sight *l, swa__strand *x, swa__block *b) {
-    const int heads = x->u.woven,
-              keys = swa__k_type(j->keys.kv) == SWA_F32 ? SWA__TILE : 2 * SWA__TILE;
+SWA__NOINLINE void swa__woven_step(swa__part *p, int heads, int step, const swa__sight *l,
+                                   swa__strand *x, swa__block *b) {
+    const swa__job *j = &p->job;
+    const swa__room *room = &p->w->room;
+    const int keys = swa__k_type(j->keys.kv) == SWA_F32 ? SWA__TILE : 2 * SWA__TILE;
     int h, k, w, range[4];
     swa__sight slice;                    /* the intervals, which these steps ask for, and no more */
     swa__tile *t;
@@ -15149,7 +15166,7 @@ SWA__NOINLINE void swa__woven_step(const swa__job *j, int step, const swa__room 
                 t->v_type = t->k_type;
                 t->v_token = j->geo.dvp;
             }
-            swa__strand_few(j, &x[h], b, &slice);
+            swa__block_steps(j, &x[h].u, &x[h].w, b, &slice, 0);
         }
     }
 }
@@ -15164,7 +15181,7 @@ SWA__NOINLINE void swa__woven_run(swa__part *p, const swa__unit *u) {
     swa__sight l;
     int h, i;
 
-    for (h = 0; h < u->woven; h++) {
+    for (h = 0; h < u->heads; h++) {
         swa__strand_make(j, u, p->w, h, &x[h]);
         swa__unit_begin(j, &x[h].u, &x[h].w, &b);
         /* the first block is folded into an empty row, as in phase 1 */
@@ -15176,18 +15193,18 @@ SWA__NOINLINE void swa__woven_run(swa__part *p, const swa__unit *u) {
         b.pos = at * SWA_BLOCK;
         b.t0 = b.t1 = 0;
         swa__sight_make(j, &x[0].u, &x[0].w, 0, u->n, b.pos, &l);
-        swa__woven_step(j, SWA__STEP_QK, &p->w->room, &l, x, &b);
+        swa__woven_step(p, u->heads, SWA__STEP_QK, &l, x, &b);
         b.steps = SWA__STEP_P;
-        for (h = 0; h < u->woven; h++) {
+        for (h = 0; h < u->heads; h++) {
             /* heads see the same, but each has its slope and bias */
             if (h > 0 && l.mods) swa__sight_make(j, &x[h].u, &x[h].w, 0, u->n, b.pos, &l);
-            swa__strand_few(j, &x[h], &b, &l);
+            swa__block_steps(j, &x[h].u, &x[h].w, &b, &l, 0);
             memset(x[h].w.ob, 0, bytes);
         }
-        swa__woven_step(j, SWA__STEP_PV, &p->w->room, &l, x, &b);
-        for (h = 0; h < u->woven; h++) swa__block_end(j, &x[h].u, &x[h].w);
+        swa__woven_step(p, u->heads, SWA__STEP_PV, &l, x, &b);
+        for (h = 0; h < u->heads; h++) swa__block_end(j, &x[h].u, &x[h].w);
     }
-    for (h = 0; h < u->woven && u->partial == NULL; h++) swa__unit_end(j, &x[h].u, &x[h].w);
+    for (h = 0; h < u->heads && u->partial == NULL; h++) swa__unit_end(j, &x[h].u, &x[h].w);
 }
 
 /* All blocks of a unit, folded into its rows' results; of a split, its one block. */
@@ -15207,7 +15224,7 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
     }
 #endif
     swa__unit_windows(j, t0, last + 1, w);
-    if (u->woven > 1) {
+    if (u->heads > 1 && j->woven > 1) {
         swa__woven_run(p, u);
         return;
     }
@@ -15245,6 +15262,12 @@ static void swa__unit_run(swa__part *p, const swa__unit *u) {
    whether KV heads with few keys are together, and how many may be woven. */
 typedef struct { int few, many, split, together, woven; } swa__cut;
 
+/* KV heads of a unit: woven, or with few keys together (no job is both), or one. */
+static int swa__cut_heads(const swa__job *j, const swa__cut *cut) {
+    const int woven = swa__min(j->woven, cut->woven);
+    return woven > 1 ? woven : cut->together ? j->heads : 1;
+}
+
 /* Units and partial results of a cut; what phase 0 walks and phase 1 folds. In double: there may
    be more than an int64 counts. */
 static void swa__count(swa__part *p, const swa__cut *cut, double *units, double *partials) {
@@ -15254,8 +15277,7 @@ static void swa__count(swa__part *p, const swa__cut *cut, double *units, double 
     for (i = 0; i < p->call->n_jobs; i++) {
         const swa__job *j = swa__job_of(p, i);
         const int most = j->few ? cut->few : cut->many, heads = p->call->shape.n_kv_heads,
-                  woven = swa__min(j->woven, cut->woven),
-                  each = woven > 1 ? woven : cut->together ? j->heads : 1;
+                  each = swa__cut_heads(j, cut);
         if (j->rows == 0) continue;
         /* a token with a list is a unit, or several; its keys are never split */
         if (swa__listed(p->call))
@@ -15323,7 +15345,8 @@ static int swa__cut_woven(swa__part *p, swa__cut *cut) {
 
 /* Units as large as may be, because their rows share a staged block, and yet enough of them that
    the parts' shares come out alike: four per part, or one of the same size for each. Where there
-   are fewer, keys are split before rows are. */
+   are fewer, keys are split before rows are. Woven units are always split where parts are several:
+   memory counts more than the fold. */
 static swa__cut swa__cut_make(swa__part *p) {
     const int nr = p->call->kr->nr, parts = p->parts;
     swa__cut cut;
@@ -15364,7 +15387,7 @@ static double swa__cost(const swa__job *j, const swa__unit *u) {
     keys = ((double)swa__keys_seen(j, first) + (double)swa__keys_seen(j, last)) / 2 + 64.0;
     /* of a split one block's share */
     return 1.0
-         + (j->few ? u->n + 8.0 : (double)u->n) * keys * (u->heads * u->woven) * u->blocks
+         + (j->few ? u->n + 8.0 : (double)u->n) * keys * u->heads * u->blocks
                / (u->list.n > 0 ? u->list.n : 1);
 }
 
@@ -15415,14 +15438,12 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
     u.list = j->all;
     u.partial = NULL;
     u.h = u.r0 = 0;
-    u.heads = 1;
 
     while (u.h < heads && u.r0 < j->rows) {
         u.n = j->rows - u.r0 < most ? j->rows - u.r0 : most;
         /* of one token */
         if (listed) u.n = u.n < group - u.r0 % group ? u.n : group - u.r0 % group;
-        if (cut->together) u.heads = swa__min(j->heads, heads - u.h);
-        u.woven = swa__min(swa__min(j->woven, cut->woven), heads - u.h);
+        u.heads = swa__min(swa__cut_heads(j, cut), heads - u.h);
         if (cut->split) {
             swa__unit_split(p, &u, base, share);
         } else {
@@ -15436,7 +15457,7 @@ static void swa__job_units(swa__part *p, const swa__cut *cut, size_t base, swa__
         }
 
         if (listed) u.r0 += u.n;
-        else u.h += u.heads * u.woven;
+        else u.h += u.heads;
         if (u.h == heads) {
             u.h = 0;
             u.r0 += u.n;

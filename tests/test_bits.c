@@ -634,6 +634,75 @@ TEST_EACH_ISA(bits_woven_heads) {
     }
 }
 
+/* The caller's rows, of which woven units are made, before an empty segment that nobody has filled in and a ring's
+   spans, off the grid of 16 slots, with scales, or by rows: one token by a list of all keys, which no heads share, and
+   without one. */
+TEST_EACH_ISA(bits_woven_beside_ring) {
+    enum { HEADS = 8, D = 64, ROWS = 512, IN_RING = 100, N = ROWS + IN_RING, APART = 1024 };
+    static const swa_type types[] = { SWA_F32, SWA_Q8, SWA_F16, SWA_Q8_32 };
+    int32_t *all = (int32_t *)t_alloc(N * sizeof(int32_t));
+    for (int i = 0; i < N; i++) all[i] = i;
+    for (int round = 0; round < 16; round++) {
+        const t_block *mark = t_.blocks;
+        const swa_window win = swa_window_sliding(IN_RING);
+        const int by_rows = round / 4 % 2;
+        float *k = t_random(ROWS * APART, 1.0f), *v = t_random(ROWS * APART, 1.0f);
+        float *want = t_floats(HEADS * D), *out = t_floats(HEADS * D);
+        swa_kv kv[5];
+        swa_rows r;
+        swa_attn a;
+        swa_cache_desc d;
+        swa_cache c;
+        memset(kv, 0, sizeof kv);
+        memset(&r, 0, sizeof r);
+        memset(&a, 0, sizeof a);
+        memset(&d, 0, sizeof d);
+        d.shape.n_heads = d.shape.n_kv_heads = HEADS;
+        d.shape.head_dim = D;
+        d.n_layers = d.n_windows = 1;
+        d.windows = &win;
+        d.max_rollback = IN_RING;
+        d.v_type = types[round % 4];
+        d.k_rows = &by_rows;
+        d.n_k_rows = 1;
+        d.isa = isa;
+        REQUIRE(t_cache_new(&c, &d, 1));
+        REQUIRE(CHECK_OK(swa_cache_reset(&c, 0, ROWS, round / 8 * 3)));
+        a.mode = SWA_STORE_ONLY;
+        a.k.p = t_random(IN_RING * HEADS * D, 1.0f);
+        a.v.p = t_random(IN_RING * HEADS * D, 1.0f);
+        REQUIRE(CHECK_OK(swa_step_one(&c, 0, ROWS, IN_RING)));
+        REQUIRE(CHECK_OK(swa_attend(&c, 0, &a)));
+
+        kv[0].k_token = INT64_MAX; /* empty too */
+        kv[1].k = k;
+        kv[1].v = v;
+        kv[1].k_token = kv[1].v_token = APART;
+        kv[1].n = ROWS;
+        r.shape = d.shape;
+        r.pos = N - 1;
+        r.n_tokens = 1;
+        r.kv = kv;
+        r.n_kv = 2 + swa_cache_spans(&c, 0, 0, kv + 2);
+        r.isa = isa;
+        r.scratch_bytes = swa_attention_bytes(&r, 1);
+        r.scratch = t_alloc(r.scratch_bytes);
+        a.mode = SWA_ATTEND;
+        a.q.p = t_random(HEADS * D, 4.0f);
+        a.out.p = want;
+        a.pick = all;
+        a.pick_n = N;
+        REQUIRE(CHECK_OK(swa_attention(&r, &a)));
+        a.out.p = out;
+        a.pick = NULL;
+        a.pick_n = 0;
+        REQUIRE(CHECK_OK(swa_attention(&r, &a)));
+        t_label("V of type %d, %s, origin %d", (int)d.v_type, by_rows ? "by rows" : "in tiles", round / 8 * 3);
+        CHECK_BITS(out, want, HEADS * D);
+        t_free_to(mark);
+    }
+}
+
 /* ---- spans that look ahead must come in one run; everything else may vary ---- */
 
 TEST_EACH_ISA(bits_prefix) {
