@@ -14,7 +14,7 @@
        d.shape.n_heads = 32; d.shape.n_kv_heads = 8; d.shape.head_dim = 128;
        d.n_layers = 32; d.windows = &win; d.n_windows = 1;
                          // layer l: windows[l % n_windows]; full attention: swa_window_causal(),
-                         // and d.max_context. While you port: d.audit = 1
+                         // and d.max_context. While you port: d.audit = 1; with lists of keys 2
        swa_cache kv;                                       // memory is yours: nothing is allocated
        size_t ring = swa_cache_bytes(&d);
        size_t room = swa_cache_scratch_bytes(&d, 1);       // 1: parts that run at once
@@ -93,8 +93,9 @@
    * K is cached after RoPE, with absolute positions. Scale 0 means 1/sqrt(head_dim), so q is not
      scaled before; with a tail it must be given.
    * Full attention needs d.max_context. windows and n_windows both forgotten is full attention too
-     (ARG under d.audit = 1, which finds more: run your tests with it); local and global layers in
-     turn need a window for each place in their pattern.
+     (ARG under d.audit = 1, which finds more: run your tests with it, or with 2, which looks at
+     lists of keys too; swa_rows has one as well); local and global layers in turn need a window for
+     each place in their pattern.
    * StreamingLLM with S slots, n of them sinks: swa_window_sinks(S-n, n), and swa_attn.q_sink = q
      before RoPE, rotated for position min(pos, S-1) (of MLA q_sink_tail; in swa_mla sink_pos =
      S-1). Without it the first S tokens are right.
@@ -849,7 +850,9 @@ SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_at
 SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
-/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position.
+/* Attention over the caller's own rows: any number of segments, ascending and disjoint in position
+   (16 positions that one does not fill are gathered: of one row each they take four to seven times
+   as long as one of all).
    A visible position that no segment holds is skipped; but one that stood in a ring and is
    overwritten there is SWA_ERR_LOST, if segments read that ring: swa_cache_spans fills such ones
    (to read, not to write). Numbers of a row lie together: V transposed [dim][n] is not supported. */
@@ -857,8 +860,8 @@ typedef struct {
     const void *k, *v, *tail;         /* [n][n_kv_heads][head_dim | v_dim | tail_dim]; v ignored
                                          when v_in_k                                              */
     swa_type k_type, v_type, tail_type;   /* as in swa_cache_desc; not SWA_Q8                     */
-    int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, ...                      */
-    int64_t  tail_token, tail_head;              /* ... 0 as in swa_in; at most 2^44              */
+    int64_t  k_token, k_head, v_token, v_head;   /* strides in elements, 0 and ARG as in swa_in,  */
+    int64_t  tail_token, tail_head;              /* ... and at most 2^44                          */
     int64_t  pos;                     /* position of the first row                                */
     int32_t  n;                       /* rows; 0 is legal: none                                   */
     int32_t  layout_, slots_;         /* private: 0 = rows                                        */
@@ -880,6 +883,11 @@ typedef struct {
                                          until phase 1 ends                                       */
     size_t     scratch_bytes;
     int        isa;                   /* 0 = best                                                 */
+    int        audit;                 /* 1: while you port; ARG then, too: no queries, a query whose
+                                         own position no segment holds (pos or n is off, or its row
+                                         is not there yet; cross-attention does without audit), V
+                                         where K is, and of swa_cache_desc's what is a call's. 2: as
+                                         there                                                    */
 } swa_rows;
 /* Returns how many segments, sinks first, or -1; valid until the next phase 1 or begin. In a step:
    without its rows until the layer has stored them; what they will push out is there no more. A
@@ -3239,8 +3247,9 @@ SWA__COLD static swa_status swa__layout(const swa_cache_desc *desc, swa__cache *
 
 /* Of a shape that cannot be. */
 SWA__COLD static const char *swa__shape_fault(const swa_shape *s) {
-    if (s->n_heads <= 0 || s->n_kv_heads <= 0 || s->head_dim <= 0)
-        return "shape: n_heads, n_kv_heads or head_dim is not positive";
+    if (s->n_heads <= 0) return "shape: n_heads is not positive";
+    if (s->n_kv_heads <= 0) return "shape: n_kv_heads is not positive";
+    if (s->head_dim <= 0) return "shape: head_dim is not positive";
     if (s->n_heads % s->n_kv_heads != 0) return "shape: n_heads is no multiple of n_kv_heads";
     return "shape: a number below 0 or above 2^20, v_in_k neither 0 nor 1, or v_dim more than "
            "head_dim with v_in_k";
@@ -4381,7 +4390,8 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
 
     least = swa__least_stored(c, r->seq);
     if (r->pos > swa__settled(s))
-        return swa__no(SWA_ERR_ORDER, r->pos > s->end ? "pos is past the sequence's end"
+        return swa__no(SWA_ERR_ORDER, r->pos > s->end ? "pos is past swa_cache_end: was the last "
+                                                        "step's n too small, or none begun?"
                                                       : "a tree waits for swa_cache_commit, and pos "
                                                         "is behind where it begins");
     if (r->pos > least)
@@ -7172,12 +7182,13 @@ SWA__NOINLINE SWV_TARGET void SWA__FN(few_two)(int dims, const float *q, const s
 /* The tile that KV head h and the one behind it have of their own, if few_two takes it; or NULL. */
 SWV_INLINE const swa__tile *SWA__FN(few_lone)(const swa__block *b, int h, int rows,
                                               const int v[4]) {
-    const swa__tile *t = b->tile + h * b->apart + v[2], *next = t + b->apart;
+    const swa__tile *t;
 
     if (rows != 4 || h + 1 >= b->heads || v[3] - v[2] != 1 || v[0] < v[1] || b->shift != 0
         || swa__tail_dims(b->g) > 0)
         return NULL;
-    return t->k_type == SWA_F32 && t->k_scale == NULL && next->k_type == SWA_F32 ? t : NULL;
+    t = b->tile + h * b->apart + v[2];
+    return t->k_type == SWA_F32 && t->k_scale == NULL && t[b->apart].k_type == SWA_F32 ? t : NULL;
 }
 #endif
 
@@ -16412,18 +16423,41 @@ static swa__verdict swa__layer_check(const swa__cache *c, int layer, const swa_a
     return v;
 }
 
-/* Whether each entry of a list, but -1, names a key that its query sees, of a run that ends there. */
+/* Where keys are: at positions [from, to), and of these (keys not NULL) where a segment has rows. */
+typedef struct { int64_t from, to; const swa__keys *keys; } swa__there;
+
+static int swa__is_there(const swa__there *x, int64_t k) {
+    const int s = x->keys != NULL ? swa__find(x->keys, k) : 0;
+    return k >= x->from && k < x->to
+        && (x->keys == NULL || (s < x->keys->n_kv && x->keys->kv[s].pos <= k));
+}
+
+/* Whether each entry of a list, but -1, names a key that its query sees. */
 static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_window *w, int64_t q,
-                          int64_t start, int64_t end) {
+                          const swa__there *there) {
     const int32_t block = a->pick_block > 0 ? a->pick_block : 1;
     int32_t j;
 
     for (j = 0; j < a->pick_n; j++) {
-        int64_t k = swa__max64((int64_t)list[j] * block, start);
-        const int64_t to = swa__min64(((int64_t)list[j] + 1) * block, end);
-        while (k < to && !swa_visible(w, q, k)) k++;
+        int64_t k = swa__max64((int64_t)list[j] * block, there->from);
+        const int64_t to = swa__min64(((int64_t)list[j] + 1) * block, there->to);
+        while (k < to && !(swa_visible(w, q, k) && swa__is_there(there, k))) k++;
         if (list[j] >= 0 && k >= to) return 0;
     }
+    return 1;
+}
+
+/* ... of the lists of a run. */
+SWA__COLD static int swa__lists_seen(const swa_attn *a, int heads, const swa_window *w,
+                                     const swa_run *r, const swa__there *there) {
+    int64_t t;
+    int g;
+
+    for (t = 0; t < r->n; t++)
+        for (g = 0; g < heads; g++)
+            if (!swa__pick_seen(a, a->pick + (r->row + t) * a->pick_token + g * a->pick_head, w,
+                                r->pos + t, there))
+                return 0;
     return 1;
 }
 
@@ -16431,56 +16465,60 @@ static int swa__pick_seen(const swa_attn *a, const int32_t *list, const swa_wind
    position, or from an index with another window. */
 SWA__COLD static int swa__picks_seen(const swa__cache *c, int layer, const swa_attn *a) {
     const swa__layer *l = swa__layer_of(c, layer);
-    int64_t t;
-    int i, g;
+    int i, seen = 1;
 
     for (i = 0; i < c->n_runs; i++) {
         const swa_run *r = &swa__runs_of(c)[i];
         const swa_window w = swa__run_window(l, r);
-        const int64_t start = swa__seq_of(c, r->seq)->start;
-        for (t = 0; t < r->n; t++)
-            for (g = 0; g < l->shape.n_kv_heads; g++)
-                if (!swa__pick_seen(a, a->pick + (r->row + t) * a->pick_token + g * a->pick_head,
-                                    &w, r->pos + t, start, r->pos + r->n))
-                    return 0;
+        const swa__there there = { swa__seq_of(c, r->seq)->start, r->pos + r->n, NULL };
+        seen &= swa__lists_seen(a, l->shape.n_kv_heads, &w, r, &there);
     }
-    return 1;
+    return seen;
 }
 
-/* Whether pinned sinks have left the window of a token, further than n_sink. */
-SWA__COLD static int swa__sinks_far(const swa__cache *c, const swa_window *w) {
-    int i, far = 0;
+/* Position of a step's last query, of all runs. */
+static int64_t swa__step_last(const swa__cache *c) {
+    int64_t last = 0;
+    int i;
 
-    if (w->n_sink == 0 || w->kind != SWA__BAND || w->left < 0) return 0;
-    for (i = 0; i < c->n_runs; i++) {
-        const swa_run *r = &swa__runs_of(c)[i];
-        far |= r->pos + r->n - 1 - w->n_sink > w->left;
-    }
-    return far;
+    SWA__ROLLED for (i = 0; i < c->n_runs; i++)
+        last = swa__max64(last, swa__runs_of(c)[i].pos + swa__runs_of(c)[i].n - 1);
+    return last;
 }
 
-/* Under audit: what is legal, and seldom meant. */
-SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
-                                               int phase) {
-    const swa__layer *l = swa__layer_of(c, layer);
-    const int v_in_k = l->shape.v_in_k;
+/* Whether pinned sinks have left the window of the query at position q, further than n_sink. */
+static int swa__sinks_far(const swa_window *w, int64_t q) {
+    return w->n_sink > 0 && w->kind == SWA__BAND && w->left >= 0 && q - w->n_sink > w->left;
+}
 
-    if (SWA__LISTS && c->d.audit > 1 && a->pick != NULL && phase <= 0
-        && !swa__picks_seen(c, layer, a))
-        return swa__no(SWA_ERR_ARG, "pick: an entry names no key that its query sees (audit 2)");
-    if (a->k.p != NULL && a->k.p == a->v.p && !v_in_k)
-        return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
-    if (a->q.p != NULL && (a->q.p == a->k.p || a->q.p == a->v.p))
-        return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
-    if (a->q.p != NULL && a->scale > 2.0f)
+/* Under audit: what is legal, and seldom meant. last: position of the last of n queries. */
+SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_window *w, int32_t n,
+                                              int64_t last) {
+    if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
-    if (a->pick != NULL && c->n_tokens > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
+    if (a->pick != NULL && n > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
         return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
-    if (a->q.p != NULL && a->q_sink.p == NULL && a->q_sink_tail.p == NULL
-        && swa__sinks_far(c, &l->window))
+    if (a->q_sink.p == NULL && a->q_sink_tail.p == NULL && swa__sinks_far(w, last))
         return swa__no(SWA_ERR_ARG, "q_sink: NULL, under audit, and sinks have left the window: q for "
                                     "min(pos, n_sink+W-1), or q again where they keep their places");
     return swa__yes();
+}
+
+#define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees (audit 2)"
+
+SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
+                                               int phase) {
+    const swa__layer *l = swa__layer_of(c, layer);
+
+    if (SWA__LISTS && c->d.audit > 1 && a->pick != NULL && phase <= 0
+        && !swa__picks_seen(c, layer, a))
+        return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
+    if (a->k.p != NULL && a->k.p == a->v.p && !l->shape.v_in_k)
+        return swa__no(SWA_ERR_ARG, "v: where k is, under audit: say v_in_k if V is a part of K");
+    if (a->q.p == NULL) return swa__yes();
+    if (a->q.p == a->k.p || a->q.p == a->v.p)
+        return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
+    return swa__audit_attn(a, &l->window, c->n_tokens, swa__step_last(c));
 }
 
 #define SWA__NO_STEP    "no step: none was begun, begin was refused, or a change has ended it"
@@ -16766,18 +16804,16 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
     return rows * (double)swa__partial_bytes(s) <= (double)SWA__SPLIT_BYTES ? (size_t)rows : 0;
 }
 
-/* Strides of a segment's array that are none: below 0, out of all memory, or of tokens whose rows
-   share numbers. Heads may: they are only read. */
-static int swa__kv_torn(int64_t token, int64_t head, const swa_shape *s, int32_t n, int dim) {
-    return token < 0 || head < 0 || token > SWA__FAR || head > SWA__FAR
-        || (n > 1 && ((token > 0 && token < dim)
-                      || swa__token_forgotten(token, head, s->n_kv_heads, dim)));
+/* As swa__apart; but heads of a lone token may share numbers, since they are only read. */
+static int swa__kv_apart(int64_t token, int64_t head, const swa_shape *s, int32_t n, int dim) {
+    const swa_in x = { NULL, token, head };
+    return dim == 0 || (token >= 0 && head >= 0 && token <= SWA__FAR && head <= SWA__FAR
+                        && (n <= 1 || swa__apart(x, n, s->n_kv_heads, dim)));
 }
 static int swa__kv_strides_ok(const swa_shape *s, const swa_kv *kv) {
-    return !swa__kv_torn(kv->k_token, kv->k_head, s, kv->n, s->head_dim)
-        && (s->tail_dim == 0
-            || !swa__kv_torn(kv->tail_token, kv->tail_head, s, kv->n, s->tail_dim))
-        && (s->v_in_k || !swa__kv_torn(kv->v_token, kv->v_head, s, kv->n, s->v_dim));
+    return swa__kv_apart(kv->k_token, kv->k_head, s, kv->n, s->head_dim)
+        && swa__kv_apart(kv->tail_token, kv->tail_head, s, kv->n, s->tail_dim)
+        && (s->v_in_k || swa__kv_apart(kv->v_token, kv->v_head, s, kv->n, s->v_dim));
 }
 
 /* Whether rows in blocks of 32 numbers consist of whole ones, and begin with one. */
@@ -16816,14 +16852,15 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
         return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type unknown");
     /* a ring's span, as swa_cache_spans made it */
     if (kv->layout_ != 0)
-        return swa__no(kv->lost_ >= 0 && kv->layout_ - 1 <= kv->slots_ - kv->n ? SWA_OK
-                                                                              : SWA_ERR_ARG,
-                       "kv: no span as swa_cache_spans makes it");
+        return swa__no(kv->layout_ > 0 && kv->lost_ >= 0 && kv->layout_ - 1 <= kv->slots_ - kv->n
+                           ? SWA_OK
+                           : SWA_ERR_ARG,
+                       "kv: private fields are set, and not by swa_cache_spans: was it zeroed?");
     if ((kv->slots_ | kv->lost_) != 0 || kv->k_scale_ != NULL || kv->v_scale_ != NULL
         || kv->tail_scale_ != NULL)
         return swa__no(SWA_ERR_ARG, "kv: a private field is set; was it zeroed?");
     if (!swa__kv_strides_ok(s, kv))
-        return swa__no(SWA_ERR_ARG, "kv: a stride below a row or above 2^44, or one of two that is missing");
+        return swa__no(SWA_ERR_ARG, "kv: strides: rows overlap, one of two is missing, or one is above 2^44");
     if (swa__kv_tangled(s, kv))
         return swa__no(SWA_ERR_ARG, "kv: k and v run into each other: a token stride was forgotten");
     if (swa__k_type(kv) == SWA_Q8 || swa__v_type(kv) == SWA_Q8 || swa__tail_type(kv) == SWA_Q8)
@@ -16849,6 +16886,7 @@ static swa__verdict swa__rows_check(const swa_rows *r, swa_shape *s) {
         return swa__no(SWA_ERR_ARG, "n_kv below 0, or without kv");
     status = swa__isa_check(r->isa);
     if (status != SWA_OK) return swa__no(status, "isa: unknown, or this machine lacks it");
+    if (r->audit < 0 || r->audit > 2) return swa__no(SWA_ERR_ARG, "audit: not 0, 1 or 2");
     if (!SWA__LATENTS && (s->tail_dim > 0 || s->v_in_k))
         return swa__no(SWA_ERR_UNSUPPORTED, "tails and v_in_k: SWA_NO_LATENTS left them out");
     if (r->pos > INT64_MAX - 1 - r->n_tokens
@@ -16858,7 +16896,7 @@ static swa__verdict swa__rows_check(const swa_rows *r, swa_shape *s) {
     for (i = 0; i < r->n_kv; i++) {
         const swa_kv *kv = &r->kv[i];
         /* in order of position, without a common one: swa__find halves them */
-        if (kv->n < 0 || kv->pos < end || kv->layout_ < 0)
+        if (kv->n < 0 || kv->pos < end)
             return swa__no(SWA_ERR_ARG, "kv: n below 0, or pos not behind the segment before");
         if (kv->pos > INT64_MAX - 1 - kv->n) return swa__no(SWA_ERR_OVERFLOW, "kv: pos + n");
         end = kv->pos + kv->n;
@@ -16917,6 +16955,37 @@ static int swa__sees_lost(const swa_rows *r, const swa_window *w) {
     return found;
 }
 
+/* With rows.audit: what is legal, and seldom meant. Queries are together a run. */
+SWA__COLD static swa__verdict swa__rows_audit(const swa_rows *r, const swa_shape *s,
+                                              const swa_attn *a) {
+    swa__keys keys;
+    const swa__there there = { 0, INT64_MAX, &keys };
+    swa_run run;
+    int64_t q = r->pos;
+    int i;
+
+    memset(&keys, 0, sizeof keys);
+    keys.kv = r->kv;
+    keys.n_kv = r->n_kv;
+    memset(&run, 0, sizeof run);
+    run.pos = r->pos;
+    run.n = r->n_tokens;
+
+    if (r->n_tokens == 0) return swa__no(SWA_ERR_ARG, "n_tokens: 0, under audit");
+    for (i = 0; i < r->n_kv; i++) {
+        const swa_kv *kv = &r->kv[i];
+        if (kv->n > 0 && kv->k == kv->v && !s->v_in_k)
+            return swa__no(SWA_ERR_ARG, "kv: v where k is, under audit: say v_in_k if V is a part of K");
+        if (kv->pos <= q) q = swa__max64(q, kv->pos + kv->n);
+    }
+    if (q < r->pos + r->n_tokens)
+        return swa__no(SWA_ERR_ARG, "pos or kv: no segment holds a query's own position, under audit");
+    if (SWA__LISTS && r->audit > 1 && a->pick != NULL
+        && !swa__lists_seen(a, s->n_kv_heads, &r->window, &run, &there))
+        return swa__no(SWA_ERR_ARG, SWA__PICK_UNSEEN);
+    return swa__audit_attn(a, &r->window, r->n_tokens, r->pos + r->n_tokens - 1);
+}
+
 /* A call over rows of the caller's, but for its scratch. */
 static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, int parts,
                                     swa__call *call) {
@@ -16926,8 +16995,9 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
     int i;
 
     if (v.status != SWA_OK) return v;
-    if (attn == NULL || attn->q.p == NULL || rows->scratch == NULL)
-        return swa__no(SWA_ERR_ARG, "no attn or index, or q.p or rows' scratch is NULL");
+    if (attn == NULL || attn->q.p == NULL)
+        return swa__no(SWA_ERR_ARG, "no attn or index, or q.p is NULL");
+    if (rows->scratch == NULL) return swa__no(SWA_ERR_MEMORY, "rows' scratch is NULL");
     swa__call_begin(call, attn, SWA_ATTEND_STORED);      /* keys come from rows->kv */
     for (i = swa__arrays_of(&s, &call->a, arrays); i > 0; i--)
         if (swa__touch(arrays[i - 1], 1, rows->scratch, rows->scratch_bytes))
@@ -16940,6 +17010,7 @@ static swa__verdict swa__rows_begin(const swa_rows *rows, const swa_attn *attn, 
     while (i < rows->n_kv && (rows->kv[i].n == 0 || swa__k_type(&rows->kv[i]) == SWA_Q8)) i++;
     v = swa__attn_check(&s, &rows->window, &call->a, rows->n_tokens,
                         i == rows->n_kv ? SWA_Q8 : SWA_F32);
+    if (v.status == SWA_OK && rows->audit > 0) v = swa__rows_audit(rows, &s, &call->a);
     if (v.status != SWA_OK) return v;
     /* of a list's keys those that are lost are skipped, as all others that are not there */
     if (swa__sees_lost(rows, call->a.pick != NULL ? call->a.pick_window : &rows->window))
@@ -18226,7 +18297,7 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     l = swa__layer_of(c, layer);
-    far = c->status == SWA_OK && mla->rope_dim > 0 && swa__sinks_far(c, &l->window);
+    far = c->status == SWA_OK && mla->rope_dim > 0 && swa__sinks_far(&l->window, swa__step_last(c));
     if (c->d.audit > 0 && (mla->sink_pos > 0 || far) && l->window.kind == SWA__BAND
         && l->window.left >= 0 && mla->sink_pos != l->window.n_sink + l->window.left)
         return swa__no(SWA_ERR_ARG, "sink_pos: not n_sink+W-1, under audit");
@@ -19018,8 +19089,6 @@ SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer
                                                swa__select *s) {
     swa_attn a;
     swa__verdict v = swa__index_attn(ix, &a);
-    int64_t last = 0;
-    int i;
     const swa__cache *c = swa__get(cache);
 
     if (v.status != SWA_OK) return v;
@@ -19033,9 +19102,8 @@ SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer
     if (swa__inside(c, ix->q.p) || swa__inside(c, ix->w) || swa__inside(c, ix->pick)
         || swa__inside(c, ix->score))
         return swa__no(SWA_ERR_ARG, SWA__INSIDE);
-    SWA__ROLLED for (i = 0; i < c->n_runs; i++)
-        last = swa__max64(last, s->call.runs[i].pos + s->call.runs[i].n - 1);
-    return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens, last);
+    return swa__index_call(s, ix, c->scratch, c->scratch_bytes, parts, c->n_tokens,
+                           swa__step_last(c));
 }
 
 /* A call over the caller's rows: scratch of any alignment, of which 63 bytes may go. */

@@ -39,6 +39,7 @@ int main(void) {
     rows.n_tokens = 1;
     rows.kv = page;
     rows.n_kv = PAGES;
+    rows.audit = 1; /* while you port: a pos that no page holds is refused */
     rows.scratch_bytes = swa_attention_bytes(&rows, 1);
     rows.scratch = room(rows.scratch_bytes);
     a.q.p = q + (TOKENS - 1) * HEADS * DIM;

@@ -1196,6 +1196,29 @@ static swa_rows good_rows(swa_kv *kv) {
     CHECK(swa_attention_bytes(&r, 1) <= sizeof w.scratch);
     return r;
 }
+static int spoil_row_strides(swa_rows *r, swa_kv *kv, int which) {
+    /* clang-format off */
+    switch (which) {
+    case 34: r->shape.n_kv_heads = HEADS; kv[0].k_head = 8 * HEADS * DIM; return 1;   /* and the token's forgotten */
+    case 35: r->shape.n_kv_heads = HEADS; kv[1].v_head = 8 * HEADS * DIM; kv[1].n = 2; return 1;
+    case 36: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 1; kv[0].tail = kv[1].tail = w.x; kv[1].tail_head = 48;
+             return 1;
+    case 37: kv[0].k_token = -DIM; return 1;
+    case 38: kv[1].v_token = DIM - 1; return 1;              /* transposed, or of another shape */
+    case 39: kv[0].k_token = 1; return 1;
+    case 40: kv[1].k_token = INT64_MAX; return 1;
+    case 41: kv[1].v_head = INT64_MAX; return 1;
+    case 42: r->shape.tail_dim = 4; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 3; return 1;
+    case 48: r->shape.n_kv_heads = HEADS; kv[0].k_token = DIM; return 1;   /* [head][n][dim], a stride forgotten */
+    case 49: r->shape.n_kv_heads = HEADS; kv[1].v_token = HEADS * DIM - 1; return 1;
+    case 50: r->shape.n_kv_heads = HEADS; kv[0].v_token = DIM; kv[0].v_head = 4 * DIM; return 1;
+    case 51: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 2;
+             return 1;
+    case 52: kv[0].k_head = -1; return 1;
+    default: return 0;
+    }
+    /* clang-format on */
+}
 static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     enum { MANY_KV = 520 };
     static swa_kv many[MANY_KV];
@@ -1233,19 +1256,12 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
     case 27: kv[1].tail_type = (swa_type)-1; return 1;
     case 28: kv[1].v_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
     case 29: kv[0].tail_type = SWA_Q8; *want = SWA_ERR_UNSUPPORTED; return 1;
-    case 34: r->shape.n_kv_heads = HEADS; kv[0].k_head = 8 * HEADS * DIM; return 1;   /* and the token's forgotten */
-    case 35: r->shape.n_kv_heads = HEADS; kv[1].v_head = 8 * HEADS * DIM; kv[1].n = 2; return 1;
-    case 36: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 1; kv[0].tail = kv[1].tail = w.x; kv[1].tail_head = 48;
-             return 1;
-    case 37: kv[0].k_token = -DIM; return 1;
-    case 38: kv[1].v_token = DIM - 1; return 1;              /* transposed, or of another shape */
-    case 39: kv[0].k_token = 1; return 1;
-    case 40: kv[1].k_token = INT64_MAX; return 1;
-    case 41: kv[1].v_head = INT64_MAX; return 1;
-    case 42: r->shape.tail_dim = 4; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 3; return 1;
     case 43: r->window.prefix_first = 3; r->window.prefix = 3; return 1;   /* a length for an end */
     case 44: r->shape.v_in_k = 2; return 1;
     case 45: r->shape.v_in_k = -1; return 1;
+    case 46: r->audit = -1; return 1;
+    case 47: r->audit = 3; return 1;
+    case 53: kv[0].layout_ = INT32_MIN; return 1;
     case 32: kv[0].k = w.out; return 2;                      /* read and written */
     case 33: kv[1].v = w.lse; return 2;
     case 30: r->n_tokens = INT32_MAX; r->shape.n_heads = 2; r->shape.n_kv_heads = 1; *want = SWA_ERR_OVERFLOW; return 1;
@@ -1258,7 +1274,7 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
              r->n_kv = MANY_KV;
              *want = SWA_ERR_OVERFLOW;
              return 1;
-    default: return 0;
+    default: return spoil_row_strides(r, kv, which);
     }
     /* clang-format on */
 }
@@ -1330,6 +1346,59 @@ static void rows_of_any_mode(const swa_rows *r, swa_attn a) {
         ACCEPT(swa_attention, (r, &a));
     }
 }
+/* What rows.audit finds, and what is as legal with it as without: `way` spoils a call, or not. */
+static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
+    static const int32_t list[3] = { 5, 6, 7 }, early[3] = { 5, 7, -1 };
+    static const int32_t from_gap[3] = { 3, 5, 5 };
+    a->scale = 1.0f;
+    if (way >= 8) { /* lists: each token its own, all three the same, of one key that is not there yet */
+        a->pick = way == 8 || way == 10 ? list : way == 9 ? early : from_gap;
+        a->pick_n = way == 8 ? 1 : way == 10 ? 3 : way == 9 ? 3 : 1;
+        a->pick_token = way == 8 || way == 11 ? 1 : 0;
+        r->audit = 2;
+    }
+    /* clang-format off */
+    switch (way) {
+    case 0: return 1;
+    case 1: r->n_tokens = 0; return 0;
+    case 2: r->pos = 6; return 0;                              /* the last one stands behind all keys */
+    case 3: kv[1].pos = 6; return 0;                           /* the first one in a gap */
+    case 4: r->n_kv = 1; return 0;                             /* the chunk's rows are not there yet */
+    case 5: kv[1].v = kv[1].k; return 0;
+    case 6: a->scale = 2.5f; return 0;
+    case 7: r->window = swa_window_sinks(2, 1); return 0;      /* q_sink */
+    case 8: return 1;
+    case 9: case 10: return 0;
+    case 11: kv[0].n = 3; return 0;                            /* 3 is in a gap */
+    case 12: a->pick_token = 1; a->pick_n = 3; return 0;       /* lists overlap */
+    case 13: r->audit = 1; return 1;                           /* lists are not looked at */
+    case 14: r->window = swa_window_sinks(2, 1); a->q_sink.p = a->q.p; a->pick = NULL; a->pick_n = 0; return 1;
+    default: return -1;
+    }
+    /* clang-format on */
+}
+static void misuse_rows_audit(void) {
+    for (int way = 0;; way++)
+        for (int audit = 0; audit < 2; audit++) {
+            swa_kv kv[2];
+            swa_rows r = good_rows(kv);
+            swa_attn a = w.attn;
+            int good;
+            a.k.p = a.v.p = NULL;
+            kv[0].v = kv[1].v = w.apart;
+            r.audit = 1;
+            good = spoil_audited(&r, kv, &a, way);
+            if (good < 0) return;
+            if (!audit) r.audit = 0;
+            t_label("rows, audit %d, %d", r.audit, way);
+            if (good || !audit) ACCEPT(swa_attention, (&r, &a));
+            else {
+                const char *why = swa_attention_explain(&r, &a);
+                CHECK(why != NULL && strstr(why, "audit") != NULL);
+                REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
+            }
+        }
+}
 static void misuse_rows(void) {
     swa_kv kv[2];
     swa_rows r = good_rows(kv);
@@ -1378,7 +1447,7 @@ static void misuse_rows(void) {
         if (n < 0 || n > 4) REFUSE(swa_attention_part, (&r, &a, 0, 0, n), SWA_ERR_ORDER);
     }
     r.scratch = NULL;
-    REFUSE(swa_attention, (&r, &a), SWA_ERR_ARG);
+    REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
     r = good_rows(kv);
     r.scratch_bytes = swa_attention_bytes(&r, 1) - 1;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
@@ -1387,6 +1456,7 @@ static void misuse_rows(void) {
     r.scratch_bytes = 0;
     REFUSE(swa_attention, (&r, &a), SWA_ERR_MEMORY);
     misuse_rows_parts(&a);
+    misuse_rows_audit();
     r = good_rows(kv);
     ACCEPT(swa_attention, (&r, &a));
     r.n_tokens = 0;
@@ -1990,7 +2060,7 @@ static void misuse_index_rows(void) {
     REFUSE(swa_select_rows_part, (&r, &ix, 0, 0, INT32_MAX), SWA_ERR_ORDER);
     x = r;
     x.scratch = NULL;
-    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_ARG);
+    REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_MEMORY);
     x = r;
     x.scratch_bytes = swa_select_bytes(&r.shape, &ix, 1) - 1;
     REFUSE(swa_select_rows, (&x, &ix), SWA_ERR_MEMORY);
