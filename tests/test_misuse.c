@@ -1348,8 +1348,8 @@ static void rows_of_any_mode(const swa_rows *r, swa_attn a) {
 }
 /* What rows.audit finds, and what is as legal with it as without: `way` spoils a call, or not. */
 static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
-    static const int32_t list[3] = { 5, 6, 7 }, early[3] = { 5, 7, -1 };
-    static const int32_t from_gap[3] = { 3, 5, 5 };
+    static const int32_t list[5] = { 5, 6, 7 }, early[5] = { 5, 7, -1 };
+    static const int32_t from_gap[5] = { 3, 5, 5, 5, 5 };
     a->scale = 1.0f;
     if (way >= 8) { /* lists: each token its own, all three the same, of one key that is not there yet */
         a->pick = way == 8 || way == 10 ? list : way == 9 ? early : from_gap;
