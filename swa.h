@@ -18297,7 +18297,8 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
         return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     l = swa__layer_of(c, layer);
-    far = c->status == SWA_OK && mla->rope_dim > 0 && swa__sinks_far(&l->window, swa__step_last(c));
+    far = c->d.audit > 0 && c->status == SWA_OK && mla->rope_dim > 0
+       && swa__sinks_far(&l->window, swa__step_last(c));
     if (c->d.audit > 0 && (mla->sink_pos > 0 || far) && l->window.kind == SWA__BAND
         && l->window.left >= 0 && mla->sink_pos != l->window.n_sink + l->window.left)
         return swa__no(SWA_ERR_ARG, "sink_pos: not n_sink+W-1, under audit");

@@ -634,8 +634,8 @@ TEST_EACH_ISA(bits_woven_heads) {
     }
 }
 
-/* The caller's rows, of which woven units are made, before an empty segment that nobody has filled in and a ring's
-   spans, off the grid of 16 slots, with scales, or by rows: one token by a list of all keys, which no heads share, and
+/* An empty segment that nobody has filled in, the caller's rows, of which woven units are made, and a ring's spans, off
+   the grid of 16 slots, with scales, or by rows: one token by a list of all keys, which no heads share, and
    without one. */
 TEST_EACH_ISA(bits_woven_beside_ring) {
     enum { HEADS = 8, D = 64, ROWS = 512, IN_RING = 100, N = ROWS + IN_RING, APART = 1024 };

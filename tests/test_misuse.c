@@ -1346,17 +1346,17 @@ static void rows_of_any_mode(const swa_rows *r, swa_attn a) {
         ACCEPT(swa_attention, (r, &a));
     }
 }
+static void audited_list(swa_rows *r, swa_attn *a, const int32_t *list, int n, int token) {
+    a->pick = list;
+    a->pick_n = n;
+    a->pick_token = token;
+    r->audit = 2;
+}
 /* What rows.audit finds, and what is as legal with it as without: `way` spoils a call, or not. */
 static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     static const int32_t list[5] = { 5, 6, 7 }, early[5] = { 5, 7, -1 };
     static const int32_t from_gap[5] = { 3, 5, 5, 5, 5 };
     a->scale = 1.0f;
-    if (way >= 8) { /* lists: each token its own, all three the same, of one key that is not there yet */
-        a->pick = way == 8 || way == 10 ? list : way == 9 ? early : from_gap;
-        a->pick_n = way == 8 ? 1 : way == 10 ? 3 : way == 9 ? 3 : 1;
-        a->pick_token = way == 8 || way == 11 ? 1 : 0;
-        r->audit = 2;
-    }
     /* clang-format off */
     switch (way) {
     case 0: return 1;
@@ -1367,12 +1367,13 @@ static int spoil_audited(swa_rows *r, swa_kv *kv, swa_attn *a, int way) {
     case 5: kv[1].v = kv[1].k; return 0;
     case 6: a->scale = 2.5f; return 0;
     case 7: r->window = swa_window_sinks(2, 1); return 0;      /* q_sink */
-    case 8: return 1;
-    case 9: case 10: return 0;
-    case 11: kv[0].n = 3; return 0;                            /* 3 is in a gap */
-    case 12: a->pick_token = 1; a->pick_n = 3; return 0;       /* lists overlap */
-    case 13: r->audit = 1; return 1;                           /* lists are not looked at */
-    case 14: r->window = swa_window_sinks(2, 1); a->q_sink.p = a->q.p; a->pick = NULL; a->pick_n = 0; return 1;
+    case 8: audited_list(r, a, list, 1, 1); return 1;          /* each token its own */
+    case 9: audited_list(r, a, early, 3, 0); return 0;         /* 7 is not there yet for the first */
+    case 10: audited_list(r, a, list, 3, 0); return 0;
+    case 11: audited_list(r, a, from_gap, 1, 1); kv[0].n = 3; return 0;   /* 3 is in a gap */
+    case 12: audited_list(r, a, from_gap, 3, 1); return 0;     /* lists overlap */
+    case 13: audited_list(r, a, from_gap, 1, 0); r->audit = 1; return 1;  /* lists are not looked at */
+    case 14: r->window = swa_window_sinks(2, 1); a->q_sink.p = a->q.p; r->audit = 2; return 1;
     default: return -1;
     }
     /* clang-format on */
