@@ -4247,15 +4247,20 @@ SWA__COLD SWA_API swa_status swa_cache_load(swa_cache *cache, int seq, const voi
 /* ---- audit ---- */
 
 /* All bits set: a NaN in every float type; for q8 and q8_32 the scales carry it. */
-SWA__COLD static void swa__poison_slot(int heads, const swa__operand *x, int64_t slot) {
+SWA__COLD static void swa__poison(int heads, const swa__operand *x, int64_t from, int64_t to) {
     int which, h, d, g;
 
     for (which = 0; which < SWA__OPERANDS; which++, x++)
         for (h = 0; h < heads; h++) {
-            for (d = 0; d < x->dim; d++)
-                memset(swa__operand_at(x, h, slot) + d * x->step, 0xff, x->size);
-            for (g = 0; g < x->scales; g++)
-                memset(swa__operand_scale(x, h, slot) + g * x->slots, 0xff, sizeof(float));
+            int64_t i, n;
+            for (i = from; i < to; i += n) {
+                unsigned char *p = swa__operand_at(x, h, i);
+                n = x->tiled ? swa__min64(to - i, SWA__TILE - i % SWA__TILE) : 1;
+                if (!x->tiled) memset(p, 0xff, (size_t)x->dim * x->size);
+                else for (d = 0; d < x->dim; d++) memset(p + d * x->step, 0xff, (size_t)n * x->size);
+                for (g = 0; g < x->scales; g++)
+                    memset(swa__operand_scale(x, h, i) + g * x->slots, 0xff, (size_t)n * sizeof(float));
+            }
         }
 }
 
@@ -4288,18 +4293,20 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         const int64_t until = held->before < held->first ? swa__min64(keep, s->begun) : keep;
         const int64_t to = swa__min64(s->end, until);
         const int heads = l->shape.n_kv_heads;
-        int64_t from, at;
+        int64_t from, at, dead, wrap;
 
         if (l->ring != layer) continue;
         from = until == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
         at = swa__mod(from - s->origin, l->cap);
         swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
-            if (i >= l->pinned || i < s->start || i >= to) swa__poison_slot(heads, x, i);
-        /* slot i is that of position from + (i - at) mod cap */
-        for (i = 0; i < l->cap; i++)
-            if (swa__mod(i - at, l->cap) >= to - from)
-                swa__poison_slot(heads, x, l->sink_slots + i);
+            if (i >= l->pinned || i < s->start || i >= to) swa__poison(heads, x, i, i + 1);
+        /* behind the live ones, and what goes on at the ring's first slot */
+        dead = l->cap - swa__max64(to - from, 0);
+        at = swa__mod(at + swa__max64(to - from, 0), l->cap);
+        wrap = swa__max64(at + dead - l->cap, 0);
+        swa__poison(heads, x, l->sink_slots + at, l->sink_slots + at + dead - wrap);
+        swa__poison(heads, x, l->sink_slots, l->sink_slots + wrap);
     }
 }
 
