@@ -5734,10 +5734,14 @@ SWV_INLINE SWV_TARGET SWV SWA__FN(scale_to_bf16)(SWV p, SWV scale) {
 }
 
 #if SWA__BF16
+#ifndef SWV_ROUND_BF16                    /* of numbers that are finite and not tiny               */
+#  define SWV_ROUND_BF16(x)  SWV_TO_BF16(x)
+#endif
+
 /* What bf16 products take: saturated, rounded, and 0 below tiny. */
 SWV_INLINE SWV_TARGET SWV SWA__FN(to_bf16_or_zero)(SWV x, SWV tiny) {
     x = SWV_WITHIN(x, SWV_SET1(3.38953139e38f));
-    return SWV_FROM(SWV_ABS(x), tiny, SWV_TO_BF16(x));
+    return SWV_FROM(SWV_ABS(x), tiny, SWV_ROUND_BF16(x));
 }
 #endif
 
@@ -8831,6 +8835,35 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     SWV_LEAVE();
 }
 
+#if SWV_N > 1
+/* singles_of's rows of a tile that are all kept, by pairs: rows of 16 numbers are the dims of K, and
+   what is asked per row would take longer than they do. least: [2]. */
+SWV_INLINE SWV_TARGET void SWA__FN(singles_tile)(int type, const swa__formed *x, const char *at,
+                                                 const float *tiny, float *to, SWV *least) {
+    enum { PER = SWA__TILE / SWV_N };
+    const size_t es = swa__type_size(type), row = SWA__TILE * es;
+    SWV from[PER], z[2], y, size;
+    const int turn = x->turn;
+    int r, v, j;
+
+    SWV_UNROLL for (v = 0; v < PER; v++) from[v] = SWV_LOAD(tiny + v * SWV_N);
+    for (r = 0; r + 1 < x->rows; r += 2, at += 2 * row, to += 2 * SWA__TILE)
+        SWV_UNROLL for (v = 0; v < PER; v++) {
+            /* both first: they may lie where they go */
+            SWV_UNROLL for (j = 0; j < 2; j++)
+                z[j] = SWA__FN(load)(type, at + (size_t)j * row + (size_t)(v * SWV_N) * es);
+            SWV_UNROLL for (j = 0; j < 2; j++) {
+                y = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
+                size = SWV_ABS(y);
+                least[j] = SWV_MIN(least[j], size);
+                y = SWV_FROM(size, from[v], type == SWA_F32 ? SWV_ROUND_BF16(y) : y);
+                if (turn) y = SWV_SWAP(y);
+                SWV_STORE(to + (1 - j) * SWA__TILE + v * SWV_N, y);
+            }
+        }
+}
+#endif
+
 /* SWA__SINGLES of rows as they are stored; numbers of bf16 are not to be rounded. Neighbouring rows
    change places, a last one without a neighbour stays. Rows that are not kept are not read: they
    may lie behind their array's end. Keys that nobody sees are, and may hold anything: SWV_WITHIN
@@ -8841,11 +8874,19 @@ SWV_INLINE SWV_TARGET int SWA__FN(singles_of)(int type, const swa__formed *x, co
     const int ld = x->ld;
     const SWV never = SWV_SET1(FLT_MAX);
     float tiny[SWA__TILE];               /* nothing passes FLT_MAX */
-    SWV least = never;                   /* of the sizes that were seen */
-    int r, i, j;
+    SWV least[2] = { never, never };     /* of the sizes that were seen */
+    int r = 0, i, j;
 
     for (i = 0; i < SWA__TILE; i++) tiny[i] = x->seen >> i & 1 ? x->tiny : FLT_MAX;
-    for (r = 0; r < x->rows; r += 2, at += 2 * row, to += 2 * ld) {
+#if SWV_N > 1
+    if (ld == SWA__TILE && x->keep == 0xffffu) {
+        SWA__FN(singles_tile)(type, x, at, tiny, to, least);
+        r = x->rows & ~1;
+        at += (size_t)r * row;
+        to += r * ld;
+    }
+#endif
+    for (; r < x->rows; r += 2, at += 2 * row, to += 2 * ld) {
         const int two = r + 1 < x->rows, has0 = x->keep >> (r & 15) & 1,
                   has1 = two && (x->keep >> (r & 15) & 2);
         /* of a row that is not kept the row beside it stands in for what is loaded */
@@ -8861,9 +8902,9 @@ SWV_INLINE SWV_TARGET int SWA__FN(singles_of)(int type, const swa__formed *x, co
                 /* row 0 of the two goes second, unless it is alone */
                 float *place = to + (j || !two ? 0 : ld) + (SWV_N == 1 && x->turn ? i ^ 1 : i);
                 z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
-                y = type == SWA_F32 ? SWV_TO_BF16(z[j]) : z[j];
+                y = type == SWA_F32 ? SWV_ROUND_BF16(z[j]) : z[j];
                 size = SWV_ABS(z[j]);
-                least = SWV_MIN(least, size);
+                least[j] = SWV_MIN(least[j], size);
                 y = SWV_FROM(size, (j ? has1 : has0) ? from : never, y);
                 if (j && !two) continue;
                 if (x->turn) SWV_STORE(place, SWV_SWAP(y));
@@ -8872,7 +8913,7 @@ SWV_INLINE SWV_TARGET int SWA__FN(singles_of)(int type, const swa__formed *x, co
         }
     }
 
-    SWV_STORE(tiny, least);
+    SWV_STORE(tiny, SWV_MIN(least[0], least[1]));
     for (i = 1; i < SWV_N; i++) tiny[0] = tiny[i] < tiny[0] ? tiny[i] : tiny[0];
     return tiny[0] < x->tiny;
 }
@@ -9502,6 +9543,7 @@ static SWV_TARGET void SWA__FN(to_rows)(int dims, const float *src, float *dst, 
 #undef SWV_HALF_DIMS
 #undef SWV_MR
 #undef SWV_TO_BF16
+#undef SWV_ROUND_BF16
 #undef SWV_LEAVE
 #undef SWV_FROM
 #undef SWV_ABS
@@ -10653,6 +10695,15 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__round8_avx512(__mmask16 which, __m512
 }
 #endif
 
+#if SWA__BF16
+/* The same of all finite numbers from 2^-100 on: what overflows there is 2^17 times as small here. */
+SWA__INLINE SWA__AVX512_TARGET __m512 swa__round_bf16_avx512(__m512 x) {
+    __m512 less = _mm512_mul_ps(x, _mm512_set1_ps(65535.0f / 131072));
+    SWA__HELD(less);
+    return _mm512_mul_ps(_mm512_fmsub_ps(x, _mm512_set1_ps(0.5f), less), _mm512_set1_ps(131072.0f));
+}
+#endif
+
 #if SWA__AVX512_DOT && SWA__BF16
 /* Pairs: bf16 of two rows (dims in q.k, keys in p.v) in one lane, row a's below. They are made in
    two steps, because numbers that are too small are told by 16 bits and zeroed in between:
@@ -10771,6 +10822,7 @@ SWA__INLINE SWA__AVX512_TARGET __m512 swa__load_pair_avx512(int type, const char
 #define SWV_STORE_Q8(p, v)      _mm_storeu_si128((__m128i *)(void *)(p), \
                                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)))
 #define SWV_TO_BF16(x)          swa__to_bf16_avx512(x)
+#define SWV_ROUND_BF16(x)       swa__round_bf16_avx512(x)
 #define SWV_ABS(x)              _mm512_abs_ps(x)
 /* 2: the smaller magnitude, with the sign of x */
 #define SWV_WITHIN(x, most)     _mm512_range_ps((x), (most), 2)

@@ -115,9 +115,13 @@ MODEL __m512 model_fmadd_ps(__m512 x, __m512 y, __m512 z) {
     MODEL_EACH(2) r.half[j] = _mm256_fmadd_ps(a.half[j], b.half[j], c.half[j]);
     return r.f;
 }
-MODEL __m512 model_maskz_fmsub_ps(__mmask16 m, __m512 x, __m512 y, __m512 z) {
+MODEL __m512 model_fmsub_ps(__m512 x, __m512 y, __m512 z) {
     model_v a = MODEL_F(x), b = MODEL_F(y), c = MODEL_F(z), r;
     MODEL_EACH(2) r.half[j] = _mm256_fmsub_ps(a.half[j], b.half[j], c.half[j]);
+    return r.f;
+}
+MODEL __m512 model_maskz_fmsub_ps(__mmask16 m, __m512 x, __m512 y, __m512 z) {
+    model_v r = MODEL_F(model_fmsub_ps(x, y, z));
     MODEL_EACH(16) if (!(m >> j & 1)) r.u[j] = 0;
     return r.f;
 }
@@ -364,6 +368,8 @@ MODEL __m512i model_castsi128_si512(__m128i x) { return model_inserti32x4(model_
 #define _mm512_extracti64x4_epi64 model_extracti64x4_epi64
 #undef _mm512_fmadd_ps
 #define _mm512_fmadd_ps model_fmadd_ps
+#undef _mm512_fmsub_ps
+#define _mm512_fmsub_ps model_fmsub_ps
 #undef _mm512_inserti32x4
 #define _mm512_inserti32x4 model_inserti32x4
 #undef _mm512_inserti64x4
