@@ -433,15 +433,16 @@ typedef struct {
                                      larger takes max_context slots, and begin is FULL at their
                                      end (where no capacity is given); smaller ones do not mind   */
     int64_t   max_rollback;       /* how many of a sequence's last tokens can always be taken
-                                     back, counted from the furthest end that it has had: a draft
-                                     of n tokens of which none may be accepted needs n (a sure
-                                     token and n drafts in one step: n as well; a tree of n nodes,
-                                     the sure token among them, needs n). 0 = 1, or where
-                                     capacity is given capacity - (W-1). Slots are rounded up to
-                                     16, so that more may be permitted: do not rely on it (audit
-                                     permits no more). What is stored before it is attended
-                                     (SWA_ATTEND_STORED, swa_select) fits in chunks of up to
-                                     max_rollback too                                             */
+                                     back, counted from the furthest end that it has had (of 8:
+                                     end 20, truncate to 14, then to 12, and no further until the
+                                     end is beyond 20): a draft of n tokens of which none may be
+                                     accepted needs n (a sure token and n drafts in one step: n as
+                                     well; a tree of n nodes, the sure token among them, needs n).
+                                     0 = 1, or where capacity is given capacity - (W-1). Slots are
+                                     rounded up to 16, so that more may be permitted: do not rely
+                                     on it (audit permits no more). What is stored before it is
+                                     attended (SWA_ATTEND_STORED, swa_select) fits in chunks of up
+                                     to max_rollback too                                          */
     int64_t   capacity;           /* exact slots of every windowed layer, whatever its W: at
                                      least W-1+max_rollback, else ARG. 0: each has
                                      W-1+max_rollback rounded up to 16. Sinks come on top. No
@@ -456,11 +457,11 @@ typedef struct {
                                      full (LOST comes as max_rollback says, in a short text
                                      too), and what is legal but seldom meant is ARG: no windows,
                                      or more windows, shapes, types or k_rows than layers, q, k
-                                     and v in one place (V in K without v_in_k), a scale above 2,
-                                     sinks that have left the window without q_sink or sink_pos,
-                                     lists that overlap. 2: and a list (pick) with an entry >= 0
-                                     that names no key which its query sees, instead of being
-                                     skipped                                                      */
+                                     and v in one place (V in K without v_in_k), arrays of one
+                                     token that run into each other, a scale above 2, sinks that
+                                     have left the window without q_sink or sink_pos, lists that
+                                     overlap. 2: and a list (pick) with an entry >= 0 that names
+                                     no key which its query sees, instead of being skipped        */
 } swa_cache_desc;
 /* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
@@ -577,7 +578,8 @@ typedef struct {
                            prefix <= pos is ARG: 0 = none, as for what is decoded behind it       */
     int     rewind;     /* 1: pos < end is meant (a draft was rejected, an answer is written
                            anew); neither 0 nor 1: ARG. A begin that is accepted sets it back to
-                           0, so that a run which is used again rewinds only if that is meant     */
+                           0, so that a run which is used again rewinds only if that is meant.
+                           Always 1: a pos that was not advanced is no error any more             */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
     const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit; not copied:
@@ -674,9 +676,10 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
 /* Strides in floats, not bytes, each by itself: token 0 = heads*dim, head 0 = dim. For
    [head][n][dim] set both (none: decode is right, chunks are not); a fused [n][q | k | v] has one
    token stride, to be set in q, k and v each. ARG: rows of one array that overlap; a head stride
-   with which tokens cannot be packed as token 0 says; and, of two tokens and more, packed rows that
-   run into another array's (a fused layout of which a stride was forgotten), unless both arrays
-   begin at one place, or are k, v and k_tail, or q and q_tail, of the same strides. */
+   with which tokens cannot be packed as token 0 says; and, of two tokens and more (of one: under
+   audit), packed rows that run into another array's (a fused layout of which a stride was
+   forgotten), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
+   the same strides. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -686,7 +689,8 @@ typedef enum {
                                k and v are not looked at. Each run of a windowed layer needs
                                n <= capacity-(W-1), else SWA_ERR_CAPACITY                         */
     SWA_ATTEND_NO_STORE     /* attend to the ring and the new rows, and leave the ring alone.
-                               Where a layer that shares them has stored: as SWA_ATTEND_STORED    */
+                               Where a layer that shares them has stored: as SWA_ATTEND_STORED,
+                               its bounds too, but k and v have to be given (and are not read)    */
 } swa_mode;
 
 /* Ways to multiply, for compute. Each has bits of its own, the same on every instruction set.
@@ -753,7 +757,8 @@ typedef struct {
     swa_out out;            /* [n_tokens][n_heads][v_dim]; may be q itself when the layouts are
                                the same. Otherwise out, lse and stat overlap neither each other
                                nor any input: ARG where they begin at one place, and, of two
-                               tokens and more, out with q, k, v or a tail where one is packed    */
+                               tokens and more (of one: under audit), out with q, k, v or a tail
+                               where one is packed                                                */
     float  *lse;            /* [n_tokens][n_heads] natural log of the sum of exp(score), sink
                                logits not in it; -inf for a row that sees nothing (out is 0
                                then); NULL = none                                                 */
@@ -929,7 +934,8 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
    go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then swa_select() finds
    them there, for which a windowed layer needs max_rollback (or capacity) for a whole chunk. A
    layer with a V works as well: then its own K is the index. A step of such a layer l, with its
-   index in layer i of the same cache:
+   index in layer i of the same cache (pinned sinks are seen by those layers whether listed or not,
+   and take places in top all the same):
      swa_attn keys = {0}; keys.mode = SWA_STORE_ONLY; keys.k.p = index_k;      // of this step
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
@@ -1199,7 +1205,7 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
-/* as swa_attend_explain; with cache, h and out NULL what is wrong with mla by itself comes first */
+/* as swa_attend_explain; with cache, h and out NULL, what is wrong with mla by itself */
 SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer, const swa_mla *mla,
                                     const float *h, float *out);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with
@@ -16046,10 +16052,11 @@ SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *
 }
 
 #define SWA__INSIDE "an array of the call begins in the cache's memory or in its scratch"
-#define SWA__TANGLED "arrays run into each other: a stride of one was forgotten"
+#define SWA__TANGLED "arrays run into each other: a stride was forgotten, one begins within another, " \
+                     "or n_kv_heads is not the model's"
 /* Whether arrays run into each other, as those of a fused [n][q | k | v] do where a token stride
-   was forgotten. Not asked of one token, which has no token strides: decode would pay 30 ns for it;
-   nor of an index, whose out is no out. */
+   was forgotten. Of one token, which has no such strides, under audit alone: decode would pay 30 ns
+   for it. Not asked of an index, whose out is no out. */
 SWA__COLD SWA__NOINLINE int swa__tangled(const swa_shape *s, const swa_attn *a, int32_t n) {
     const int hq = s->n_heads, hk = s->n_kv_heads, to = SWA__WRITTEN;
     const swa_in *const ins[] = { &a->q,      &a->q_tail, &a->q_sink, &a->q_sink_tail,
@@ -16776,7 +16783,7 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
 
     for (i = v.status == SWA_OK ? swa__arrays_of(&call->shape, &call->a, arrays) : 0; i > 0; i--)
         if (swa__inside(c, arrays[i - 1])) return swa__no(SWA_ERR_ARG, SWA__INSIDE);
-    if (v.status == SWA_OK && c->n_tokens > 1
+    if (v.status == SWA_OK && (c->n_tokens > 1 || c->d.audit > 0)
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     return v;
@@ -17088,7 +17095,7 @@ static swa__verdict swa__attend_rows(const swa_rows *rows, const swa_attn *attn,
                                      swa__call *call) {
     const swa__verdict v = swa__rows_begin(rows, attn, parts, call);
 
-    if (v.status == SWA_OK && rows->n_tokens > 1
+    if (v.status == SWA_OK && (rows->n_tokens > 1 || rows->audit > 0)
         && swa__tangled(&call->shape, &call->a, rows->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
     return v;
@@ -18422,7 +18429,10 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
 SWA__COLD SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer,
                                               const swa_mla *mla, const float *h, float *out) {
     swa__mla x;
-    const char *why = swa__mla_begin(cache, layer, mla, h, out, &x).why;
+    const char *why;
+
+    if (cache == NULL && h == NULL && out == NULL) return swa__mla_check(mla, x.w).why;
+    why = swa__mla_begin(cache, layer, mla, h, out, &x).why;
     return why != NULL ? why : swa__mla_ready(&x, SWA__ASK, 0, 1).why;
 }
 
@@ -19129,6 +19139,7 @@ SWA__COLD static swa__verdict swa__index_call(swa__select *s, const swa_index *i
         return swa__no(SWA_ERR_OVERFLOW, "block: position / block is beyond int32");
 
     /* over what the checks have made for attention: no V, no scale, scratch of this section's */
+    memset(&s->call.a.q_sink, 0, sizeof s->call.a.q_sink);
     s->call.keys.shape = s->call.shape;
     s->call.geo.dv = s->call.geo.v_in_k = 1;
     s->call.geo.dvp = (int)swa__pad16(1);
@@ -19152,9 +19163,11 @@ SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer
     const swa__cache *c = swa__get(cache);
 
     if (v.status != SWA_OK) return v;
-    if (c != NULL && layer >= 0 && layer < c->d.n_layers
-        && swa__layer_of(c, layer)->shape.tail_dim > 0)
-        return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
+    if (c != NULL && layer >= 0 && layer < c->d.n_layers) {
+        const swa__layer *l = swa__layer_of(c, layer);
+        if (l->shape.tail_dim > 0) return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
+        if (l->window.n_sink > 0) a.q_sink = a.q; /* the one there is: audit asks for it */
+    }
 
     v = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
     if (v.status != SWA_OK) return v;
@@ -19177,6 +19190,7 @@ SWA__COLD static swa__verdict swa__select_own(const swa_rows *rows, const swa_in
     if (v.status != SWA_OK) return v;
     if (rows != NULL && rows->shape.tail_dim > 0)
         return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
+    if (rows != NULL && rows->window.n_sink > 0) a.q_sink = a.q;
     v = swa__rows_begin(rows, &a, parts, &s->call);
     if (v.status != SWA_OK) return v;
     if (swa__touch(ix->w, 1, rows->scratch, rows->scratch_bytes)

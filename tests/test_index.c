@@ -113,6 +113,7 @@ static int open_cache(const ix_case *c, const ix_how *how, const swa_window *win
     d.capacity = how->capacity;
     d.max_rollback = how->capacity ? 1 : (how->chunk > 0 ? how->chunk : c->n) + how->rewind;
     d.isa = how->isa;
+    d.audit = how->parts % 3;
     bytes = swa_cache_bytes(&d);
     room = swa_cache_scratch_bytes(&d, parts);
     if (swa_select_bytes(&c->shape, &ix, parts) > room) room = swa_select_bytes(&c->shape, &ix, parts);
@@ -479,6 +480,7 @@ TEST_EACH_ISA(rows_without_a_ring) {
         rows.kv = kv;
         rows.n_kv = 3;
         rows.isa = isa;
+        rows.audit = i % 3; /* pinned sinks have no q of their own here */
         ix = index_of(&c, &d, &g, 0);
         rows.scratch_bytes = swa_select_bytes(&c.shape, &ix, 3);
         rows.scratch = t_alloc(rows.scratch_bytes);

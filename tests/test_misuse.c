@@ -860,6 +860,35 @@ static void misuse_tangles(int dv) {
     SPOIL(a.q.token = DIM; a.q.head = T_N * DIM; a.k.p = a.q.p + T_N * HEADS * DIM - 1); /* head after head */
     SPOIL(a.q.token = DIM; a.q.head = T_N * DIM + 1; a.lse = t_fused + T_N * DIM);       /* one gap, which is less */
 }
+/* The same of one token, which has no token strides: under audit alone. */
+static void misuse_tangled_token(void) {
+    for (int audit = 0; audit < 3; audit++) {
+        swa_cache_desc d = w.desc;
+        swa_cache c;
+        swa_attn ok, a;
+        t_label("one token, audit %d", audit);
+        d.audit = audit;
+        memset(&ok, 0, sizeof ok);
+        ok.mode = SWA_ATTEND_NO_STORE;
+        ok.q.p = t_fused;
+        ok.k.p = t_fused + HEADS * DIM;
+        ok.v.p = ok.k.p + DIM;
+        ok.out.p = t_out;
+        ok.lse = t_lse;
+        if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, 1))) return;
+        ACCEPT(swa_attend, (&c, 0, &ok));
+        for (int i = 0; i < 5; i++) {
+            a = ok;
+            if (i == 0) a.out.p = t_fused + HEADS * DIM - 1; /* over q's end and K */
+            if (i == 1) a.out.p = t_fused + HEADS * DIM + 1;
+            if (i == 2) a.lse = t_fused + HEADS * DIM + DIM + 1;
+            if (i == 3) a.stat = t_out + 2 * HEADS;
+            if (i == 4) a.k.p = t_fused + DIM; /* in q: n_kv_heads was said wrong */
+            if (audit == 0) ACCEPT(swa_attend, (&c, 0, &a));
+            else REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+        }
+    }
+}
 /* What lies apart, if only in the gaps of another, or is laid out alike. */
 static void misuse_gaps(int dv) {
     swa_cache c;
@@ -1062,6 +1091,7 @@ static void misuse_attend(void) {
         misuse_tangles(dv);
         misuse_gaps(dv);
     }
+    misuse_tangled_token();
     misuse_tangled_tail();
     misuse_crossed();
     t_label("attend");
@@ -2360,6 +2390,7 @@ static void misuse_sink_pos(void) {
     REFUSE(swa_step_one, (&kv, 0, 99, 1), SWA_ERR_ORDER); /* there is no step whose tokens could be far */
     m.sink_pos = 0;
     REFUSE(swa_mla_forward, (&kv, 0, &m, w.x, w.out), SWA_ERR_ORDER);
+    CHECK(swa_mla_explain(NULL, 0, &m, NULL, NULL) == NULL);
     m.eps = -1; /* told without a cache */
     CHECK(strstr(swa_mla_explain(NULL, 0, &m, NULL, NULL), "eps") != NULL);
 }
