@@ -463,7 +463,8 @@ typedef struct {
                                      overlap. 2: and a list (pick) with an entry >= 0 that names
                                      no key which its query sees, instead of being skipped        */
 } swa_cache_desc;
-/* All state lives in mem; a copy of this is an alias. Nothing to destroy: free mem and scratch. */
+/* All state lives in mem, which stays where it is (no realloc); a copy of this is an alias. Nothing
+   to destroy: free mem and scratch. */
 typedef struct { void *mem_; } swa_cache;
 
 /* What is wrong with a desc, by its field; NULL = nothing (init looks at mem, too). *layer (may be
@@ -489,10 +490,10 @@ SWA_CHECKED swa_status swa_cache_init(swa_cache *cache, const swa_cache_desc *de
    kept for such questions needs its lists kept too: init has copied them, desc points to yours.) */
 SWA_API size_t     swa_cache_scratch_bytes(const swa_cache_desc *desc, int parts);
 /* NULL, 0: the cache has none any more. MEMORY: too little for one part (also a 0 that
-   swa_cache_scratch_bytes gave), and the scratch from before stays; too little for the parts of a
-   call is MEMORY there. Nothing in it is kept from step to step: several caches may share it whose
-   calls do not overlap, and it may be set anew between calls (a thread pool that grows), not
-   between their phases. */
+   swa_cache_scratch_bytes gave), ARG: within the ring's own memory; the scratch from before stays.
+   Too little for the parts of a call is MEMORY there. Nothing in it is kept from step to step:
+   several caches may share it whose calls do not overlap, and it may be set anew between calls (a
+   thread pool that grows), not between their phases. */
 SWA_CHECKED swa_status swa_cache_set_scratch(swa_cache *cache, void *mem, size_t bytes);
 /* Empties one sequence; its next run begins at start. slot = (position - origin) mod capacity:
    origin 0 is Mistral's rule, L-n for a first prompt of L > n tokens and n slots is [Patent]'s. A
@@ -679,7 +680,7 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
    with which tokens cannot be packed as token 0 says; and, of two tokens and more (of one: under
    audit), packed rows that run into another array's (a fused layout of which a stride was
    forgotten), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
-   the same strides. */
+   the same strides, and share numbers of one token alone. */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -851,7 +852,8 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
-/* Why this part would be refused now, as swa_attend_explain. Not beside parts that run. */
+/* Why this part would be refused now, as swa_attend_explain. Not beside parts that run: behind the
+   join, from one thread, with the part's arguments. */
 SWA_API const char *swa_attend_part_explain(const swa_cache *cache, int layer,
                                             const swa_attn *attn, int phase, int part, int parts);
 
@@ -4404,7 +4406,8 @@ static swa__verdict swa__run_check(const swa__cache *c, const swa_run *r) {
     least = swa__least_stored(c, r->seq);
     if (r->pos > swa__settled(s))
         return swa__no(SWA_ERR_ORDER, r->pos > s->end ? "pos is past swa_cache_end: was the last "
-                                                        "step's n too small, or none begun?"
+                                                        "step's n too small, none begun, or the "
+                                                        "cache made or reset anew?"
                                                       : "a tree waits for swa_cache_commit, and pos "
                                                         "is behind where it begins");
     if (r->pos > least)
@@ -16029,13 +16032,17 @@ SWA__COLD static int swa__meet(swa__place a, swa__place b) {
     return a.at + first * a.step < b.at + b.row;
 }
 
-/* Of two arrays that are laid out alike: whether one begins where the other's second token does, as
-   in [n][k | v] with both strides forgotten. */
+/* Of two arrays that are laid out alike, token after token: whether rows of later tokens of one lie
+   in rows of the other, as in [n][k | v] with both strides forgotten, or [n][k] and [n][v] of fewer
+   heads than were said. */
 SWA__COLD static int swa__runs_on(const swa__extent *a, const swa__extent *b) {
     const swa__extent *low = a->from < b->from ? a : b, *high = low == a ? b : a;
+    const int64_t token = low->x.token, apart = (int64_t)((high->from - low->from) / sizeof(float));
+    const int64_t row = (low->heads - 1) * low->x.head + low->dim,
+                  other = (high->heads - 1) * high->x.head + high->dim;
 
-    return high->from - low->from == (uint64_t)low->x.token * sizeof(float)
-        && low->x.token == low->heads * low->dim;
+    if (token <= 0 || row > token || other > token || apart < token) return 0;
+    return apart % token < row || apart % token + other > token;
 }
 
 /* Whether two arrays that lie around each other run into each other. Inputs may begin at the same
@@ -16053,7 +16060,7 @@ SWA__COLD static int swa__pair_tangled(const swa__extent *a, const swa__extent *
 
 #define SWA__INSIDE "an array of the call begins in the cache's memory or in its scratch"
 #define SWA__TANGLED "arrays run into each other: a stride was forgotten, one begins within another, " \
-                     "or n_kv_heads is not the model's"
+                     "or n_kv_heads, head_dim or v_dim is not the model's"
 /* Whether arrays run into each other, as those of a fused [n][q | k | v] do where a token stride
    was forgotten. Of one token, which has no such strides, under audit alone: decode would pay 30 ns
    for it. Not asked of an index, whose out is no out. */
@@ -16760,18 +16767,24 @@ static int swa__tickets_there(const swa__call *call, const swa__ticket *mine, in
     return phase == 0 || memcmp(slice + (size_t)phase * sizeof *mine, mine, sizeof *mine) != 0;
 }
 
-/* If so, this part leaves word: last, only if it goes to work. */
+/* If so, this part may go to work, and has left no word yet. */
 static swa_status swa__ticket_check(const swa__call *call, int phase, int last, int part,
-                                    int parts) {
-    const swa__ticket mine = swa__ticket_of(call, parts);
-    unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
-
-    if (!swa__tickets_there(call, &mine, phase, part, parts)) return SWA_ERR_ORDER;
-    if (call->rows == NULL && !swa__part_admit(call, phase, last, part, parts, mine.owner))
+                                    int parts, swa__ticket *mine) {
+    *mine = swa__ticket_of(call, parts);
+    if (!swa__tickets_there(call, mine, phase, part, parts)) return SWA_ERR_ORDER;
+    if (call->rows == NULL && !swa__part_admit(call, phase, last, part, parts, mine->owner))
         return SWA_ERR_ORDER;
-    if (phase == 0) memset(own, 0, (size_t)(last + 1) * sizeof mine);
-    memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
+    if (phase == 0)
+        memset(call->scratch + (size_t)part * call->part_bytes, 0,
+               (size_t)(last + 1) * sizeof *mine);
     return SWA_OK;
+}
+
+/* When its work is done: where no join was waited for, another part finds this one's word missing,
+   if it comes before (mostly: no thread promises another when it sees what was written). */
+static void swa__ticket_leave(const swa__call *call, int phase, int part, const swa__ticket *mine) {
+    unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
+    memcpy(own + (size_t)phase * sizeof *mine, mine, sizeof *mine);
 }
 
 /* The same, of one that is attention alone. */
@@ -16829,13 +16842,16 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
                                    int part, int parts) {
     const swa__cache *c = swa__get(cache);
     swa__call call;
+    swa__ticket mine;
     swa_status status =
         swa__attend_ring(c, layer, attn, swa__phase_of(phase), part, parts, &call).status;
     if (status == SWA_OK)
         status = swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts);
-    if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
-    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
-    return status;
+    if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts, &mine);
+    if (status != SWA_OK) return status;
+    swa__phase(&call, phase, part, parts);
+    swa__ticket_leave(&call, phase, part, &mine);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
@@ -17125,13 +17141,16 @@ SWA__COLD SWA_API const char *swa_attention_explain(const swa_rows *rows, const 
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                       int part, int parts) {
     swa__call call;
+    swa__ticket mine;
     swa_status status = swa__attend_rows(rows, attn, parts, &call).status;
     if (status == SWA_OK) status = swa__rows_scratch(&call, parts).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts);
-    if (status == SWA_OK) swa__phase(&call, phase, part, parts);
-    return status;
+    status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts, &mine);
+    if (status != SWA_OK) return status;
+    swa__phase(&call, phase, part, parts);
+    swa__ticket_leave(&call, phase, part, &mine);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
@@ -18456,12 +18475,15 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
                                         const float *h, float *out, int phase, int part,
                                         int parts) {
     swa__mla x;
+    swa__ticket mine;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x).status;
     if (status == SWA_OK) status = swa__mla_ready(&x, swa__phase_of(phase), part, parts).status;
     if (status == SWA_OK)
-        status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts);
-    if (status == SWA_OK) swa__mla_phase(&x, phase, part, parts);
-    return status;
+        status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts, &mine);
+    if (status != SWA_OK) return status;
+    swa__mla_phase(&x, phase, part, parts);
+    swa__ticket_leave(&x.call, phase, part, &mine);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h,
@@ -19221,22 +19243,28 @@ SWA__COLD SWA_API const char *swa_select_rows_explain(const swa_rows *rows,
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
                                    int part, int parts) {
     swa__select s;
+    swa__ticket mine;
     swa_status status =
         swa__select_ring(cache, layer, index, swa__phase_of(phase), part, parts, &s).status;
-    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
-    if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
-    return status;
+    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts, &mine);
+    if (status != SWA_OK) return status;
+    swa__index_phase(&s, phase, part, parts);
+    swa__ticket_leave(&s.call, phase, part, &mine);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
                                         int part, int parts) {
     swa__select s;
+    swa__ticket mine;
     swa_status status = swa__select_own(rows, index, parts, &s).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts);
-    if (status == SWA_OK) swa__index_phase(&s, phase, part, parts);
-    return status;
+    status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts, &mine);
+    if (status != SWA_OK) return status;
+    swa__index_phase(&s, phase, part, parts);
+    swa__ticket_leave(&s.call, phase, part, &mine);
+    return SWA_OK;
 }
 
 SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *index) {

@@ -850,6 +850,9 @@ static void misuse_tangles(int dv) {
     SPOIL(a.v.token = 0);
     SPOIL(a.k.token = a.v.token = 0);
     SPOIL(a.q.token = a.k.token = a.v.token = 0);
+    /* [k][v] of half as many heads as was said: V begins in K's second token, or third */
+    SPOIL(a.k.token = a.v.token = 0; a.k.p = w.x; a.v.p = w.x + T_N * DIM / 2);
+    SPOIL(a.k.token = a.v.token = 0; a.k.p = w.x; a.v.p = w.x + 2 * DIM + 1);
     SPOIL(a.out.p = t_fused + 1);
     SPOIL(a.out.p = t_fused + T_N * T_ROW - 2); /* V ends there, or one later */
     SPOIL(a.out.p = t_fused);                   /* q itself, but of another layout */

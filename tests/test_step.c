@@ -963,6 +963,8 @@ TEST(keys_and_values_side_by_side) {
     a.mode = SWA_ATTEND;
     a.k.p = x;
     a.v.p = x + 2 * ROW;
+    CHECK_STATUS(swa_attend(&c, 0, &a), SWA_ERR_ARG);
+    a.v.p = x + N * ROW;
     CHECK_OK(swa_attend(&c, 0, &a));
     a.v.p = x + ROW;
     CHECK_OK(swa_step_one(&c, 0, N, 1));
