@@ -4259,7 +4259,7 @@ SWA__COLD static void swa__poison(int heads, const swa__operand *x, int64_t from
     int which, h, d, g;
 
     for (which = 0; which < SWA__OPERANDS; which++, x++)
-        for (h = 0; h < heads; h++) {
+        for (h = 0; h < heads && x->dim > 0; h++) {
             int64_t i, n;
             for (i = from; i < to; i += n) {
                 unsigned char *p = swa__operand_at(x, h, i);
