@@ -4263,9 +4263,10 @@ SWA__COLD static void swa__poison(int heads, const swa__operand *x, int64_t from
             int64_t i, n;
             for (i = from; i < to; i += n) {
                 unsigned char *p = swa__operand_at(x, h, i);
+                const int pieces = x->tiled ? x->dim : 1;      /* a row lies in one */
                 n = x->tiled ? swa__min64(to - i, SWA__TILE - i % SWA__TILE) : 1;
-                if (!x->tiled) memset(p, 0xff, (size_t)x->dim * x->size);
-                else for (d = 0; d < x->dim; d++) memset(p + d * x->step, 0xff, (size_t)n * x->size);
+                for (d = 0; d < pieces; d++)
+                    memset(p + d * x->step, 0xff, (size_t)(n * x->dim / pieces) * x->size);
                 for (g = 0; g < x->scales; g++)
                     memset(swa__operand_scale(x, h, i) + g * x->slots, 0xff, (size_t)n * sizeof(float));
             }
@@ -4301,17 +4302,17 @@ SWA__COLD static void swa__audit(swa__cache *c, int seq, int64_t keep) {
         const int64_t until = held->before < held->first ? swa__min64(keep, s->begun) : keep;
         const int64_t to = swa__min64(s->end, until);
         const int heads = l->shape.n_kv_heads;
-        int64_t from, at, dead, wrap;
+        int64_t from, live, at, dead, wrap;
 
         if (l->ring != layer) continue;
         from = until == INT64_MAX ? swa__first(c, layer, seq) : swa__in_use(c, layer, seq, to);
-        at = swa__mod(from - s->origin, l->cap);
         swa__ring_operands(c, layer, seq, x);
         for (i = 0; i < l->sink_slots; i++)
             if (i >= l->pinned || i < s->start || i >= to) swa__poison(heads, x, i, i + 1);
         /* behind the live ones, and what goes on at the ring's first slot */
-        dead = l->cap - swa__max64(to - from, 0);
-        at = swa__mod(at + swa__max64(to - from, 0), l->cap);
+        live = swa__max64(to - from, 0);
+        dead = l->cap - live;
+        at = swa__mod(from - s->origin + live, l->cap);
         wrap = swa__max64(at + dead - l->cap, 0);
         swa__poison(heads, x, l->sink_slots + at, l->sink_slots + at + dead - wrap);
         swa__poison(heads, x, l->sink_slots, l->sink_slots + wrap);
@@ -8844,6 +8845,15 @@ static SWV_TARGET void SWA__FN(to_form)(int form, int rows, unsigned keep, int l
     SWV_LEAVE();
 }
 
+/* Numbers of a type as SINGLES have them: within bf16, rounded, 0 where smaller than `from`. */
+SWV_INLINE SWV_TARGET SWV SWA__FN(single)(int type, SWV x, SWV from, SWV *least) {
+    SWV size;
+    x = SWV_WITHIN(x, SWV_SET1(3.38953139e38f));
+    size = SWV_ABS(x);
+    *least = SWV_MIN(*least, size);
+    return SWV_FROM(size, from, type == SWA_F32 ? SWV_ROUND_BF16(x) : x);
+}
+
 #if SWV_N > 1
 /* singles_of's rows of a tile that are all kept, by pairs: rows of 16 numbers are the dims of K, and
    what is asked per row would take longer than they do. least: [2]. */
@@ -8851,7 +8861,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_tile)(int type, const swa__formed *x,
                                                  const float *tiny, float *to, SWV *least) {
     enum { PER = SWA__TILE / SWV_N };
     const size_t es = swa__type_size(type), row = SWA__TILE * es;
-    SWV from[PER], z[2], y, size;
+    SWV from[PER], z[2], y;
     const int turn = x->turn;
     int r, v, j;
 
@@ -8862,10 +8872,7 @@ SWV_INLINE SWV_TARGET void SWA__FN(singles_tile)(int type, const swa__formed *x,
             SWV_UNROLL for (j = 0; j < 2; j++)
                 z[j] = SWA__FN(load)(type, at + (size_t)j * row + (size_t)(v * SWV_N) * es);
             SWV_UNROLL for (j = 0; j < 2; j++) {
-                y = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
-                size = SWV_ABS(y);
-                least[j] = SWV_MIN(least[j], size);
-                y = SWV_FROM(size, from[v], type == SWA_F32 ? SWV_ROUND_BF16(y) : y);
+                y = SWA__FN(single)(type, z[j], from[v], &least[j]);
                 if (turn) y = SWV_SWAP(y);
                 SWV_STORE(to + (1 - j) * SWA__TILE + v * SWV_N, y);
             }
@@ -8904,17 +8911,13 @@ SWV_INLINE SWV_TARGET int SWA__FN(singles_of)(int type, const swa__formed *x, co
         if (!has0 && !has1) memset(to, 0, (size_t)(ld + two * ld) * sizeof *to);
         for (i = 0; i < ld && (has0 || has1); i += SWV_N) {
             const SWV from = SWV_LOAD(tiny + i % SWA__TILE);
-            SWV z[2], y, size;
+            SWV z[2], y;
             z[0] = SWA__FN(load)(type, one + (size_t)i * es);
             z[1] = SWA__FN(load)(type, other + (size_t)i * es);
             SWV_UNROLL for (j = 0; j < 2; j++) {
                 /* row 0 of the two goes second, unless it is alone */
                 float *place = to + (j || !two ? 0 : ld) + (SWV_N == 1 && x->turn ? i ^ 1 : i);
-                z[j] = SWV_WITHIN(z[j], SWV_SET1(3.38953139e38f));
-                y = type == SWA_F32 ? SWV_ROUND_BF16(z[j]) : z[j];
-                size = SWV_ABS(z[j]);
-                least[j] = SWV_MIN(least[j], size);
-                y = SWV_FROM(size, (j ? has1 : has0) ? from : never, y);
+                y = SWA__FN(single)(type, z[j], (j ? has1 : has0) ? from : never, &least[j]);
                 if (j && !two) continue;
                 if (x->turn) SWV_STORE(place, SWV_SWAP(y));
                 else SWV_STORE(place, y);
@@ -16780,11 +16783,19 @@ static swa_status swa__ticket_check(const swa__call *call, int phase, int last, 
     return SWA_OK;
 }
 
-/* When its work is done: where no join was waited for, another part finds this one's word missing,
-   if it comes before (mostly: no thread promises another when it sees what was written). */
-static void swa__ticket_leave(const swa__call *call, int phase, int part, const swa__ticket *mine) {
+/* A part of a phase whose call x is accepted. It leaves word when its work is done: where no join was
+   waited for, another part finds that missing, if it comes before (mostly: no thread promises
+   another when it sees what was written). */
+static swa_status swa__part_run(const swa__call *call, swa__work *work, const void *x, int phase,
+                                int phases, int part, int parts) {
     unsigned char *own = call->scratch + (size_t)part * call->part_bytes;
-    memcpy(own + (size_t)phase * sizeof *mine, mine, sizeof *mine);
+    swa__ticket mine;
+
+    if (swa__ticket_check(call, phase, phases - 1, part, parts, &mine) != SWA_OK)
+        return SWA_ERR_ORDER;
+    work(x, phase, part, parts);
+    memcpy(own + (size_t)phase * sizeof mine, &mine, sizeof mine);
+    return SWA_OK;
 }
 
 /* The same, of one that is attention alone. */
@@ -16842,16 +16853,12 @@ SWA_API swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *
                                    int part, int parts) {
     const swa__cache *c = swa__get(cache);
     swa__call call;
-    swa__ticket mine;
     swa_status status =
         swa__attend_ring(c, layer, attn, swa__phase_of(phase), part, parts, &call).status;
     if (status == SWA_OK)
         status = swa__call_scratch(&call, c->scratch, c->scratch_bytes, parts);
-    if (status == SWA_OK) status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts, &mine);
     if (status != SWA_OK) return status;
-    swa__phase(&call, phase, part, parts);
-    swa__ticket_leave(&call, phase, part, &mine);
-    return SWA_OK;
+    return swa__part_run(&call, swa__phase, &call, phase, SWA_PHASES, part, parts);
 }
 
 SWA_API swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn) {
@@ -17141,16 +17148,11 @@ SWA__COLD SWA_API const char *swa_attention_explain(const swa_rows *rows, const 
 SWA_API swa_status swa_attention_part(const swa_rows *rows, const swa_attn *attn, int phase,
                                       int part, int parts) {
     swa__call call;
-    swa__ticket mine;
     swa_status status = swa__attend_rows(rows, attn, parts, &call).status;
     if (status == SWA_OK) status = swa__rows_scratch(&call, parts).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&call, phase, SWA_PHASES - 1, part, parts, &mine);
-    if (status != SWA_OK) return status;
-    swa__phase(&call, phase, part, parts);
-    swa__ticket_leave(&call, phase, part, &mine);
-    return SWA_OK;
+    return swa__part_run(&call, swa__phase, &call, phase, SWA_PHASES, part, parts);
 }
 
 SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
@@ -18475,15 +18477,10 @@ SWA_API swa_status swa_mla_forward_part(swa_cache *cache, int layer, const swa_m
                                         const float *h, float *out, int phase, int part,
                                         int parts) {
     swa__mla x;
-    swa__ticket mine;
     swa_status status = swa__mla_begin(cache, layer, mla, h, out, &x).status;
     if (status == SWA_OK) status = swa__mla_ready(&x, swa__phase_of(phase), part, parts).status;
-    if (status == SWA_OK)
-        status = swa__ticket_check(&x.call, phase, SWA_MLA_PHASES - 1, part, parts, &mine);
     if (status != SWA_OK) return status;
-    swa__mla_phase(&x, phase, part, parts);
-    swa__ticket_leave(&x.call, phase, part, &mine);
-    return SWA_OK;
+    return swa__part_run(&x.call, swa__mla_phase, &x, phase, SWA_MLA_PHASES, part, parts);
 }
 
 SWA_API swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla, const float *h,
@@ -19099,7 +19096,8 @@ SWA__COLD SWA_API size_t swa_select_bytes(const swa_shape *shape, const swa_inde
 
 /* What the calls' own checks of attention need: the index as queries over stored rows. The output
    is the scores or the lists, by which the phases of a call know each other. */
-SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) {
+SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, const swa_window *w,
+                                              swa_attn *a) {
     /* lists, scores or both; lists asked for (top) have a place (pick), and no other way round */
     memset(a, 0, sizeof *a);
     if (ix == NULL || ix->q.p == NULL) return swa__no(SWA_ERR_ARG, "no index, or q.p is NULL");
@@ -19126,6 +19124,7 @@ SWA__COLD static swa__verdict swa__index_attn(const swa_index *ix, swa_attn *a) 
 
     a->mode = SWA_ATTEND_STORED;
     a->q = ix->q;
+    if (w != NULL && w->n_sink > 0) a->q_sink = a->q; /* the one there is: audit asks for it */
     a->out.p = ix->score != NULL ? ix->score : (float *)(void *)ix->pick;
     a->compute = ix->compute;
     a->scale = 1.0f;
@@ -19180,16 +19179,15 @@ SWA__COLD static swa__verdict swa__index_call(swa__select *s, const swa_index *i
 SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer,
                                                const swa_index *ix, int phase, int part, int parts,
                                                swa__select *s) {
-    swa_attn a;
-    swa__verdict v = swa__index_attn(ix, &a);
     const swa__cache *c = swa__get(cache);
+    const swa__layer *l = c != NULL && layer >= 0 && layer < c->d.n_layers ? swa__layer_of(c, layer)
+                                                                           : NULL;
+    swa_attn a;
+    swa__verdict v = swa__index_attn(ix, l != NULL ? &l->window : NULL, &a);
 
     if (v.status != SWA_OK) return v;
-    if (c != NULL && layer >= 0 && layer < c->d.n_layers) {
-        const swa__layer *l = swa__layer_of(c, layer);
-        if (l->shape.tail_dim > 0) return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
-        if (l->window.n_sink > 0) a.q_sink = a.q; /* the one there is: audit asks for it */
-    }
+    if (l != NULL && l->shape.tail_dim > 0)
+        return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
 
     v = swa__ring_call(c, layer, &a, phase, part, parts, &s->call);
     if (v.status != SWA_OK) return v;
@@ -19205,14 +19203,13 @@ SWA__COLD static swa__verdict swa__select_ring(const swa_cache *cache, int layer
 SWA__COLD static swa__verdict swa__select_own(const swa_rows *rows, const swa_index *ix, int parts,
                                               swa__select *s) {
     swa_attn a;
-    swa__verdict v = swa__index_attn(ix, &a);
+    swa__verdict v = swa__index_attn(ix, rows != NULL ? &rows->window : NULL, &a);
     int64_t last;
     int i;
 
     if (v.status != SWA_OK) return v;
     if (rows != NULL && rows->shape.tail_dim > 0)
         return swa__no(SWA_ERR_UNSUPPORTED, "an index with a tail");
-    if (rows != NULL && rows->window.n_sink > 0) a.q_sink = a.q;
     v = swa__rows_begin(rows, &a, parts, &s->call);
     if (v.status != SWA_OK) return v;
     if (swa__touch(ix->w, 1, rows->scratch, rows->scratch_bytes)
@@ -19243,28 +19240,19 @@ SWA__COLD SWA_API const char *swa_select_rows_explain(const swa_rows *rows,
 SWA_API swa_status swa_select_part(swa_cache *cache, int layer, const swa_index *index, int phase,
                                    int part, int parts) {
     swa__select s;
-    swa__ticket mine;
     swa_status status =
         swa__select_ring(cache, layer, index, swa__phase_of(phase), part, parts, &s).status;
-    if (status == SWA_OK) status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts, &mine);
     if (status != SWA_OK) return status;
-    swa__index_phase(&s, phase, part, parts);
-    swa__ticket_leave(&s.call, phase, part, &mine);
-    return SWA_OK;
+    return swa__part_run(&s.call, swa__index_phase, &s, phase, SWA_PHASES, part, parts);
 }
 
 SWA_API swa_status swa_select_rows_part(const swa_rows *rows, const swa_index *index, int phase,
                                         int part, int parts) {
     swa__select s;
-    swa__ticket mine;
     swa_status status = swa__select_own(rows, index, parts, &s).status;
     if (status != SWA_OK) return status;
     if (!swa__part_ok(phase, SWA_PHASES, part, parts)) return SWA_ERR_ORDER;
-    status = swa__ticket_check(&s.call, phase, SWA_PHASES - 1, part, parts, &mine);
-    if (status != SWA_OK) return status;
-    swa__index_phase(&s, phase, part, parts);
-    swa__ticket_leave(&s.call, phase, part, &mine);
-    return SWA_OK;
+    return swa__part_run(&s.call, swa__index_phase, &s, phase, SWA_PHASES, part, parts);
 }
 
 SWA_API swa_status swa_select(swa_cache *cache, int layer, const swa_index *index) {
