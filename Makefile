@@ -102,7 +102,7 @@ asan:           ## the tests under ASan and UBSan, every buffer of exactly the s
 lint:           ## length of functions and lines, table of contents, every public function in some test
 	@sh tests/lint.sh
 
-examples: $(EXAMPLES)  ## build everything in examples/
+examples: $(EXAMPLES)  ## build the two long ones: generate and mla (make test builds and runs the others)
 
 bench: build/bench  ## measure the library beside this machine's limits (ARGS=--full: all cases)
 	./build/bench $(ARGS)

@@ -41,7 +41,7 @@
    WHAT THE LIBRARY PROMISES
    * A query at position q sees the key at position k iff swa_visible(window, q, k): 0 <= q - k < W.
    * Same bits out for any chunking, any batch, any number of parts, any capacity and rotation of
-     the ring and any instruction set with FMA, for finite inputs and scores; under -ffast-math too
+     the ring and any instruction set, for finite inputs and scores; under -ffast-math too
      (gcc; clang, on AArch64 from 16 on: older ones warn that they cannot. A program that flushes
      subnormal numbers to zero, as gcc -ffast-math links it, gets the bits of the flushed numbers).
    * No malloc, no globals (clang-cl: one word, what CPUID said), no printf, no stack frame over 8
@@ -108,12 +108,12 @@
      each: a begin of other sequences before a layer was called is SWA_ERR_ORDER. Every layer stores
      its rows before the next step (ORDER there; swa_cache_unstored() says which did not), and every
      part of both phases runs. Cancel, truncate and fork between steps. In mid-step that ends the
-     step, for all its sequences: where a layer has stored, chunks of more than max_rollback tokens
-     are lost. To cancel in mid-step, finish the step, then reset.
+     step for all its sequences (a fork out of one does not), and a chunk of more than max_rollback
+     tokens that a layer has stored is lost. To cancel in mid-step, finish the step, then reset.
    * Rows of q, k, v are packed in the order of the runs; run.row says where each run begins.
    * A stride of 0 is the packed one in q, k, v, out; in bias and pick it is 0, the same row or list
-     for all tokens: forgotten, decode is right, chunks are not. So is a fused [n][q | k | v] of
-     which the token stride is not set in all three.
+     for all tokens: forgotten, decode is right, chunks are not. So with [head][n][dim]. A fused
+     [n][q | k | v] needs its token stride in all three: ARG else, for chunks.
    * A renamed copy of this file needs #define SWA_HEADER_FILENAME "its name" before the
      implementation.
 
@@ -121,22 +121,21 @@
    (dllexport ...; without it gcc -O2 -shared -fPIC exports all, but under -fvisibility=hidden),
    SWA_NODISCARD (empty: no warning where a status is not looked at; to gcc a (void) is no look),
    SWA_NO_OPENMP, SWA_HEADER_FILENAME.
-   To leave out, where the implementation stands; of 498 KB of text by gcc 12.2 -O2 each saves about
+   To leave out, where the implementation stands; of 501 KB of text by gcc 12.2 -O2 each saves about
    so many: SWA_NO_AMX (SWA_BF16_TILE by Intel's tile instructions, which x86-64 Linux and gcc 11 or
    clang 12 have) 15, SWA_NO_LATENTS (rows with a tail, V in K; the block too) 82, SWA_NO_MLA (the
    block alone) 61, SWA_NO_BF16 (the type, and products in it) 121, SWA_NO_LISTS (lists of keys,
    trees) 39, SWA_NO_INDEX (swa_select) 22, SWA_NO_F16 21, SWA_NO_Q8 18, SWA_NO_MODS (softcap,
    ALiBi, bias) 8, SWA_NO_STAGED (q8 by 32 numbers, fp8) 6, SWA_NO_BLOB (save, load) 4, SWA_NO_MASKS
-   3, SWA_NO_AVX512 183, SWA_NO_AVX2 95, SWA_NO_SIMD 288 (all vectors), and SWA_SMALL 114: fewer
+   3, SWA_NO_AVX512 183, SWA_NO_AVX2 95, SWA_NO_SIMD 290 (all vectors), and SWA_SMALL 114: fewer
    shapes of kernels, the same bits; decoding with groups of 2 or 3 takes 1.2 times as long, panels
    of 16 rows or fewer (MLA of 16 heads) and few rows of SWA_BF16 1.2 to four times, decode in f32
    on Zen 4 1.1 times. What is left out is refused (a type: ARG), or not declared. An engine of f32
-   and f16 alone, without the block, index, lists, masks and blobs, takes 228 KB; without latents
-   and modifications too 209 (151 without AVX-512, 175 with SWA_SMALL); SWA_STATIC, which drops
+   and f16 alone, without the block, index, lists, masks and blobs, takes 230 KB; without latents
+   and modifications too 210 (152 without AVX-512, 177 with SWA_SMALL); SWA_STATIC, which drops
    every function that it does not call, takes about 20 off.
-   All of it takes 10.2 s of one core by gcc 12.2 -O2 and 9.0 by clang 14 -O2 (576 KB) on Intel's
-   Granite Rapids; before tiles and staged types, of 350 KB, 9.2 and 9.2 on AMD Zen 4, 10.1 and 9.7
-   on Emerald Rapids, 6.9 and 6.6 on Zen 5 (`make weight`). */
+   All of it takes 10 s of one core by gcc 12.2 -O2 and 9 by clang 14 -O2 (580 KB) on Intel's Granite
+   Rapids of 2024, and 30 s on a shared core of 2017 (`make weight`). */
 
 /* Macros and shapes stand in columns here, by hand; `make lint` holds them to 100: */
 /* clang-format off */
@@ -285,7 +284,8 @@ typedef struct {
     int32_t n_sink;        /* positions 0..n_sink-1 stay visible to every later query
                               (StreamingLLM); may be set                                          */
     int64_t left, right;   /* keys visible before (W-1) and after the query (0: none), -1 = no
-                              limit; chunked: left is the chunk                                   */
+                              limit; chunked: left is the chunk; causal: 0. To be asked by
+                              swa_visible(), not read                                             */
     int64_t prefix, prefix_first;   /* positions, not lengths: queries in [prefix_first, prefix)
                                        see all keys there (prefix-LM); rings take this per run    */
 } swa_window;
@@ -386,8 +386,9 @@ typedef struct {
 typedef struct { swa_type k, v, tail; } swa_types;
 /* Layers that share rows (Gemma 3n and 4, a drafter's layers): a layer with kv_layer[l] != l has
    query heads and a window of its own, and reads, finds stored or stores the other layer's rows.
-   Which of them a step calls is up to the host, for all of its sequences: a drafter's layers want
-   steps of their own where other sequences bring chunks. There are two ways:
+   Readers may be left out of a step, for all of its sequences (one that is forgotten is not
+   noticed): a drafter's are called in steps of their own where other sequences bring chunks. There
+   are two ways:
      * The layer that has the rows attends and stores (SWA_ATTEND); its readers come with q alone
        (SWA_ATTEND_STORED): SWA_ERR_ORDER before that, SWA_ERR_CAPACITY for more tokens of a run
        than capacity-(W-1), W the reader's own. Decoding fits (but where capacity is W-1), causal
@@ -458,17 +459,21 @@ typedef struct {
                                      too), and what is legal but seldom meant is ARG: no windows,
                                      or more windows, shapes, types or k_rows than layers, q, k
                                      and v in one place (V in K without v_in_k), arrays of one
-                                     token that run into each other, a scale above 2, sinks that
-                                     have left the window without q_sink or sink_pos, lists that
-                                     overlap. 2: and a list (pick) with an entry >= 0 that names
-                                     no key which its query sees, instead of being skipped        */
+                                     token that run into each other, strides in bytes, a scale
+                                     above 2, one bias row for all tokens that hides the last
+                                     one's own key, sinks that have left the window without
+                                     q_sink or sink_pos, lists that overlap. Numbers of k or v
+                                     that change between phase 0 and 1 are ORDER there. 2: and a
+                                     list (pick) with an entry >= 0 that names no key which its
+                                     query sees, instead of being skipped                         */
 } swa_cache_desc;
-/* All state lives in mem, which stays where it is (no realloc); a copy of this is an alias. Nothing
-   to destroy: free mem and scratch. */
+/* All state lives in mem, which stays where it is: calls on memory that was moved (realloc) or used
+   for something else are ARG. A copy of this is an alias. Nothing to destroy: free mem and scratch,
+   and call no more. */
 typedef struct { void *mem_; } swa_cache;
 
 /* What is wrong with a desc, by its field; NULL = nothing (init looks at mem, too). *layer (may be
-   NULL): the first layer that is wrong, -1 = no single one, or a window or type of a list. */
+   NULL): the first layer that is wrong; -1: not one layer's fault, or an entry of windows, types. */
 SWA_API const char *swa_cache_explain(const swa_cache_desc *desc, int *layer);
 /* 0 = invalid or overflow. In a ring a V row is rounded up to 16 numbers, and capacities to 16
    slots: heads of 8 take half as much again as their numbers. */
@@ -507,7 +512,8 @@ SWA_CHECKED swa_status swa_cache_truncate(swa_cache *cache, int seq, int64_t end
 /* dst becomes a copy of src's rows before end (-1 = all): shared prompts, beams. Cost: the copied
    rows. dst == src truncates. SWA_ERR_LOST where truncate(end) would be: keep a shared prompt in a
    sequence that stays at its end. ORDER: end lies beyond src's, or, in the middle of a step, beyond
-   the rows that every layer has stored. (dst first, as memcpy; llama.cpp's seq_cp has src first.) */
+   the rows that every layer has stored. Beams that change places need a spare sequence: a fork into
+   one overwrites what a later fork may read. (dst first, as memcpy; llama.cpp's seq_cp: src.) */
 SWA_CHECKED swa_status swa_cache_fork(swa_cache *cache, int dst, int src, int64_t end);
 /* The same between two caches of equal rows: n_layers, windows, kv_layer, types, and shapes but for
    n_heads (else ARG). Capacity, max_rollback, max_context and all else may differ, so that a cache
@@ -583,30 +589,32 @@ typedef struct {
                            Always 1: a pos that was not advanced is no error any more             */
     int32_t row;        /* out: the run's first packed row                                        */
     swa_status status;  /* out: SWA_OK, or why this run was refused                               */
-    const int32_t *parents;   /* [n] the run is a tree of drafts: see swa_cache_commit; not copied:
-                                 it stays as it is until then. NULL: a chain                      */
+    const int32_t *parents;   /* [n] the run is a tree of drafts; NULL: a chain. Not copied: the
+                                 array has to live, unchanged, until swa_cache_commit returns     */
 } swa_run;
 /* Begins a step: n_runs > 0 runs, packed in this order, a sequence at most once. Checks every run
    against every layer, and refuses all or none; rewinds; sets row. Once per step, from one thread,
    before layer 0; runs are copied. With reset, truncate, commit, fork, copy and load the only call
    that changes what a cache contains. Once begun, the rows count: every layer has to store them.
-   Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on); or the step
-   is begun again at its own pos, with any n, or taken back by truncate. Both are exact as long as
-   no layer has been called to store; then exact or SWA_ERR_LOST, since of a chunk of more than
-   max_rollback tokens the rows that were there are overwritten: call the layers that
-   swa_cache_unstored() names before any other begin, for a refused one changes no sequence, but
-   leaves no step, also not the one before: every attend returns its status, and where a layer still
-   lacks rows of such a chunk only swa_cache_reset, or a rewind to the start, helps (truncate to
-   within it is accepted, and mends nothing). One step at a time per cache: ORDER, too, if none of
-   its layers was called and none of its sequences is in this one, as where each sequence of a batch
-   is begun by itself; begin them together, or again. Reset, truncate, commit, fork, copy and load
-   of a sequence of the step end it for all of its sequences (attend: ORDER), which are begun again
-   as above. Cost: a few comparisons per run and layer; no row is touched. */
+   Until then the next step of the same sequences is SWA_ERR_ORDER (others may go on).
+   * A step that died halfway is begun again at its own pos, with any n, or taken back by truncate.
+     Both are exact as long as no layer has been called to store; then exact or SWA_ERR_LOST, since
+     a chunk of more than max_rollback tokens has overwritten rows that were there.
+   * A begin that is refused changes no sequence, but leaves no step, also not the one before: every
+     attend returns its status. Where a layer still lacks rows of such a chunk only swa_cache_reset,
+     or a rewind to the start, helps (truncate to within it is accepted, and mends nothing). So call
+     the layers that swa_cache_unstored() names before any other begin.
+   * One step at a time per cache: ORDER, too, if none of its layers was called and none of its
+     sequences is in this one, as where each sequence of a batch is begun by itself; begin them
+     together, or again.
+   * Reset, truncate, commit and load of a sequence of the step, and fork and copy into one, end it
+     for all of its sequences (attend: ORDER), which are begun again as above.
+   Cost: a few comparisons per run and layer; no row is touched. */
 SWA_CHECKED swa_status swa_step_begin(swa_cache *cache, swa_run *runs /* [n_runs] */, int n_runs);
 /* Why begin would refuse this run now, by itself, in words; NULL = it would not. (Of swa_step_one:
    a run of zeros with its seq, pos and n.) A second run of a sequence is known by the status that
-   begin left in it. Behind the refused begin of a batch begun in pieces it still tells so, although
-   the begin, called once more, would drop the others' step. */
+   begin left in it. After a begin that was refused because a batch was begun in pieces it still
+   says so, although that begin, called once more, would succeed and drop the others' step. */
 SWA_API const char *swa_step_explain(const swa_cache *cache, const swa_run *run);
 /* Begins n tokens of one sequence from its end on. To go back, or to drop a tree:
    swa_cache_truncate first; to start a new text: swa_cache_reset(cache, seq, 0, 0). */
@@ -624,13 +632,13 @@ SWA_API int32_t    swa_step_tokens(const swa_cache *cache);
      swa_cache_commit(&kv, 0, path, n_path);      // the sequence's end is pos + n_path
    The token that is sure, which the last verification gave, is as a rule the root: node 0, of
    parent -1, and the first of every path. path holds node numbers. Row i waits in the slot of
-   position pos+i, so a tree takes n positions of max_context and of what can be taken back. Begin
-   refuses with CAPACITY what could not be: up to max_rollback nodes always
-   fit. ARG: a parent < -1 or >= i, or a prefix besides. OVERFLOW: more than 32,768 nodes. parents
-   is yours and not copied: it stays as it is until commit (ORDER if it has changed). Until then a
-   sequence with a tree takes reset, commit, or truncate and rewind to pos and below, which drop it,
-   as does a fork, copy or load into it; all else that would change it, and a copy of it or a read
-   from pos on, is ORDER. Other sequences go on as they like.
+   position pos+i, so a tree takes n positions of max_context and of what can be taken back.
+   CAPACITY: a tree that could not be taken back; max_rollback nodes always fit. ARG: a parent < -1
+   or >= i, or a prefix besides. OVERFLOW: more than 32,768 nodes. parents is yours and not copied:
+   it stays as it is until commit (ORDER if it has changed). Until then a sequence with a tree takes
+   reset, commit, or truncate and rewind to pos and below, which drop it, as does a fork, copy or
+   load into it; all else that would change it, and a copy of it or a read from pos on, is ORDER.
+   Other sequences go on as they like.
    Cost: a chain's of as many tokens, but that keys are not split over parts, and that the last
    block of 256 positions is gone through again where history and nodes in it are more than 256
    together. UNSUPPORTED: with a list (pick; models with lists draft chains, which take them), with
@@ -680,7 +688,8 @@ SWA_API int        swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_runs);
    with which tokens cannot be packed as token 0 says; and, of two tokens and more (of one: under
    audit), packed rows that run into another array's (a fused layout of which a stride was
    forgotten), unless both arrays begin at one place, or are k, v and k_tail, or q and q_tail, of
-   the same strides, and share numbers of one token alone. */
+   the same strides, and share numbers of one token alone (of one head's rows: V may be a part of
+   K's row, and not run from one head into the next). */
 typedef struct { const float *p; int64_t token, head; } swa_in;
 typedef struct { float *p; int64_t token, head; } swa_out;
 typedef enum {
@@ -811,8 +820,8 @@ typedef struct {
     int32_t  pick_block;         /* positions per entry, a power of two to 128 (models: 1, 4, 16,
                                     64, 128); 0 = 1                                               */
     const swa_window *pick_window;    /* what is seen without being listed, as sliding(W): the W
-                                         latest; NULL = none. Without a left end ARG; with sinks
-                                         or a prefix UNSUPPORTED                                  */
+                                         latest; NULL = none. No limit to the left: ARG; with
+                                         sinks or a prefix UNSUPPORTED                            */
     swa_type compute;       /* how products are computed, see above; 0 = SWA_F32                  */
 } swa_attn;
 
@@ -827,7 +836,7 @@ typedef struct {
    calls return its status. A layer that is left out shows at the next begin. MEMORY: no scratch was
    set. Cost: head_dim + tail_dim + v_dim multiply-adds per token, query head and key that it sees;
    a few tokens read their keys' rows once for all heads of a KV head, which is what decode waits
-   for; beside that 0.3 to 1 us per KV head and call, which over a few dozen keys is most of it. */
+   for; beside that 0.3 to 2 us per KV head and call, which over a few dozen keys is most of it. */
 SWA_CHECKED swa_status swa_attend(swa_cache *cache, int layer, const swa_attn *attn);
 /* Why swa_attend would refuse this call now, in words: the field, and what is wrong with it; NULL =
    it would not. Only looks. */
@@ -847,9 +856,10 @@ SWA_API const char *swa_attend_explain(const swa_cache *cache, int layer, const 
    next step is, at the latest (of the first 64 parts): call it, before any other call, or begin the
    step again. (In the first step of a cache that was made again in the same memory, with the same
    scratch, a part that phase 0 left out may pass for the old one's.) A host without a join inside
-   an op (ggml) makes two ops of it. Beside the parts of a step other threads may look at sequences
-   that are not in it: end, first, slot, read, save, spans. All else on a cache is one call at a
-   time. */
+   an op (ggml) makes two ops of it, with q, k and v as sources of both: else its allocator gives k
+   away behind the first, and the second stores what stands there then. Beside the parts of a step
+   other threads may look at sequences that are not in it: end, first, slot, read, save, spans. All
+   else on a cache is one call at a time. */
 SWA_CHECKED swa_status swa_attend_part(swa_cache *cache, int layer, const swa_attn *attn,
                                        int phase, int part, int parts);
 /* Why this part would be refused now, as swa_attend_explain. Not beside parts that run: behind the
@@ -921,7 +931,7 @@ SWA_API const char *swa_attention_explain(const swa_rows *rows, const swa_attn *
    NULL. Partials that hold one SWA_BLOCK each, merged in order of position, give the bits of the
    unsplit call. n 0 gives zeros. out may be one of outs. ARG: NULL, a negative number, v_dim or
    n_heads 0, rows no multiple of n_heads, an array that runs into out or lse, a logit of NaN or
-   above 1e38. */
+   above 1e38. OVERFLOW: rows of more bytes than a size_t holds. */
 SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                                  int32_t rows /* tokens*n_heads */, int v_dim,
                                  const float *sink_logits /* [n_heads] or NULL */, int n_heads,
@@ -932,12 +942,12 @@ SWA_CHECKED swa_status swa_merge(const float *const *outs, const float *const *s
 /* The scores of an indexer (DeepSeek-V3.2's lightning indexer, GLM-5, MiniMax-M3), and the best of
    them as lists of keys. Index keys live in a layer of a cache: n_heads index heads, n_kv_heads 1,
    their head_dim (DeepSeek's 128), v_in_k 1 (no V is stored), so that one begin, rewind, fork and
-   blob serve them too. Its window is that of the layers that read the lists: of a wider one, places
-   go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then swa_select() finds
-   them there, for which a windowed layer needs max_rollback (or capacity) for a whole chunk. A
-   layer with a V works as well: then its own K is the index. A step of such a layer l, with its
-   index in layer i of the same cache (pinned sinks are seen by those layers whether listed or not,
-   and take places in top all the same):
+   blob serve them too. Its window is that of the layers that read the lists: with a wider one,
+   places in the lists go to keys that they do not see. SWA_STORE_ONLY stores a step's keys, then
+   swa_select() finds them there, for which a windowed layer needs max_rollback (or capacity) for a
+   whole chunk. A layer with a V works as well: then its own K is the index. A step of such a layer
+   l, with its index in layer i of the same cache (pinned sinks are seen by those layers whether
+   listed or not, and take places in top all the same):
      swa_attn keys = {0}; keys.mode = SWA_STORE_ONLY; keys.k.p = index_k;      // of this step
      if (swa_attend(&kv, i, &keys) != SWA_OK) return 1;
      if (swa_select(&kv, i, &index) != SWA_OK) return 1;       // index.pick = list, its q, w, top
@@ -1207,7 +1217,8 @@ SWA_API size_t swa_mla_scratch_bytes(const swa_mla *mla, const swa_cache_desc *d
 SWA_CHECKED swa_status swa_mla_forward(swa_cache *cache, int layer, const swa_mla *mla,
                                        const float *h /* [n_tokens][hidden] */,
                                        float *out /* [n_tokens][hidden] */);
-/* as swa_attend_explain; with cache, h and out NULL, what is wrong with mla by itself */
+/* as swa_attend_explain; with cache, h and out NULL, what is wrong with mla by itself (all but rows
+   of OPAQUE weights that are not given: the cache decides whether they are needed) */
 SWA_API const char *swa_mla_explain(const swa_cache *cache, int layer, const swa_mla *mla,
                                     const float *h, float *out);
 /* Every part of phase 0, join, every part of phase 1, join, ... phase SWA_MLA_PHASES-1, all with
@@ -2824,6 +2835,8 @@ typedef struct {
 
    All of it is there from init on, and whatever one step leaves for the next stands here. */
 typedef struct {
+    uint64_t mark;                       /* swa__mark of this place: memory that was moved, or
+                                            became another's, has none                            */
     swa_cache_desc d;                    /* n_seqs and isa resolved; all else as it was given     */
     size_t seqs, held, tickets, runs, data, total;   /* offsets from this struct                  */
     int64_t limit;                       /* positions that a sequence may span: max_context, if a
@@ -2845,10 +2858,17 @@ static unsigned char *swa__align64(const void *p) {
     return (unsigned char *)((uintptr_t)p + ((0u - (uintptr_t)p) & 63u));
 }
 
-/* The head behind the caller's handle. NULL: there is none; a handle of zeros is what init leaves
-   when it refuses. */
+#define SWA__NO_CACHE "no cache, one that init refused, memory that moved or was overwritten, "
+static uint64_t swa__mark(const swa__cache *c) { return (uint64_t)(uintptr_t)c ^ 0x5357412e48454144u; }
+
+/* The head behind the caller's handle. NULL: there is none, or no longer; a handle of zeros is what
+   init leaves when it refuses. */
 static swa__cache *swa__get(const swa_cache *c) {
-    return c == NULL || c->mem_ == NULL ? NULL : (swa__cache *)(void *)swa__align64(c->mem_);
+    swa__cache *head;
+
+    if (c == NULL || c->mem_ == NULL) return NULL;
+    head = (swa__cache *)(void *)swa__align64(c->mem_);
+    return head->mark == swa__mark(head) ? head : NULL;
 }
 
 /* What lies so many bytes behind a cache's head. Not const, so that readers and writers find it by
@@ -3319,8 +3339,9 @@ SWA__COLD SWA_API swa_status swa_cache_init(swa_cache *cache, const swa_cache_de
 
     cache->mem_ = mem;
     /* nothing can be refused from here on */
-    c = swa__get(cache);
+    c = (swa__cache *)(void *)swa__align64(mem);
     *c = head;
+    c->mark = swa__mark(c);
     c->ahead = (size_t)((uintptr_t)c - (uintptr_t)mem);
     (void)swa__layout(desc, &head, c->layer);
     for (i = 0; i < c->d.n_layers; i++) c->layer[i].base = c->layer[c->layer[i].ring].base;
@@ -4098,10 +4119,10 @@ SWA__COLD static unsigned char *swa__record_rows(const swa__cache *c, int seq,
             for (r = 0; r < span[i].n; r++) {
                 /* the record may begin with rows that this cache has no slots for */
                 const int64_t pos = span[i].pos + r,
-                              at = pos < l->pinned ? pos - s->start : sinks + pos - first;
+                              at = pos < l->pinned ? pos - s->start : sinks + (pos - first);
                 swa__blob_row(l->shape.n_kv_heads, x, span[i].slot + r, b + (size_t)at * row, save);
             }
-        b += (size_t)(sinks + s->end - first) * row;
+        b += (size_t)(sinks + (s->end - first)) * row;
     }
     return b;
 }
@@ -4208,11 +4229,11 @@ SWA__COLD static swa__verdict swa__blob_check(const swa_cache *cache, int seq,
     if (bytes < sizeof head + sizeof sum) return swa__no(SWA_ERR_BLOB, "bytes: too few for a blob");
     n = bytes - sizeof sum;
     memcpy(&head, b, sizeof head);
-    memcpy(&sum, b + n, sizeof sum);
     if (memcmp(head.magic, "swaR", 4) != 0 || head.version != SWA__BLOB_VERSION
         || head.order != 0x01020304u)
         return swa__no(SWA_ERR_BLOB, "no blob of this version and byte order");
     if (head.bytes != bytes) return swa__no(SWA_ERR_BLOB, "bytes: the blob has another size");
+    memcpy(&sum, b + n, sizeof sum);
     if (sum != swa__hash(0, b, n)) return swa__no(SWA_ERR_BLOB, "the blob was altered: its sum");
     if (head.n_seqs != (uint32_t)(end - first))
         return swa__no(SWA_ERR_BLOB, "seq: a blob of one sequence into all, or of all into one");
@@ -4520,7 +4541,7 @@ SWA__COLD SWA_API const char *swa_step_explain(const swa_cache *cache, const swa
 
     swa__verdict v;
 
-    if (c == NULL || run == NULL) return "no cache, one that init refused, or no run";
+    if (c == NULL || run == NULL) return SWA__NO_CACHE "or no run";
     v = swa__run_check(c, run);
     /* by itself it is no second run */
     if (run->status == SWA_ERR_ARG && v.status != SWA_ERR_ARG) return SWA__SEQ_TWICE;
@@ -4565,7 +4586,7 @@ SWA__COLD static swa__verdict swa__commit_check(const swa__cache *c, int seq, co
     const swa__seq *s;
     int32_t i;
 
-    if (c == NULL) return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no such seq");
+    if (c == NULL) return swa__no(SWA_ERR_ARG, SWA__NO_CACHE "or no such seq");
     if (n < 0 || (n > 0 && path == NULL)) return swa__no(SWA_ERR_ARG, "path: NULL, or n below 0");
     s = swa__seq_of(c, seq);
     if (s->parents == NULL)
@@ -4649,8 +4670,9 @@ SWA__COLD SWA_API int swa_prefill_next(swa_plan *plan, swa_run *runs, int *n_run
         return 0;
 
     for (i = 0; i < plan->n_seqs; i++) {
-        int32_t left = plan->lens[i] - plan->done;
-        if (left <= 0) continue;
+        int32_t left;
+        if (plan->lens[i] <= plan->done) continue;
+        left = plan->lens[i] - plan->done;
         memset(&runs[n], 0, sizeof runs[n]);
         runs[n].seq = plan->seqs != NULL ? plan->seqs[i] : i;
         runs[n].n = left < plan->chunk ? left : plan->chunk;
@@ -15938,13 +15960,25 @@ static int swa__token_forgotten(int64_t token, int64_t head, int heads, int64_t 
 }
 
 #define SWA__FAR ((int64_t)1 << 44)      /* no memory reaches so far                              */
+/* Whether memory reaches over so many strides, and their product is a number. */
+static int swa__steps_ok(int64_t stride, int64_t count) {
+    const uint64_t size = stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride,
+                   all = sizeof(size_t) < 8 ? (size_t)-1 / sizeof(float) : (uint64_t)1 << 60;
+
+    if (sizeof(size_t) >= 8 && size >> 29 == 0 && count >> 31 == 0) return 1; /* without division */
+    /* a single one is not stepped over */
+    return size <= (uint64_t)SWA__FAR && (count <= 1 || size <= all / (uint64_t)count);
+}
 /* Whether the rows of an array share no number, whichever index runs first: strides of another
    layout, or one of two that was forgotten, do not. */
 SWA__NOINLINE int swa__apart(swa_in x, int32_t n, int heads, int64_t dim) {
-    if (dim == 0 || (x.token == 0 && x.head == 0)) return 1;
-    if (n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
+    const int packed = x.token == 0 && x.head == 0;
+
+    if (dim == 0) return 1;
+    if (!packed && n > 1 && swa__token_forgotten(x.token, x.head, heads, dim)) return 0;
     x = swa__in(x, heads, dim);
-    if (x.token > SWA__FAR || x.head > SWA__FAR) return 0;
+    if (!swa__steps_ok(x.token, n) || !swa__steps_ok(x.head, heads)) return 0;
+    if (packed) return 1;
 
     if (n > 1 && x.token < dim) return 0;
     if (heads > 1 && x.head < dim) return 0;
@@ -16022,17 +16056,16 @@ SWA__COLD static swa__place swa__place_of(const swa__extent *a, int32_t n) {
     return p;
 }
 
-/* Whether two arrays share a number, where one of them at least has no gaps; else it is not said
-   (0). */
+/* Whether two arrays share a number, whose rows ascend: of two that do not, the lower one has no
+   further part in it. */
 SWA__COLD static int swa__meet(swa__place a, swa__place b) {
-    int64_t first;
-
-    if (a.count == 0 || b.count == 0 || (a.count > 1 && b.count > 1)) return 0;
-    if (b.count > 1) { const swa__place t = a; a = b; b = t; }
-    if (b.at + b.row <= a.at || a.at + (a.count - 1) * a.step + a.row <= b.at) return 0;
-    /* the first row of a that ends behind b's beginning */
-    first = b.at < a.at + a.row ? 0 : (b.at - a.row - a.at) / a.step + 1;
-    return a.at + first * a.step < b.at + b.row;
+    while (a.count > 0 && b.count > 0) {
+        swa__place *low = a.at + a.row <= b.at ? &a : &b;
+        if (a.at < b.at + b.row && b.at < a.at + a.row) return 1;
+        low->at += low->step;
+        low->count--;
+    }
+    return 0;
 }
 
 /* Of two arrays that are laid out alike, token after token: whether rows of later tokens of one lie
@@ -16148,7 +16181,7 @@ static int swa__rounds_to_bf16(swa_type compute) {
     return compute == SWA_BF16 || compute == SWA_BF16_TILE;
 }
 
-static swa__verdict swa__pick_check(const swa_attn *a) {
+static swa__verdict swa__pick_check(const swa_shape *s, const swa_attn *a, int32_t n) {
     const int32_t block = a->pick_block;
 
     if (a->pick == NULL && (a->pick_n != 0 || a->pick_window != NULL))
@@ -16157,8 +16190,8 @@ static swa__verdict swa__pick_check(const swa_attn *a) {
     /* a power of two: entries are shifted, and a block holds whole ones */
     if (a->pick_n <= 0 || block < 0 || block > 128 || (block & (block - 1)) != 0)
         return swa__no(SWA_ERR_ARG, "pick_n not positive, or pick_block no power of 2 to 128");
-    if (a->pick_token < 0 || a->pick_head < 0 || a->pick_token > SWA__FAR
-        || a->pick_head > SWA__FAR)
+    if (a->pick_token < 0 || a->pick_head < 0 || !swa__steps_ok(a->pick_token, n)
+        || !swa__steps_ok(a->pick_head, s->n_kv_heads))
         return swa__no(SWA_ERR_ARG, "pick_token or pick_head below 0, or out of all memory");
     /* lists of later rows are read when the first rows are out */
     if (swa__written(a, a->pick)) return swa__no(SWA_ERR_ARG, "pick: where the call writes");
@@ -16185,7 +16218,7 @@ static int swa__logits_ok(const float *logits, int n_heads) {
 }
 
 /* Scale, softcap, and what is added to scores. */
-static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
+static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a, int32_t n) {
     const float least = (float)1e-37;
     int i;
 
@@ -16201,6 +16234,10 @@ static swa__verdict swa__scores_check(const swa_shape *s, const swa_attn *a) {
     if (a->bias != NULL
         && (a->bias_n <= 0 || a->bias_first < 0 || a->bias_first > INT64_MAX - a->bias_n))
         return swa__no(SWA_ERR_ARG, "bias: bias_n not positive, or bias_first out of range");
+    if (a->bias != NULL
+        && !(swa__steps_ok(a->bias_token, n) && swa__steps_ok(a->bias_head, s->n_heads)
+             && swa__steps_ok(a->bias_n, 1)))
+        return swa__no(SWA_ERR_ARG, "bias_token, bias_head or bias_n: out of all memory");
     for (i = 0; a->alibi != NULL && i < s->n_heads; i++)
         if (!swa__finite(a->alibi[i]) || a->alibi[i] < 0.0f || a->alibi[i] > 1e38f)
             return swa__no(SWA_ERR_ARG, "alibi: a slope that is negative, NaN, or above 1e38");
@@ -16248,7 +16285,7 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
             return swa__no(SWA_ERR_ARG, "q_tail or q_sink_tail, and the shape has no tail");
         if (window->n_sink == 0 && (a->q_sink.p != NULL || a->q_sink_tail.p != NULL))
             return swa__no(SWA_ERR_ARG, "q_sink or q_sink_tail, and the window pins no sinks");
-        v = swa__scores_check(s, a);
+        v = swa__scores_check(s, a, n);
     }
     if (v.status != SWA_OK) return v;
 
@@ -16256,6 +16293,10 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
     if (a->k.p != NULL && (s->tail_dim > 0) != (a->k_tail.p != NULL))
         return swa__no(SWA_ERR_ARG, s->tail_dim > 0 ? "k_tail.p is NULL, and the shape has a tail"
                                        : "k_tail.p, and the shape has no tail");
+    /* packed ones are not looked at there */
+    if (!swa__steps_ok(swa__max64(2, swa__max64(s->head_dim, swa__max64(s->v_dim, s->tail_dim))),
+                       (int64_t)n * (a->q.p != NULL ? s->n_heads : s->n_kv_heads)))
+        return swa__no(SWA_ERR_OVERFLOW, "n_tokens * heads * dims: more than memory holds");
     if (!swa__strides_ok(s, a, n))
         return swa__no(SWA_ERR_ARG, "strides: rows of one array overlap, or one of two is missing");
     if (n > 0 && swa__tails_torn(s, a))
@@ -16266,7 +16307,7 @@ static swa__verdict swa__attn_check(const swa_shape *s, const swa_window *window
     }
     if (a->q.p != NULL && swa__overlaps(s, a))
         return swa__no(SWA_ERR_ARG, "out, lse or stat begin where another array does");
-    if (a->q.p != NULL) v = swa__pick_check(a);
+    if (a->q.p != NULL) v = swa__pick_check(s, a, n);
     return v.status != SWA_OK ? v : swa__compute_check(s, a->compute, stored_type);
 }
 
@@ -16572,6 +16613,11 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_windo
                                               int64_t last) {
     if (a->scale > 2.0f)
         return swa__no(SWA_ERR_ARG, "scale: above 2, under audit: it multiplies q.k, as 1/sqrt(d)");
+    if (a->bias != NULL && n > 1 && a->bias_token == 0 && !a->bias_by_distance
+        && last >= a->bias_first && last - a->bias_first < a->bias_n
+        && a->bias[last - a->bias_first] < -1e30f)
+        return swa__no(SWA_ERR_ARG, "bias_token: 0, under audit: one row of bias for all tokens, and "
+                                    "it hides the last one's own key");
     if (a->pick != NULL && n > 1 && a->pick_token > 0 && a->pick_token < a->pick_n)
         return swa__no(SWA_ERR_ARG, "pick_token: lists of two tokens overlap, under audit");
     if (a->q_sink.p == NULL && a->q_sink_tail.p == NULL && swa__sinks_far(w, last))
@@ -16581,6 +16627,18 @@ SWA__COLD static swa__verdict swa__audit_attn(const swa_attn *a, const swa_windo
 }
 
 #define SWA__PICK_UNSEEN "pick: an entry names no key that its query sees (audit 2)"
+
+/* Whether q's, k's and v's tokens lie as far apart as packed rows have bytes, but not as parts of one
+   array. */
+SWA__COLD static int swa__in_bytes(const swa_shape *s, const swa_attn *a) {
+    const int64_t size = sizeof(float), q = size * s->n_heads * s->head_dim,
+                  k = size * s->n_kv_heads * s->head_dim, v = size * s->n_kv_heads * s->v_dim;
+    const uint64_t at = (uint64_t)(uintptr_t)a->q.p, other = (uint64_t)(uintptr_t)a->k.p;
+
+    return a->q.p != NULL && a->k.p != NULL && a->q.token == q && a->k.token == k
+        && (s->v_in_k || a->v.token == v)
+        && (q != k || (at < other ? other - at : at - other) >= (uint64_t)(size * q));
+}
 
 SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, const swa_attn *a,
                                                int phase) {
@@ -16594,6 +16652,8 @@ SWA__COLD static swa__verdict swa__audit_check(const swa__cache *c, int layer, c
     if (a->q.p == NULL) return swa__yes();
     if (a->q.p == a->k.p || a->q.p == a->v.p)
         return swa__no(SWA_ERR_ARG, "q: where k or v is, under audit");
+    if (swa__in_bytes(&l->shape, a))
+        return swa__no(SWA_ERR_ARG, "strides: in bytes? under audit: four times the packed ones");
     return swa__audit_attn(a, &l->window, c->n_tokens, swa__step_last(c));
 }
 
@@ -16609,7 +16669,7 @@ static swa__verdict swa__ring_call(const swa__cache *c, int layer, const swa_att
     int i, trees = 0;
 
     if (c == NULL || attn == NULL)
-        return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no attn");
+        return swa__no(SWA_ERR_ARG, SWA__NO_CACHE "or no attn");
     if (c->status != SWA_OK)
         return swa__no(c->status, SWA__NO_STEP);
     SWA__ROLLED for (i = 0; i < c->n_runs; i++) trees |= swa__runs_of(c)[i].parents != NULL;
@@ -16798,6 +16858,24 @@ static swa_status swa__part_run(const swa__call *call, swa__work *work, const vo
     return SWA_OK;
 }
 
+static uint64_t swa__rows_hash(uint64_t h, swa_in x, int32_t n, int heads, int64_t dim) {
+    int32_t t;
+    int i;
+
+    x = swa__in(x, heads, dim);
+    for (t = 0; t < n && x.p != NULL; t++)
+        for (i = 0; i < heads; i++)
+            h = swa__hash(h, x.p + t * x.token + i * x.head, sizeof *x.p * (size_t)dim);
+    return h;
+}
+/* Under audit: the rows that phase 1 stores have to be those that phase 0 has seen. */
+SWA__COLD static uint64_t swa__new_rows_hash(const swa_shape *s, const swa_attn *a, int32_t n) {
+    const int heads = s->n_kv_heads;
+
+    return swa__rows_hash(swa__rows_hash(swa__rows_hash(0, a->k, n, heads, s->head_dim), a->v, n,
+                                         heads, s->v_dim), a->k_tail, n, heads, s->tail_dim);
+}
+
 /* The same, of one that is attention alone. */
 static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_attn *attn,
                                      int phase, int part, int parts, swa__call *call) {
@@ -16810,6 +16888,8 @@ static swa__verdict swa__attend_ring(const swa__cache *c, int layer, const swa_a
     if (v.status == SWA_OK && (c->n_tokens > 1 || c->d.audit > 0)
         && swa__tangled(&call->shape, &call->a, c->n_tokens))
         return swa__no(SWA_ERR_ARG, SWA__TANGLED);
+    if (v.status == SWA_OK && c->d.audit > 0)
+        call->asked = swa__new_rows_hash(&call->shape, &call->a, c->n_tokens);
     return v;
 }
 
@@ -16844,8 +16924,9 @@ SWA__COLD SWA_API const char *swa_attend_part_explain(const swa_cache *cache, in
     if (phase > 0
         && !(swa__tickets_there(&call, &mine, phase, part, parts)
              && swa__scratch_ours(&call, parts, mine.owner)))
-        return "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch, or "
-               "another call came in between; or this part is done";
+        return "phase 1: a part of phase 0 was left out, or had another attn, parts or scratch (or, "
+               "under audit, other numbers in k or v), or another call came in between; or this "
+               "part is done";
     return NULL;
 }
 
@@ -16896,7 +16977,8 @@ static size_t swa__rows_split(const swa_rows *r, const swa_shape *s) {
 /* As swa__apart; but heads of a lone token may share numbers, since they are only read. */
 static int swa__kv_apart(int64_t token, int64_t head, const swa_shape *s, int32_t n, int dim) {
     const swa_in x = { NULL, token, head };
-    return dim == 0 || (token >= 0 && head >= 0 && token <= SWA__FAR && head <= SWA__FAR
+    return dim == 0 || (token >= 0 && head >= 0 && swa__steps_ok(token, n)
+                        && swa__steps_ok(head, s->n_kv_heads)
                         && (n <= 1 || swa__apart(x, n, s->n_kv_heads, dim)));
 }
 static int swa__kv_strides_ok(const swa_shape *s, const swa_kv *kv) {
@@ -16941,7 +17023,8 @@ static swa__verdict swa__segment_check(const swa_shape *s, const swa_kv *kv) {
         return swa__no(SWA_ERR_ARG, "kv: k_type, v_type or tail_type unknown");
     /* a ring's span, as swa_cache_spans made it */
     if (kv->layout_ != 0)
-        return swa__no(kv->layout_ > 0 && kv->lost_ >= 0 && kv->layout_ - 1 <= kv->slots_ - kv->n
+        return swa__no(kv->layout_ > 0 && kv->lost_ >= 0
+                               && kv->layout_ - 1 <= (int64_t)kv->slots_ - kv->n
                            ? SWA_OK
                            : SWA_ERR_ARG,
                        "kv: private fields are set, and not by swa_cache_spans: was it zeroed?");
@@ -17172,7 +17255,7 @@ SWA_API swa_status swa_attention(const swa_rows *rows, const swa_attn *attn) {
 SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats, int n,
                              int32_t rows, int v_dim, const float *sink_logits, int n_heads,
                              float *out, float *lse) {
-    const size_t row = sizeof *out * (size_t)rows, all = row * (size_t)v_dim;
+    size_t row, all;
     float o[64], part[64], m, l, mb, lb;
     const swa__total total = { o, &m, &l };
     const float *odd;
@@ -17180,9 +17263,12 @@ SWA_API swa_status swa_merge(const float *const *outs, const float *const *stats
     int i, d, w;
 
     if (n < 0 || rows < 0 || v_dim <= 0 || n_heads <= 0 || rows % n_heads != 0
-        || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads)
-        || swa__touch(out, all, lse, row))
+        || (n > 0 && (outs == NULL || stats == NULL)) || !swa__logits_ok(sink_logits, n_heads))
         return SWA_ERR_ARG;
+    if (!swa__mul(2 * sizeof *out, (size_t)rows, &row)) return SWA_ERR_OVERFLOW;
+    row /= 2;
+    if (!swa__mul(row, (size_t)v_dim, &all)) return SWA_ERR_OVERFLOW;
+    if (swa__touch(out, all, lse, row)) return SWA_ERR_ARG;
     for (i = 0; i < n; i++)
         if (outs[i] == NULL || stats[i] == NULL
             || (out != outs[i] && swa__touch(out, all, outs[i], all))
@@ -17478,6 +17564,8 @@ SWA__COLD static swa__verdict swa__weight_check(const swa_mla *m, const swa__wei
         return swa__no(m->gemm != NULL ? SWA_OK : SWA_ERR_ARG, "an OPAQUE weight, and no gemm");
     if (a->stride > 0 && a->stride < w->cols)
         return swa__no(SWA_ERR_ARG, "a weight's stride: shorter than its rows");
+    if (!swa__steps_ok(swa__row_stride(w), w->first + w->heads * w->per))
+        return swa__no(SWA_ERR_OVERFLOW, "a weight's rows * stride: more than memory holds");
     if (a->type == SWA_Q8 || (SWA__IS_STAGED(a->type) && swa__type_ok(a->type)))
         return swa__no(SWA_ERR_UNSUPPORTED, "a weight's type: OPAQUE, for those of your own");
     return swa__no(swa__type_ok(a->type) ? SWA_OK : SWA_ERR_ARG, "a weight's type: unknown");
@@ -18381,13 +18469,13 @@ static swa__verdict swa__mla_begin(const swa_cache *cache, int layer, const swa_
 
     if (v.status != SWA_OK) return v;
     if (c == NULL || h == NULL || out == NULL)
-        return swa__no(SWA_ERR_ARG, "no cache, one that init refused, or no h or out");
+        return swa__no(SWA_ERR_ARG, SWA__NO_CACHE "or no h or out");
     if (layer < 0 || layer >= c->d.n_layers) return swa__no(SWA_ERR_ORDER, "layer: out of range");
     l = swa__layer_of(c, layer);
     far = c->d.audit > 0 && c->status == SWA_OK && mla->rope_dim > 0
        && swa__sinks_far(&l->window, swa__step_last(c));
     if (c->d.audit > 0 && (mla->sink_pos > 0 || far) && l->window.kind == SWA__BAND
-        && l->window.left >= 0 && mla->sink_pos != l->window.n_sink + l->window.left)
+        && l->window.left >= 0 && mla->sink_pos - l->window.n_sink != l->window.left)
         return swa__no(SWA_ERR_ARG, "sink_pos: not n_sink+W-1, under audit");
 
     x->c = c;
@@ -18419,13 +18507,15 @@ SWA__COLD static swa__verdict swa__mla_ready(swa__mla *x, int phase, int part, i
     const int of_two = phase == SWA__ASK ? phase : phase > SWA__MLA_ATTEND;
     const swa__cache *c = x->c;
     const float *h = x->a[SWA__A_H].in, *out = x->a[SWA__A_OUT].out;
-    const size_t bytes = sizeof *h * (size_t)c->n_tokens * (size_t)x->m->hidden;
+    size_t bytes;
     swa__verdict v;
     swa_attn a;
 
     if (phase != SWA__ASK && !swa__part_ok(phase, SWA_MLA_PHASES, part, parts))
         return swa__no(SWA_ERR_ORDER, SWA__NO_PART);
     if (c->status != SWA_OK) return swa__no(c->status, SWA__NO_STEP);
+    if (!swa__mul((size_t)c->n_tokens, sizeof *h * (size_t)x->m->hidden, &bytes))
+        return swa__no(SWA_ERR_OVERFLOW, "n_tokens * hidden");
 
     x->part = part;
     x->parts = parts;

@@ -1,7 +1,7 @@
 /* bench.c - how close swa.h comes to the machine, case by case.
 
        cc -O2 -o build/bench bench/bench.c -lm -lpthread
-       build/bench                        the default set, under five minutes; writes bench/results/CPU/latest.csv
+       build/bench                        the default set, 7 to 16 minutes; writes bench/results/CPU/latest.csv
        build/bench --full                 every case in every type
        build/bench --case decode-w4096 --quick       what a tuning loop wants: seconds, and no CSV
        build/bench --list

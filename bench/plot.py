@@ -59,9 +59,9 @@ def read(path):
         return []
 
 
-def machine(folder):
+def machine(folder, of):
     try:
-        with open(os.path.join(folder, "latest.txt"), encoding="utf-8") as f:
+        with open(os.path.join(folder, of), encoding="utf-8") as f:
             return f.readline().strip()
     except OSError:
         return ""
@@ -178,10 +178,10 @@ def plot_peers(rows, note, path):
 
 def draw(folder):
     rows, peers = read(os.path.join(folder, "latest.csv")), read(os.path.join(folder, "peers.csv"))
-    note = machine(folder)
+    note = machine(folder, "latest.txt")
     drawn = [plot_limits(rows, note, os.path.join(folder, "limits.svg")),
              plot_context(rows, note, os.path.join(folder, "context.svg")),
-             plot_peers(peers, note, os.path.join(folder, "peers.svg"))]
+             plot_peers(peers, machine(folder, "peers.txt"), os.path.join(folder, "peers.svg"))]
     for name, done in zip(("limits.svg", "context.svg", "peers.svg"), drawn):
         if not done:
             print(f"SKIPPED: no data for {name}", file=sys.stderr)

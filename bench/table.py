@@ -16,7 +16,8 @@ BEGIN, END = "<!-- table.py writes from here -->", "<!-- to here -->"
 PICTURES_BEGIN, PICTURES_END = "<!-- table.py: pictures from here -->", "<!-- pictures to here -->"
 PICTURES = [("limits.svg", "percent of the limit"), ("context.svg", "time per token"),
             ("peers.svg", "their time / our time")]
-CASES = [("prefill-8192-w1024-d128-f32", "prefill 8192, W = 1024"), ("prefill-512-causal-d128-f32", "prefill 512"),
+CASES = [("prefill-8192-w4096-d128-f32", "prefill 8192, W = 4096"),
+         ("prefill-8192-w1024-d128-f32", "W = 1024"), ("prefill-512-causal-d128-f32", "prefill 512"),
          ("decode-w4096-d128-f32", "decode W = 4096"), ("decode-w4096-d128-f16", "decode, f16"),
          ("decode-w4096-d128-q8", "decode, int8"),
          ("mla-decode-n1024-h128-f32", "MLA, 128 heads, 1024 keys")]

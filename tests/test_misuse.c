@@ -560,6 +560,7 @@ static void misuse_blobs(void) {
     REFUSE(swa_cache_load, (&w.kv, 0, w.blob, 0), SWA_ERR_BLOB);
     REFUSE(swa_cache_load, (&w.kv, 0, w.blob, w.blob_bytes - 1), SWA_ERR_BLOB);
     REFUSE(swa_cache_load, (&w.kv, -1, w.blob, w.blob_bytes), SWA_ERR_BLOB);
+    REFUSE(swa_cache_load, (&w.kv, 0, w.blob, SIZE_MAX / 4), SWA_ERR_BLOB); /* nothing is read behind its size */
     for (size_t n = 0; n <= sizeof bad; n++) REFUSE(swa_cache_load, (&w.kv, 0, bad, n), SWA_ERR_BLOB);
     memset(bad, 0xff, sizeof bad);
     REFUSE(swa_cache_load, (&w.kv, 0, bad, sizeof bad), SWA_ERR_BLOB);
@@ -652,6 +653,9 @@ static void misuse_plan(void) {
     ANSWER(swa_prefill_next, (&p, runs, NULL), 0);
     ANSWER(swa_prefill_next, (&p, runs, &n), 1); /* and none of these used anything up */
     CHECK(n == 2 && runs[0].n == 3 && runs[1].n == 4);
+    p.lens = (int32_t[2]){ INT32_MIN, 5 }; /* cancelled, as no begin would take it */
+    ANSWER(swa_prefill_next, (&p, runs, &n), 1);
+    CHECK(n == 1 && runs[0].seq == 1 && runs[0].n == 1);
 }
 
 /* ---- attention ---- */
@@ -716,6 +720,10 @@ static void misuse_attn_numbers(swa_cache *c, swa_attn ok) {
     SPOIL(a.bias = bias; a.bias_n = (1 << 23) + 1; a.bias_by_distance = 1, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 0, SWA_ERR_ARG);
     SPOIL(a.bias = bias; a.bias_n = 4; a.bias_by_distance = 2, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_token = INT64_MAX, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_token = INT64_MIN, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = 4; a.bias_head = INT64_MAX / 2, SWA_ERR_ARG);
+    SPOIL(a.bias = bias; a.bias_n = INT64_MAX - 8, SWA_ERR_ARG);
     SPOIL(a.bias = a.out.p; a.bias_n = 4, SWA_ERR_ARG); /* read for the rows behind the first */
     SPOIL(a.bias = w.lse; a.bias_n = 4, SWA_ERR_ARG);
     SPOIL(a.alibi = a.out.p, SWA_ERR_ARG);
@@ -892,6 +900,129 @@ static void misuse_tangled_token(void) {
         }
     }
 }
+/* A fused [n][q | k | v] of which a place or a token stride is another's: rows of K or V share numbers with q's. */
+static void misuse_fused(void) {
+    enum { N = 5, G = 2, H = 4, FUSED = (H + 2 * G) * DIM };
+    static float x[2 * N * FUSED], out[N * H * DIM];
+    swa_cache_desc d = w.desc;
+    swa_attn ok, a;
+    swa_cache c;
+    t_label("fused");
+    d.shape.n_heads = H;
+    d.shape.n_kv_heads = G;
+    if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, N))) return;
+    memset(&ok, 0, sizeof ok);
+    ok.mode = SWA_ATTEND_NO_STORE;
+    ok.q.p = x;
+    ok.k.p = x + H * DIM;
+    ok.v.p = x + (H + G) * DIM;
+    ok.q.token = ok.k.token = ok.v.token = FUSED;
+    ok.out.p = out;
+    ACCEPT(swa_attend, (&c, 0, &ok));
+    SPOIL(a.k.p = x + G * DIM);
+    SPOIL(a.v.p = x + DIM);
+    SPOIL(a.k.token = a.v.token = H * DIM);
+    SPOIL(a.v.token = H * DIM);
+    SPOIL(a.k.token = FUSED + DIM);
+    a = ok; /* and one whose outputs lie in its gaps: wider rows than are used */
+    a.q.token = a.k.token = a.v.token = FUSED + H * DIM;
+    a.out.p = x + FUSED;
+    a.out.token = FUSED + H * DIM;
+    ACCEPT(swa_attend, (&c, 0, &a));
+    a.out.p = x + FUSED - 1;
+    REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+}
+/* Under audit: strides in bytes, of arrays apart, not of parts of one; a bias that hides the last token's own key from
+   all. */
+static void misuse_audited_calls(void) {
+    enum { N = 3, WIDE = 4 * N * HEADS * DIM };
+    static float x[4 * WIDE], out[N * HEADS * DIM];
+    float bias[N] = { 0, 0, -INFINITY };
+    swa_cache_desc d = w.desc;
+    for (int kv_heads = 1; kv_heads <= HEADS; kv_heads += HEADS - 1)
+        for (d.audit = 0; d.audit < 2; d.audit++) {
+            swa_attn ok, a;
+            swa_cache c;
+            t_label("%d KV heads, audit %d", kv_heads, d.audit);
+            d.shape.n_kv_heads = kv_heads;
+            if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, N))) return;
+            memset(&ok, 0, sizeof ok);
+            ok.mode = SWA_ATTEND_NO_STORE;
+            ok.q.p = x;
+            ok.k.p = x + WIDE;
+            ok.v.p = x + 2 * WIDE;
+            ok.out.p = out;
+            a = ok;
+            a.q.token = 4 * HEADS * DIM;
+            a.k.token = a.v.token = 4 * kv_heads * DIM;
+            if (d.audit) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+            else ACCEPT(swa_attend, (&c, 0, &a));
+            a.v.token++;
+            ACCEPT(swa_attend, (&c, 0, &a));
+            a.v.token--;
+            a.k.p = x + HEADS * DIM; /* q, k, v and one more */
+            a.v.p = x + 2 * HEADS * DIM;
+            if (kv_heads == HEADS) ACCEPT(swa_attend, (&c, 0, &a));
+            a = ok;
+            a.bias = bias;
+            a.bias_n = N;
+            if (d.audit) REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_ARG);
+            else ACCEPT(swa_attend, (&c, 0, &a));
+            a.bias_n = N - 1; /* it does not hide what it does not speak of */
+            ACCEPT(swa_attend, (&c, 0, &a));
+            a.bias_n = N;
+            a.bias_first = 1; /* its own is the one before */
+            ACCEPT(swa_attend, (&c, 0, &a));
+        }
+}
+/* Under audit phase 1 stores what phase 0 has seen, or nothing. */
+static void misuse_rows_that_change(void) {
+    static float k[2 * DIM], v[2 * DIM];
+    swa_cache_desc d = w.desc;
+    for (d.audit = 0; d.audit < 2; d.audit++)
+        for (int which = 0; which < 2; which++) {
+            swa_attn a = w.attn;
+            swa_cache c;
+            const char *why;
+            t_label("audit %d, array %d", d.audit, which);
+            if (!t_cache_new(&c, &d, 1) || !CHECK_OK(swa_step_one(&c, 0, 0, 2))) return;
+            a.q.p = w.x;
+            a.k.p = k;
+            a.v.p = v;
+            a.out.p = t_out;
+            CHECK_OK(swa_attend_part(&c, 0, &a, 0, 0, 1));
+            (which ? v : k)[2 * DIM - 1] += 1;
+            why = swa_attend_part_explain(&c, 0, &a, 1, 0, 1);
+            CHECK((why != NULL) == d.audit && (why == NULL || strstr(why, "other numbers in k or v") != NULL));
+            if (d.audit) REFUSE(swa_attend_part, (&c, 0, &a, 1, 0, 1), SWA_ERR_ORDER);
+            (which ? v : k)[2 * DIM - 1] -= 1;
+            ACCEPT(swa_attend_part, (&c, 0, &a, 1, 0, 1));
+        }
+}
+/* Memory that was moved, or that became another's, is no cache: every call says so, and nobody follows what it says. */
+static void misuse_moved(void) {
+    const size_t n = swa_cache_bytes(&w.desc), more = n + 128;
+    unsigned char *mem = (unsigned char *)t_alloc(more);
+    swa_cache c, moved;
+    t_label("moved");
+    CHECK_OK(swa_cache_init(&c, &w.desc, mem, n));
+    CHECK_OK(swa_step_one(&c, 0, 0, 1));
+    for (int to = 1; to <= 128; to += 63) { /* 1, 64, 127 bytes on: another alignment, and the same */
+        memmove(mem + to, mem, n);
+        moved.mem_ = mem + to;
+        CHECK_STATUS(swa_step_one(&moved, 0, 0, 1), SWA_ERR_ARG);
+        CHECK_STATUS(swa_attend(&moved, 0, &w.attn), SWA_ERR_ARG);
+        CHECK_INT(swa_cache_end(&moved, 0), -1);
+        CHECK(strstr(swa_attend_explain(&moved, 0, &w.attn), "moved") != NULL);
+        memmove(mem, mem + to, n);
+        CHECK_INT(swa_cache_end(&c, 0), 1);
+    }
+    for (int byte = 0; byte < 256; byte += 51) {
+        memset(mem, byte, more);
+        CHECK_STATUS(swa_step_one(&c, 0, 1, 1), SWA_ERR_ARG);
+        CHECK_STATUS(swa_cache_truncate(&c, 0, 0), SWA_ERR_ARG);
+    }
+}
 /* What lies apart, if only in the gaps of another, or is laid out alike. */
 static void misuse_gaps(int dv) {
     swa_cache c;
@@ -908,7 +1039,7 @@ static void misuse_gaps(int dv) {
     a.q.head++; /* strides that do not run as one are not looked into */
     ACCEPT(swa_attend, (&c, 0, &a));
     a = ok;
-    a.v.token = (int64_t)1 << 44; /* as far as strides reach: nothing overflows */
+    a.v.token = (int64_t)1 << (sizeof(size_t) < 8 ? 28 : 44); /* as far as strides reach: nothing overflows */
     CHECK_OK(swa_cache_set_scratch(&c, NULL, 0));
     REFUSE(swa_attend, (&c, 0, &a), SWA_ERR_MEMORY);
     a.k.token = 0;
@@ -1086,6 +1217,7 @@ static void misuse_crossed(void) {
     }
 }
 static void misuse_attend(void) {
+    misuse_moved();
     if (!begin_anew(&w.kv)) return;
     misuse_attn_fields(&w.kv, w.attn, 0);
     misuse_lists(&w.kv, w.attn);
@@ -1096,6 +1228,9 @@ static void misuse_attend(void) {
     }
     misuse_tangled_token();
     misuse_tangled_tail();
+    misuse_fused();
+    misuse_audited_calls();
+    misuse_rows_that_change();
     misuse_crossed();
     t_label("attend");
     REFUSE(swa_attend, (&w.kv, 0, NULL), SWA_ERR_ARG);
@@ -1248,6 +1383,8 @@ static int spoil_row_strides(swa_rows *r, swa_kv *kv, int which) {
     case 51: r->shape.n_kv_heads = HEADS; r->shape.tail_dim = 2; kv[0].tail = kv[1].tail = w.x; kv[1].tail_token = 2;
              return 1;
     case 52: kv[0].k_head = -1; return 1;
+    case 54: kv[1].k_token = kv[1].v_token = (int64_t)1 << 44; kv[1].n = 1 << 18; return 1;  /* to 2^62 */
+    case 55: kv[0].layout_ = 1; kv[0].slots_ = INT32_MIN; return 1;
     default: return 0;
     }
     /* clang-format on */
@@ -1305,7 +1442,7 @@ static int spoil_rows(swa_rows *r, swa_kv *kv, int which, swa_status *want) {
              }
              r->kv = many;
              r->n_kv = MANY_KV;
-             *want = SWA_ERR_OVERFLOW;
+             *want = sizeof(size_t) < 8 ? SWA_ERR_ARG : SWA_ERR_OVERFLOW;    /* one is more than 32 bits reach */
              return 1;
     default: return spoil_row_strides(r, kv, which);
     }
@@ -1518,6 +1655,8 @@ static void misuse_merge(void) {
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, 0, w.out, w.lse), SWA_ERR_ARG);
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, w.x, -1, w.out, w.lse), SWA_ERR_ARG);
     REFUSE(swa_merge, (outs, stats, 1, 3, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG); /* tokens for rows */
+    for (int d = 1; d <= 1 << 14 && sizeof(size_t) < 8; d <<= 14)                        /* 2^32 bytes each */
+        REFUSE(swa_merge, (NULL, NULL, 0, 1 << (d == 1 ? 30 : 16), d, NULL, 1, w.out, NULL), SWA_ERR_OVERFLOW);
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.out + 2 * DIM - 1), SWA_ERR_ARG);
     outs[0] = w.out + 1; /* read for rows that are written already */
     REFUSE(swa_merge, (outs, stats, 1, 2, DIM, NULL, HEADS, w.out, w.lse), SWA_ERR_ARG);
@@ -1619,6 +1758,8 @@ static int spoil_mla(swa_mla *m, int i, swa_status *want) {
     case 51: m->mscale = 1e-30; return 1;                    /* squared it is too small */
     case 52: m->w_dq = m->w_uq; return 1;                    /* of which rank? */
     case 53: m->freq = a_period; return 1;
+    case 54: m->w_o.stride = INT64_MAX; *want = SWA_ERR_OVERFLOW; return 1;
+    case 55: m->w_uk.stride = ((int64_t)1 << 62) + 4; *want = SWA_ERR_OVERFLOW; return 1;   /* times 4 bytes: 16 */
     default: return 0;
     }
     /* clang-format on */

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # emulate.sh - the test suite on CPUs that this machine is not. Under qemu: AArch64 with NEON, the int8 products of one
-# with SDOT, x86-64 without AVX, and x86-64 with AVX2 but no AVX-512. By avx512_model.h, which wants AVX2: AMD's and
-# Intel's CPUs with AVX-512, bf16 pairs, int8 products and tiles; where the machine has those itself, one test keeps the
-# model right. Each test that runs once per instruction set runs on those that the emulated CPU has, and compares them
-# bit for bit. A program that takes more than LIMIT seconds of CPU (default 1200) has failed. One line per test program;
-# the last line is `N passed, N failed, N skipped`.
+# with SDOT, x86-64 without AVX, x86-64 with AVX2 but no AVX-512, and i686, where a size_t has 32 bits: what is refused
+# there. By avx512_model.h, which wants AVX2: AMD's and Intel's CPUs with AVX-512, bf16 pairs, int8 products and tiles;
+# where the machine has those itself, one test keeps the model right. Each test that runs once per instruction set runs
+# on those that the emulated CPU has, and compares them bit for bit. A program that takes more than LIMIT seconds of CPU
+# (default 1200) has failed. One line per test program; the last line is `N passed, N failed, N skipped`.
 set -u
 . tests/check/left.sh
 dir=build/emulate
@@ -13,11 +13,12 @@ JOBS=${JOBS:-2} LIMIT=${LIMIT:-1200}
 tests=${*:-bits mla attention golden tile cache step masks misuse helpers window}
 quick=${*:-bits golden window}          # for the x86-64s, whose instances run here natively too
 products=${*:-bits checksums}           # for the AArch64 with SDOT
+narrow=${*:-misuse cache step masks}    # for the i686
 model=${*:-bits lists mla tile attention trees index golden}    # for AMD with AVX-512
 intel=${*:-bits golden}                 # and Intel, where other kernels take some of it
 passed=0 failed=0 skipped=0
 mkdir -p "$dir"
-rm -rf "$dir/arm" "$dir/dot" "$dir/x86" "$dir/model" "$dir"/*.log
+rm -rf "$dir/arm" "$dir/dot" "$dir/x86" "$dir/i686" "$dir/model" "$dir"/*.log
 export dir
 
 # Linked statically, so that qemu needs no libraries.
@@ -102,6 +103,11 @@ if ! command -v qemu-x86_64 > /dev/null || [ "$(uname -m)" != x86_64 ]; then
     missing "x86-64 without AVX: no qemu-x86_64 here, or another machine"
     x86=
 fi
+i686="i686-linux-gnu-gcc -msse2 -mfpmath=sse -DSWA_NO_SIMD"
+if ! command -v qemu-i386 > /dev/null || ! command -v i686-linux-gnu-gcc > /dev/null; then
+    missing "32 bits: no qemu-i386 or no cross compiler"
+    i686=
+fi
 avx512=
 if ! grep -qw avx2 /proc/cpuinfo 2> /dev/null || [ "$(uname -m)" != x86_64 ]; then
     missing "AVX-512 by its model: no AVX2 here"
@@ -119,17 +125,20 @@ fi
     [ -z "$arm" ] || echo "arm swa.h -O2 $arm"
     [ -z "$dot" ] || echo "dot swa.h -O2 $dot"
     [ -z "$x86" ] || echo "x86 swa.h -O2 $x86"
+    [ -z "$i686" ] || echo "i686 swa.h -O1 $i686"
 } | each library
 {
     [ -z "$avx512" ] || for name in $model $intel; do echo "model $name $avx512"; done | sort -u
     [ -z "$arm" ] || for name in $tests; do echo "arm $name $arm"; done
     [ -z "$dot" ] || for name in $products; do echo "dot $name $dot"; done
     [ -z "$x86" ] || for name in $quick; do echo "x86 $name $x86"; done
+    [ -z "$i686" ] || for name in $narrow; do echo "i686 $name $i686"; done
 } | each program
 [ -z "$avx512" ] || built "AVX-512 by its model" model "$model $intel" || avx512=
 [ -z "$arm" ] || built AArch64 arm "$tests" || arm=
 [ -z "$dot" ] || built "AArch64, SDOT" dot "$products" || dot=
 [ -z "$x86" ] || built x86-64 x86 "$quick" || x86=
+[ -z "$i686" ] || built "32 bits" i686 "$narrow" || i686=
 avx2=$x86
 if [ -n "$x86" ] && ! qemu-x86_64 -cpu Haswell "$dir/x86/${quick%% *}" -l > /dev/null 2>&1; then
     missing "x86-64 with AVX2: this qemu cannot"
@@ -142,6 +151,7 @@ fi
     [ -z "$dot" ] || runs dot dot "$products" qemu-aarch64
     [ -z "$avx2" ] || runs x86 haswell "$quick" "qemu-x86_64 -cpu Haswell"
     [ -z "$x86" ] || runs x86 nehalem "$quick" "qemu-x86_64 -cpu Nehalem"
+    [ -z "$i686" ] || runs i686 narrow "$narrow" qemu-i386
 } | each run
 [ -z "$avx512" ] || said "AMD with AVX-512, a model" avx512 "$model"
 [ -z "$avx512" ] || said "Intel with AVX-512, a model" intel "$intel"
@@ -149,5 +159,6 @@ fi
 [ -z "$dot" ] || said "AArch64, SDOT" dot "$products"
 [ -z "$x86" ] || said "x86-64 without AVX (Nehalem)" nehalem "$quick"
 [ -z "$avx2" ] || said "x86-64 with AVX2 (Haswell)" haswell "$quick"
+[ -z "$i686" ] || said "32 bits, i686" narrow "$narrow"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]
